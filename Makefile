@@ -3,21 +3,24 @@ NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
-.PHONY: help install core demo demo-custody demo-enclave test test-fast test-guest watch debug check lint types format docs \
-  bench release clean
+.PHONY: help install core demo demo-custody demo-enclave test test-all test-fast test-guest test-clients \
+  watch debug check lint types format docs bench conformance release clean
+.PHONY: check-model check-slashing check-memory bench-floods bench-timing bench-ethereum bench-peers soak fuzz fuzz-http
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; says[n] = $$2; if (length($$1) > width) width = length($$1) } \
 	  END { for (i = 1; i <= n; i++) printf "  make %-" width "s %s\n", name[i], says[i] }' $(MAKEFILE_LIST)
 
-include enclave/native/native.mk
+include signer/native/native.mk
 include eif/init/init.mk
-include release/launcher/launcher.mk
+include tools/release/launcher/launcher.mk
+# A tree without test/ builds the same.
+-include test/fuzz/native/native.mk
 
 install: node_modules/.installed ## Install the packages that the lockfile names (and the pinned Node.js)
 
 node_modules/.installed: package.json package-lock.json .npmrc
-	npm ci --loglevel=error
+	@tools/checkout/install
 	@touch $@
 
 demo: install core-quietly ## Start a signer, sign an attestation, show a slashable one refused; KEEP=1 keeps it up
@@ -31,8 +34,8 @@ demo-enclave: install core-quietly ## Build an image and show it in QEMU: boot, 
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
-SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property}/**' \
-  'test/{release,runbooks,web3signer}/**' 'test/slashing/{dynamodb,interchange,postgres,sqlite,web3signer}/**' \
+SLOW := 'test/{chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property}/**' \
+  'test/{release,runbooks,web3signer}/**' 'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' \
   'test/keys/{files,keystores,management,table}/**' 'test/signing/bls/**' \
   test/config/check.test.ts test/config/check-start.test.ts test/deploy/runbooks.test.ts \
   test/formats/strict-json-cost.test.ts test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
@@ -41,6 +44,9 @@ SLOW := 'test/{bench,chamber,contract,e2e,eif,guest,harden,operator,parent-proxy
 
 test: install core ## Run all tests, or those of FILE=…; the last line is `N passed, N failed, N skipped`
 	@$(VITEST) run $(FILE)
+
+test-all: ## Run them with the long ones at the whole size, as CI does; TEST_SCALE=20 is twenty times that
+	@$(MAKE) --no-print-directory test TEST_SCALE=$(or $(TEST_SCALE),1)
 
 test-fast: install core ## Run the tests that start no programs, databases or images: under two minutes on two cores
 	@$(VITEST) run $(foreach files,$(SLOW),--exclude $(files))
@@ -53,6 +59,9 @@ debug: install core ## Run the tests of FILE=… in one process that waits for a
 
 test-guest: install core ## Run the tests that need a kernel of their own in QEMU; root installs what is missing
 	@$(NODE) test/guest/main.ts
+
+test-clients: install core ## Run real validator clients against this signer and a small chain, for some minutes
+	@$(NODE) test/clients/main.ts
 
 core: install ## Build the native signing core when there is a C compiler; the portable one needs nothing
 	@if command -v $(CC) >/dev/null; then $(MAKE) --no-print-directory native; \
@@ -77,14 +86,48 @@ format: install ## Rewrite the sources in the house format
 	@node_modules/.bin/biome check --write .
 
 docs: install ## Write the generated references under docs/reference
-	@$(NODE) docs/generate.ts
+	@$(NODE) tools/reference/generate.ts
+
+check-model: install ## Check the model of the slashing protocol in Spin (spin and gcc); RUN=… runs those with that name
+	@$(NODE) test/model/check.ts '$(RUN)'
+
+check-slashing: install core ## Ask fleets and processes at random, MESSAGES=… (20000), SEED=… (1): nothing slashable
+	@$(NODE) test/slashing-check/main.ts '$(MESSAGES)' '$(SEED)'
+
+check-memory: install core ## Search signers, cores (gdb, 60 GB of disk; CORE=0: none) and heap snapshots; Linux, root
+	@CORE=$(CORE) $(NODE) test/memory-check/main.ts
+
+fuzz: install ## Fuzz the decoders for SECONDS=… each (60), or TARGET=…; KEEP=1 adds to test/fuzz/corpus
+	@SECONDS=$(SECONDS) KEEP=$(KEEP) $(NODE) test/fuzz/main.ts '$(TARGET)' $(if $(TARGET),$(or $(SECONDS),60))
+	@$(if $(TARGET),true,$(MAKE) --no-print-directory fuzz-native)
+
+fuzz-http: install core ## Ask a real signer what schemathesis makes of its OpenAPI document, for SECONDS=… (120)
+	@SECONDS=$(SECONDS) SEED=$(SEED) $(NODE) test/fuzz/http/main.ts
 
 bench: install core ## Measure the signing path beside raw BLS signing, as ratios of one run
-	@$(NODE) test/bench/signing.ts
+	@$(NODE) bench/signing.ts
+
+bench-floods: install core ## Measure what each kind of flood (or FLOOD=…) does to clients with a good token, in one run
+	@$(NODE) bench/floods.ts '$(FLOOD)'
+
+bench-timing: install core ## Look for what the time of an answer tells, over REQUESTS=… (100000) for each pair
+	@$(NODE) bench/timing.ts '$(REQUESTS)'
+
+bench-ethereum: install core ## Vote as all of Ethereum, slot after slot: KEYS=… (1000000), SLOTS=… (10)
+	@$(NODE) bench/ethereum/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(SLOTS),--slots $(SLOTS)) $(if $(MODE),--mode $(MODE))
+
+bench-peers: install core ## Measure strongroom beside Dirk, built by the Go that is here; KEYS=… (4992), ROUNDS=… (5)
+	@$(NODE) bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+soak: install core ## Load signers over all backends for MINUTES=… (30): chart in build/soak.svg, and whether it is flat
+	@$(NODE) bench/soak.ts '$(MINUTES)' '$(BURST_MS)'
+
+conformance: install ## Ask the remote signer at URL=… what it has to answer; FILE=… says its network and keys
+	@$(NODE) tools/conformance/main.ts --url '$(URL)' $(if $(FILE),--file '$(FILE)')
 
 release: install ## Make what is installed without a checkout, into build/release: tarball, package, image archive
 	@$(MAKE) --no-print-directory native $(launcher_directory)/strongroom $(if $(IMAGE),$(init_directory)/init)
-	@$(NODE) release/main.ts $(if $(COMMIT),--commit $(COMMIT)) $(if $(IMAGE),--image '$(IMAGE)')
+	@$(NODE) tools/release/main.ts $(if $(COMMIT),--commit $(COMMIT)) $(if $(IMAGE),--image '$(IMAGE)')
 
 clean: ## Remove what was built and installed
 	rm -rf build node_modules

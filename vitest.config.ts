@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LONGEST_WAIT_MS } from './test/support/patience.ts';
 import { SummaryReporter } from './test/support/summary-reporter.ts';
@@ -6,7 +7,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
-    maxWorkers: 2,
+    // A test of programs waits for most of its time, so two files share a core.
+    maxWorkers: Math.min(8, 2 * availableParallelism()),
     // Only so that a test that hangs is named: on a machine with twenty times more to do than cores everything else
     // ends long before.
     testTimeout: 900_000,

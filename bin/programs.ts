@@ -1,7 +1,8 @@
 // The programs of `strongroom`: what each says of itself, and how it runs. Nothing of a program is loaded before it is
 // asked for. Help and completion load none: what the programs say of themselves is written down (described.ts).
 
-import type { Description } from '../command-line/command.ts';
+import type { Description } from '../common/command-line/command.ts';
+import { describeGroup } from '../common/command-line/program.ts';
 import { described } from './described.ts';
 
 interface Program {
@@ -13,59 +14,75 @@ interface Program {
 }
 
 export const PROGRAMS: Readonly<Record<string, Program>> = {
+  try: {
+    summary: 'See a signature and a refusal: a signer with a TEST key, for some seconds, which leaves nothing behind',
+    describe: async () => (await import('../service/first/try.ts')).tryIt.description,
+    run: (argv) => runFirstStep('try', argv),
+  },
+  init: {
+    summary: 'Write a configuration, folders and tokens for a signer on this machine',
+    describe: async () => (await import('../service/first/init.ts')).init.description,
+    run: (argv) => runFirstStep('init', argv),
+  },
   server: {
     summary: 'Run the signer',
-    describe: async () => (await import('../enclave/config/help.ts')).serverDescription(),
+    describe: async () => (await import('../service/config/help.ts')).serverDescription(),
     run: (argv) => runSigner('server', argv),
   },
   slashing: {
     summary: 'Export, import, prune or show the slashing protection records',
-    describe: async () => (await import('../enclave/commands/slashing-descriptions.ts')).slashingDescription,
+    describe: async () => describeGroup((await import('../service/commands/slashing.ts')).SLASHING),
     run: (argv) => runSigner('slashing', argv),
   },
   ceremony: {
     summary: "Plan the master key's custody, make and check age identities, record a ceremony, open the root token",
-    describe: async () => (await import('../ceremony/description.ts')).ceremonyDescription,
+    describe: async () => describeGroup((await import('../ceremony/main.ts')).ceremonyTree(rehearse)),
     run: async (argv) => {
       const { main } = await import('../ceremony/main.ts');
-      const rehearse = { load: async () => (await import('../rehearsal/rehearse.ts')).rehearse };
-      process.exitCode = await main(argv, process, new Map([['rehearse', rehearse]]));
+      process.exitCode = await main(argv, process, rehearse);
     },
   },
   setup: {
     summary: 'Create the DynamoDB tables, print the policies of keys, roles and tables',
-    describe: async () => (await import('../setup/description.ts')).setupDescription,
+    describe: async () => describeGroup((await import('../tools/setup/main.ts')).TREE),
     run: async (argv) => {
-      process.exitCode = await (await import('../setup/main.ts')).main(argv);
+      process.exitCode = await (await import('../tools/setup/main.ts')).main(argv);
     },
   },
   operator: {
     summary:
       'Look after a running signer: status, seal, policies, tokens, keys, slashing records; verify an enclave, and ' +
       'tunnel to it for validator clients',
-    describe: async () => (await import('../operator/description.ts')).operatorDescription(),
+    describe: async () => describeGroup((await import('../operator/tree.ts')).TREE),
     run: async (argv) => {
       const { main } = await import('../operator/main.ts');
       await main(argv, {
-        openLatchTable: async (table) => (await import('../enclave/commands/latch-table.ts')).openLatchTable(table),
+        openLatchTable: async (table) => (await import('../service/commands/latch-table.ts')).openLatchTable(table),
       });
     },
   },
   eif: {
     summary: 'Build, describe and compare images for AWS Nitro Enclaves',
-    describe: async () => (await import('../eif/description.ts')).eifDescription,
+    describe: async () => describeGroup((await import('../eif/main.ts')).TREE),
     run: async (argv) => {
       process.exitCode = await (await import('../eif/main.ts')).main(argv);
     },
   },
+  release: {
+    summary: 'Verify the files of a release, offline; sign their provenance',
+    describe: async () => describeGroup((await import('../tools/provenance/main.ts')).TREE),
+    run: async (argv) => {
+      process.exitCode = await (await import('../tools/provenance/main.ts')).main(argv);
+    },
+  },
   web3signer: {
     summary: "Run the signer with Web3Signer's options",
-    describe: async () => (await import('../web3signer/description.ts')).web3signerDescription(),
-    run: async (argv) => (await import('../web3signer/main.ts')).main(argv),
+    describe: async () => (await import('../service/web3signer/description.ts')).web3signerDescription(),
+    run: async (argv) => (await import('../service/web3signer/main.ts')).main(argv),
   },
   'parent-proxy': {
     summary: 'On the parent instance of an enclave: carry its connections',
-    describe: async () => (await import('../parent-proxy/description.ts')).parentProxyDescription,
+    describe: async () => (await import('../parent-proxy/main.ts')).parentProxy.description,
     run: async (argv) => (await import('../parent-proxy/main.ts')).main(argv),
   },
   completion: {
@@ -75,9 +92,16 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   },
 };
 
+const rehearse = async () => (await import('../tools/rehearsal/rehearse.ts')).rehearse;
+
 const COMPLETION = {
   summary: 'Print a completion script for a shell: programs, commands, options, choices and names of profiles',
-  argument: { name: 'SHELL', meaning: 'The shell that reads the script', choices: ['bash', 'zsh', 'fish'] },
+  argument: {
+    name: 'SHELL',
+    count: 'optional',
+    meaning: 'The shell that reads the script; that of $SHELL when not given',
+    choices: ['bash', 'zsh', 'fish'],
+  },
   examples: [
     'strongroom completion bash > /etc/bash_completion.d/strongroom',
     'strongroom completion zsh > "$fpath[1]/_strongroom"',
@@ -91,6 +115,8 @@ export const OVERVIEW: Description = {
   flags: { version: { meaning: 'Print the version, and the commit it was built from' } },
   commands: Object.fromEntries(Object.entries(PROGRAMS).map(([name, { summary }]) => [name, { summary }])),
   examples: [
+    'strongroom try',
+    'strongroom init',
     'strongroom server --check -c strongroom.yaml',
     'strongroom server -c strongroom.yaml',
     'strongroom operator status',
@@ -104,6 +130,11 @@ export async function describeAll(): Promise<Description> {
 }
 
 async function runSigner(command: 'server' | 'slashing', argv: readonly string[]): Promise<void> {
-  const { main } = await import('../enclave/main.ts');
+  const { main } = await import('../service/main.ts');
   await main(command, argv);
+}
+
+async function runFirstStep(command: 'try' | 'init', argv: readonly string[]): Promise<void> {
+  const { main } = await import('../service/first/main.ts');
+  process.exitCode = await main([command, ...argv]);
 }

@@ -1,23 +1,31 @@
 // The command tree's root: which program a command belongs to, and the help of all of them. Each program reads its own
 // arguments and decides its exit code.
 
-import { asksForHelp } from '../command-line/arguments.ts';
-import { followWords } from '../command-line/command.ts';
-import { EXIT } from '../command-line/exit-codes.ts';
-import { sayNoCommand } from '../command-line/failure.ts';
-import { renderHelp } from '../command-line/help.ts';
-import { note } from '../command-line/terminal.ts';
-import { columnsOf } from '../command-line/wrap.ts';
+import { asksForHelp } from '../common/command-line/arguments.ts';
+import { followWords } from '../common/command-line/command.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import { sayNoCommand } from '../common/command-line/failure.ts';
+import { renderHelp } from '../common/command-line/help.ts';
+import { columnsOf } from '../common/command-line/wrap.ts';
 import { described } from './described.ts';
 import { OVERVIEW, PROGRAMS } from './programs.ts';
 
 /** The first word tells the entry point of a container that was Web3Signer's: no command of our own begins so. */
 const OF_WEB3SIGNER = /^(?:-.+|eth1|eth2|filecoin)$/;
-const OWN_OPTIONS = ['--help', '-h', '--version'];
+const VERSION_OPTIONS = ['--version', '-v'];
+const OWN_OPTIONS = ['--help', '-h', ...VERSION_OPTIONS];
 /** Runs with no arguments at all: its configuration may be in the environment. */
-const RUNS_ALONE = ['server', 'web3signer', 'parent-proxy', 'completion'];
+const RUNS_ALONE = ['try', 'init', 'server', 'web3signer', 'parent-proxy', 'completion'];
 
-const [name, ...rest] = commandLine(process.argv.slice(2));
+const [name, ...rest] = commandLine(helpLast(process.argv.slice(2)));
+
+/** `help operator seal` is `operator seal --help`. */
+function helpLast([first, ...words]: readonly string[]): readonly string[] {
+  if (first === undefined) return [];
+  const [next] = words;
+  const isAsked = first === 'help' && next !== undefined && Object.hasOwn(PROGRAMS, next);
+  return isAsked ? [...words, '--help'] : [first, ...words];
+}
 
 function commandLine(argv: readonly string[]): readonly string[] {
   const [first = ''] = argv;
@@ -25,8 +33,8 @@ function commandLine(argv: readonly string[]): readonly string[] {
 }
 
 const program = name !== undefined && Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
-if (name === '--version') {
-  const { VERSION_LINE } = await import('../enclave/api/version.ts');
+if (name !== undefined && VERSION_OPTIONS.includes(name)) {
+  const { VERSION_LINE } = await import('../signer/api/version.ts');
   process.stdout.write(VERSION_LINE);
 } else if (name === undefined) {
   process.stderr.write(renderHelp([], OVERVIEW, columnsOf(process.stderr)));
@@ -36,9 +44,6 @@ if (name === '--version') {
 } else if (program === undefined) {
   sayNoCommand(process, 'strongroom', name, Object.keys(PROGRAMS));
   process.exitCode = EXIT.failed;
-} else if (name === 'operator' && rest[0] === 'completion' && !asksForHelp(rest)) {
-  note(process, 'warning: `strongroom operator completion` is `strongroom completion` now');
-  await PROGRAMS['completion']?.run(rest.slice(1));
 } else {
   const help = await wantedHelp(name);
   if (help === undefined) await program.run(rest);

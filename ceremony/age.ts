@@ -4,7 +4,6 @@
 import { armor, Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption';
 import { isAgeRecipient } from './age-recipient.ts';
 
-/** 32 bytes in bech32, with a checksum. */
 const IDENTITY = /^AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}$/;
 
 export function isAgeIdentity(text: string): boolean {
@@ -17,7 +16,6 @@ export function isAgeIdentity(text: string): boolean {
   }
 }
 
-/** A new X25519 identity, `AGE-SECRET-KEY-1…`, and the recipient that belongs to it. */
 export async function generateAgeIdentity(): Promise<{ readonly identity: string; readonly recipient: string }> {
   const identity = await generateX25519Identity();
   return { identity, recipient: await identityToRecipient(identity) };
@@ -38,7 +36,6 @@ export type Decrypted =
   | { readonly ok: true; readonly plaintext: Buffer }
   | { readonly ok: false; readonly refusal: 'not_armored' | 'not_for_identity' | 'damaged' };
 
-/** @param identities each of the form that `isAgeIdentity` accepts */
 export async function decryptWithIdentities(armored: string, identities: readonly string[]): Promise<Decrypted> {
   const decrypter = new Decrypter();
   for (const identity of identities) decrypter.addIdentity(identity);

@@ -1,6 +1,5 @@
-// What the ceremony needs from the system that holds the custody keys (KMS in production), and how each key answered. A
-// key that does not work gives an answer with its reason, never an exception, because any threshold of the keys is
-// enough.
+// What the ceremony needs from the system that holds the custody keys. A key that does not work answers with its
+// reason, never an exception, because any threshold of the keys is enough.
 
 import type { Deployment } from './deployment.ts';
 
@@ -34,34 +33,25 @@ export interface KeyAttempt {
   readonly fault: KeyFault;
 }
 
-/** What one custody key answered: the bytes, or every replica's reason, in the order in which they were tried. */
 export type KeyAnswer =
   | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
 
-/**
- * The encryption context of a share (specification/custody.md#shares): the key serves it for nothing else. A key policy
- * may ask for it.
- */
+/** The encryption context of a share (specification/custody.md#shares). */
 export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>> &
   Partial<Readonly<Record<'network' | 'deployment', string>>>;
 
 /** @param deployment undefined for a share of a record that was written before records named one */
-export function shareContext(deployment: Deployment | undefined, generation: number, index: number): ShareContext {
-  const share = { service: 'strongroom', generation: String(generation), index: String(index) };
-  return deployment === undefined ? share : { ...share, network: deployment.network, deployment: deployment.id };
+export function shareContext({ network, id }: Deployment, generation: number, index: number): ShareContext {
+  return { service: 'strongroom', network, deployment: id, generation: String(generation), index: String(index) };
 }
 
-/**
- * `arns` are one custody key's, in the order to try. Rejects for bugs only. The bytes of an answer are the receiver's
- * to wipe.
- */
+/** `arns` are one custody key's, in the order to try. The bytes of an answer are the receiver's to wipe. */
 export interface CustodyKeys {
   encryptShare(index: number, arns: readonly string[], share: Buffer, context: ShareContext): Promise<KeyAnswer>;
   decryptShare(index: number, arns: readonly string[], ciphertext: Buffer, context: ShareContext): Promise<KeyAnswer>;
 }
 
-/** How the key of one share fared; `attempts` is empty when it served. */
 export interface KeyResult {
   readonly index: number;
   readonly arns: readonly string[];
@@ -69,7 +59,6 @@ export interface KeyResult {
   readonly attempts: readonly KeyAttempt[];
 }
 
-/** One line a key, for startup messages. */
 export function describeKeyResult({ index, arns, ok, attempts }: KeyResult): string {
   if (ok) return `key ${index} (${arns.join(', ')}): served`;
   return `key ${index}: ${attempts.map(({ arn, fault }) => `${arn} ${KEY_FAULTS[fault]}`).join('; ')}`;

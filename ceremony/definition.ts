@@ -1,12 +1,10 @@
-// The custody ceremony: which KMS keys hold a share of the master key, how many of them open it, and who may read the
-// root token (specification/custody.md#ceremony). The one definition of its rules, for the configuration and for the
-// image. It refuses aliases, a key that would count twice towards the threshold, a threshold nobody could meet, a
-// mistyped recipient.
+// The custody ceremony (specification/custody.md#ceremony), for the configuration and for the image. It refuses a key
+// that would count twice towards the threshold, a threshold out of reach, a mistyped recipient.
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { renderPlace } from '../command-line/text.ts';
-import { renderPath, suggest } from '../command-line/violations.ts';
+import { renderPlace } from '../common/command-line/text.ts';
+import { renderPath, suggest } from '../common/command-line/violations.ts';
 import { isAgeRecipient } from './age-recipient.ts';
 import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
@@ -24,6 +22,9 @@ const keyArnSchema = z
   .string(MUST_BE_KEY_ARN)
   .refine((text) => parseKeyArn(text) !== undefined, { error: MUST_BE_KEY_ARN, abort: true });
 
+const MUST_BE_DIGEST =
+  'must be the digest of a ceremony: 96 characters 0-9 a-f, as `strongroom ceremony plan` prints it';
+
 const custodyKeySchema = z.strictObject({
   arns: z
     .array(keyArnSchema)
@@ -39,10 +40,7 @@ export const ageRecipientSchema = z
   .string('must be an age X25519 public key, age1…')
   .refine(isAgeRecipient, 'must be an age X25519 public key, age1…, with a valid checksum');
 
-/**
- * The block as it is written, in the configuration or in a file of its own. `thresholdIsReachable` is checked beside
- * it.
- */
+/** `thresholdIsReachable` is checked beside it. */
 export const ceremonySchema = z
   .strictObject({
     generation: z.int().min(1).max(MAX_GENERATION),
@@ -52,6 +50,10 @@ export const ceremonySchema = z
       .refine(everyKeyOnce, 'must not name one key in two entries: it would count twice towards kms_threshold'),
     retired_kms_keys: custodyKeysSchema.default([]),
     retired_kms_threshold: z.int().min(1).max(MAX_CUSTODY_KEYS).exactOptional(),
+    previous_ceremony: z
+      .string(MUST_BE_DIGEST)
+      .regex(/^[0-9a-f]{96}$/, MUST_BE_DIGEST)
+      .exactOptional(),
     root_token_recipients: z
       .array(ageRecipientSchema)
       .min(1, 'must name at least one recipient: nobody could open the root token')
@@ -63,18 +65,17 @@ export const ceremonySchema = z
     error: 'must not repeat an ARN, neither its own nor one of kms_keys: a key is in use or retired',
   });
 
-/** The block, as the schema gives it. */
 export interface CeremonyBlock {
   readonly generation: number;
   readonly kms_threshold: number;
   readonly kms_keys: readonly CustodyKey[];
   readonly retired_kms_keys: readonly CustodyKey[];
   readonly retired_kms_threshold?: number;
+  readonly previous_ceremony?: string;
   readonly root_token_recipients: readonly string[];
 }
 
 export interface CustodyKey {
-  /** One ARN, or every replica of one multi-region key in the order in which they are tried. */
   readonly arns: readonly string[];
 }
 
@@ -86,15 +87,15 @@ export interface Ceremony {
   /** Keys of earlier generations, which may still open what was wrapped under them. */
   readonly retiredKmsKeys: readonly CustodyKey[];
   /**
-   * The least threshold of an earlier generation that is still rotated from; undefined: kmsThreshold. Without a floor,
-   * whoever may encrypt under one of the keys and write the row could plant a master key of their own as an "earlier
-   * generation".
+   * Without this floor, a role that may encrypt under one of the keys and write the row could
+   * plant a master key of its own as an "earlier generation".
    */
   readonly retiredKmsThreshold: number | undefined;
+  /** Hex: in an enclave, a record that was written under it is opened. */
+  readonly previousCeremony: string | undefined;
   readonly rootTokenRecipients: readonly string[];
 }
 
-/** A ceremony that breaks its rules; `problems` are sentences that begin with the member's path. */
 export class InvalidCeremony extends Error {
   readonly problems: readonly string[];
 
@@ -105,7 +106,6 @@ export class InvalidCeremony extends Error {
   }
 }
 
-/** specification/operating.md#startup-failures, 7. */
 export function thresholdIsReachable(block: CeremonyBlock): boolean {
   return block.kms_threshold <= block.kms_keys.length;
 }
@@ -115,10 +115,7 @@ const wholeSchema = ceremonySchema.refine(thresholdIsReachable, {
   error: 'must be at most the number of kms_keys: the master key could never be unsealed',
 });
 
-/**
- * @param value the block, parsed from YAML or JSON
- * @throws InvalidCeremony with every rule it breaks
- */
+/** @throws InvalidCeremony with every rule it breaks */
 export function parseCeremony(value: unknown): Ceremony {
   const { data, error } = wholeSchema.safeParse(value, { error: missing });
   if (error !== undefined) {
@@ -130,11 +127,11 @@ export function parseCeremony(value: unknown): Ceremony {
     kmsKeys: data.kms_keys,
     retiredKmsKeys: data.retired_kms_keys,
     retiredKmsThreshold: data.retired_kms_threshold,
+    previousCeremony: data.previous_ceremony,
     rootTokenRecipients: data.root_token_recipients,
   };
 }
 
-/** The ceremony as its block: every member, in this order; retired_kms_threshold only when it is stated. */
 export function ceremonyBlock(ceremony: Ceremony): CeremonyBlock {
   return {
     generation: ceremony.generation,
@@ -142,31 +139,23 @@ export function ceremonyBlock(ceremony: Ceremony): CeremonyBlock {
     kms_keys: ceremony.kmsKeys.map(custodyKey),
     retired_kms_keys: ceremony.retiredKmsKeys.map(custodyKey),
     ...(ceremony.retiredKmsThreshold === undefined ? {} : { retired_kms_threshold: ceremony.retiredKmsThreshold }),
+    ...(ceremony.previousCeremony === undefined ? {} : { previous_ceremony: ceremony.previousCeremony }),
     root_token_recipients: ceremony.rootTokenRecipients,
   };
 }
 
 const CANONICAL_FORM = 'strongroom ceremony v1';
 
-/**
- * What the digest covers: the line `strongroom ceremony v1`, then the block as one line of JSON: every member in the
- * order of `ceremonyBlock`, no white space, lists as they are written (their order numbers the shares and says which
- * replica is tried first). Both lines end with LF; every character is ASCII. A change of this form is a new version in
- * its first line.
- */
+/** specification/evidence.md#ceremony. A change of this form is a new version in its first line. */
 export function canonicalBytes(ceremony: Ceremony): Buffer {
   return Buffer.from(`${CANONICAL_FORM}\n${JSON.stringify(ceremonyBlock(ceremony))}\n`, 'ascii');
 }
 
-/**
- * SHA-384, the hash of the platform's measurements, so that it can be one of them (specification/evidence.md#registers:
- * PCR17).
- */
+/** The hash of the platform's measurements, so that it can be one of them: PCR17. */
 export function ceremonyDigest(ceremony: Ceremony): Buffer {
   return createHash('sha384').update(canonicalBytes(ceremony)).digest();
 }
 
-/** Every ARN that may be called: the custody keys and the retired ones, in that order. */
 export function ceremonyArns(ceremony: Ceremony): readonly string[] {
   return [...ceremony.kmsKeys, ...ceremony.retiredKmsKeys].flatMap(({ arns }) => arns);
 }
@@ -198,10 +187,7 @@ function isOneMultiRegionKey(texts: readonly string[]): boolean {
   );
 }
 
-/**
- * Key ids are unique; replicas of one multi-region key share theirs. An entry that is no ARN has its own violation
- * already.
- */
+/** Replicas of one multi-region key share a key id. An entry that is no ARN has its own violation already. */
 function everyKeyOnce(keys: readonly CustodyKey[]): boolean {
   const ids = keys.map(({ arns: [first = ''] }) => parseKeyArn(first)?.keyId ?? first);
   return new Set(ids).size === ids.length;

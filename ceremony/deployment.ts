@@ -1,7 +1,5 @@
-// The deployment that a master key belongs to: the network for which it signs, and an id that its custodians choose.
-// The same custody keys may serve several deployments with the same threshold and generation. The encryption context of
-// a share is made from the deployment, so the shares of two deployments cannot be mixed. It refuses a network or an id
-// that could be spelled in two ways.
+// The deployment that a master key belongs to. The encryption context of a share is made from it, so the shares of two
+// deployments with the same custody keys cannot be mixed.
 
 /** The root, because a custom network has no other name of its own. 32 bytes, lower case. */
 const NETWORK = /^0x[0-9a-f]{64}$/;
@@ -9,7 +7,6 @@ const NETWORK = /^0x[0-9a-f]{64}$/;
 const DEPLOYMENT_ID = /^[A-Za-z0-9._:/-]{1,1024}$/;
 
 export interface Deployment {
-  /** The genesis validators root, 0x and hex in lower case. */
   readonly network: string;
   readonly id: string;
 }

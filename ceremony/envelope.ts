@@ -1,13 +1,11 @@
-// Wraps the master key into the MASTER_KEY record and opens it (specification/custody.md#opening). It compares the
-// record with the ceremony before it calls any key. It trusts nothing of the record until the share binding verifies
-// under the master key that came out. It returns a record for writing only after it has opened this record again. It
-// wipes shares in every case.
+// Wraps the master key into its record and opens it (specification/custody.md#opening). It trusts nothing of a record
+// until the share binding verifies, and returns one for writing only after it has opened it again. It wipes shares in
+// every case.
 
 import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
 import { type Ceremony, type CustodyKey, ceremonyArns } from './definition.ts';
 import { type Deployment, isSameDeployment } from './deployment.ts';
-import { bindRecord, type MasterKeyRecord, type WrappedShare } from './record.ts';
-import { recover } from './recovery.ts';
+import { bindingVerifies, bindRecord, type MasterKeyRecord, type WrappedShare } from './record.ts';
 import {
   belowThreshold,
   bindingMismatch,
@@ -17,17 +15,13 @@ import {
   otherCeremony,
   otherDeployment,
   retiredThresholdTooLow,
-  unboundRecord,
 } from './refusals.ts';
-import { splitSecret } from './shares.ts';
+import { combineShares, splitSecret } from './shares.ts';
 
 /** What a record has to match when it is opened, and is made for when it is written. */
 export interface EnvelopeTerms {
   readonly ceremony: Ceremony;
-  /** This signer's. */
   readonly deployment: Deployment;
-  /** Refuse a record that names no deployment; every record that is written names one. */
-  readonly requireBound: boolean;
 }
 
 export interface Unwrapped {
@@ -36,8 +30,6 @@ export interface Unwrapped {
   readonly masterKey: Buffer;
   /** The record is of an earlier generation: wrap the same master key for this ceremony and replace the record. */
   readonly rotationDue: boolean;
-  /** False: the record names no deployment, so another signer with the same custody keys could have written it. */
-  readonly bound: boolean;
   /** In the order of the shares; those that did not serve deserve a warning. */
   readonly keys: readonly KeyResult[];
 }
@@ -45,14 +37,10 @@ export interface Unwrapped {
 export interface Wrapped {
   readonly ok: true;
   readonly record: MasterKeyRecord;
-  /** How each key opened its share again; those that did not deserve a warning. */
   readonly keys: readonly KeyResult[];
 }
 
-/**
- * For the first initialisation, and for a rotation with the master key that `unwrapMasterKey` returned.
- * @param masterKey 32 bytes; stays the caller's
- */
+/** @param masterKey 32 bytes; stays the caller's */
 export async function wrapMasterKey(
   masterKey: Buffer,
   terms: EnvelopeTerms,
@@ -66,8 +54,7 @@ export async function wrapMasterKey(
     answer.ok ? [{ index, arns: [...arns].sort(), ciphertext: answer.bytes }] : [],
   );
   const record = bindRecord(masterKey, { deployment, generation, threshold, shares });
-  // A role that may encrypt and not decrypt would seal the master key for ever: found out here, before anything depends
-  // on it.
+  // A role that may encrypt and not decrypt would seal the master key for ever: found out here.
   const proof = await unwrapMasterKey(record, terms, custodyKeys);
   if (!proof.ok) return proof;
   proof.masterKey.fill(0);
@@ -97,8 +84,7 @@ export async function unwrapMasterKey(
       return arn === undefined ? result : { ...result, ok: false, attempts: [{ arn, fault: 'wrong_share' as const }] };
     });
     const rotationDue = record.generation < ceremony.generation;
-    const bound = record.deployment !== undefined;
-    return { ok: true, masterKey: recovered.masterKey, rotationDue, bound, keys };
+    return { ok: true, masterKey: recovered.masterKey, rotationDue, keys };
   } finally {
     wipeAnswers(opened);
   }
@@ -111,18 +97,12 @@ interface Asked {
 }
 
 /**
- * Before a key is called, for words that help. What makes it certain is the encryption context: a record that gives
- * itself out for one of this deployment has shares that no key opens for it.
+ * For words that help. What makes it certain is the encryption context: no key opens the shares for another deployment.
  */
-function refuseForeign(
-  record: MasterKeyRecord,
-  { deployment, requireBound }: EnvelopeTerms,
-): CustodyRefusal | undefined {
-  if (record.deployment === undefined) return requireBound ? unboundRecord(record) : undefined;
+function refuseForeign(record: MasterKeyRecord, { deployment }: EnvelopeTerms): CustodyRefusal | undefined {
   return isSameDeployment(record.deployment, deployment) ? undefined : otherDeployment(record.deployment, deployment);
 }
 
-/** Why a signer with these terms does not open the record, as far as that is known before a key is called. */
 export function refuseRecord(record: MasterKeyRecord, terms: EnvelopeTerms): CustodyRefusal | undefined {
   const { ceremony } = terms;
   const foreign = refuseForeign(record, terms);
@@ -138,9 +118,8 @@ export function refuseRecord(record: MasterKeyRecord, terms: EnvelopeTerms): Cus
 }
 
 /**
- * Threshold and key set, whatever the order of the entries. The binding cannot replace this: whoever may encrypt under
- * one of the keys and write the row could state the threshold 1 and bind a master key of their own. A record of an
- * earlier generation is held to the accepted keys and to `leastRetiredThreshold`, for the same reason.
+ * The binding cannot replace this: a role that may encrypt under one of the keys and write the row could state the
+ * threshold 1 and bind a master key of its own.
  */
 function isOfCeremony(record: MasterKeyRecord, ceremony: Ceremony): boolean {
   return record.threshold === ceremony.kmsThreshold && keySet(record.shares) === keySet(ceremony.kmsKeys);
@@ -194,8 +173,8 @@ function decryptShares(
 }
 
 /**
- * All at once: at most MAX_CUSTODY_KEYS of them, and a lost key costs its timeout once. Waits for all, so that nothing
- * opened is left behind.
+ * At most MAX_CUSTODY_KEYS, and a lost key costs its timeout once. Waits for all, so that nothing opened is left
+ * behind.
  */
 async function askAll<Key extends { readonly index: number; readonly arns: readonly string[] }>(
   keys: readonly Key[],
@@ -215,7 +194,58 @@ function keyResult({ index, arns, answer }: Asked): KeyResult {
   return { index, arns, ok: answer.ok, attempts: answer.ok ? [] : answer.attempts };
 }
 
-/** Wipes decrypted shares. */
 function wipeAnswers(asked: readonly Asked[]): void {
   for (const { answer } of asked) if (answer.ok) answer.bytes.fill(0);
+}
+
+// A result counts only when the share binding of the record verifies under it. Other candidates are wiped.
+
+interface OpenedShare {
+  readonly index: number;
+  readonly arn: string;
+  readonly bytes: Buffer;
+}
+
+/**
+ * A share can be wrong although its key decrypted it: AES-CBC carries no MAC. One run of `threshold` neighbours, the
+ * last followed by the first, is without any given share.
+ */
+async function recover(
+  record: MasterKeyRecord,
+  shares: readonly OpenedShare[],
+): Promise<{ readonly masterKey: Buffer; readonly wrong: readonly OpenedShare[] } | undefined> {
+  const runs = shares.length === record.threshold ? 1 : shares.length;
+  const ring = [...shares, ...shares];
+  for (let start = 0; start < runs; start++) {
+    const run = ring.slice(start, start + record.threshold);
+    const candidate = await combineShares(run.map(({ bytes }) => bytes));
+    if (candidate === undefined) continue;
+    if (bindingVerifies(candidate, record))
+      return { masterKey: candidate, wrong: await strangers(candidate, shares, run) };
+    candidate.fill(0);
+  }
+  return undefined;
+}
+
+/**
+ * The shares that do not give the master key in place of one of the run, and copies: they count once, so the redundancy
+ * that they seem to be is none. A share carries its point and not its index, so
+ * no share tells which key gave it; the binding proves what came out.
+ */
+async function strangers(
+  masterKey: Buffer,
+  shares: readonly OpenedShare[],
+  run: readonly OpenedShare[],
+): Promise<readonly OpenedShare[]> {
+  const wrong: OpenedShare[] = [];
+  const right = [...run];
+  const others = run.slice(1).map(({ bytes }) => bytes);
+  for (const share of shares.filter((share) => !run.includes(share))) {
+    const candidate = await combineShares([share.bytes, ...others]);
+    const isRepeated = run.length > 1 && right.some(({ bytes }) => bytes.equals(share.bytes));
+    if (candidate?.equals(masterKey) === true && !isRepeated) right.push(share);
+    else wrong.push(share);
+    candidate?.fill(0);
+  }
+  return wrong;
 }

@@ -12,7 +12,6 @@ export interface KeyArn {
 const KEY_ARN =
   /^arn:(aws(?:-[a-z]+)*):kms:([a-z]{2,}(?:-[a-z]+)+-\d{1,2}):(\d{12}):key\/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})$/;
 
-/** @returns undefined for anything but a well-formed key ARN in lower case */
 export function parseKeyArn(text: string): KeyArn | undefined {
   const [, partition, region, account, keyId] = KEY_ARN.exec(text) ?? [];
   if (partition === undefined || region === undefined || account === undefined || keyId === undefined) return undefined;

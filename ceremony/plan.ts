@@ -1,16 +1,13 @@
-// Predicts what a ceremony survives, before anything depends on it: which losses of keys, accounts and regions leave
-// enough custody keys to open the master key. It also lists what an auditor would ask about. It reads only the
-// definition and calls no key.
+// Predicts which losses of keys, accounts and regions a ceremony survives, and what an auditor would ask about. It
+// calls no key.
 
-import { extendedOnce } from '../formats/register.ts';
+import { extendedOnce } from '../common/formats/register.ts';
 import { type Ceremony, type CustodyKey, canonicalBytes, ceremonyDigest } from './definition.ts';
 import { isMultiRegion, keyArn } from './key-arn.ts';
 
 export interface CeremonyPlan {
   readonly ceremony: Ceremony;
-  /** What the digest covers. */
   readonly canonical: string;
-  /** SHA-384, hex. */
   readonly digest: string;
   /** What PCR17 of an enclave with this ceremony is: the register, not the digest. */
   readonly pcr17: string;
@@ -18,9 +15,7 @@ export interface CeremonyPlan {
   readonly warnings: readonly PlanWarning[];
 }
 
-/**
- * Everything that one AWS account, or one region, holds; a key with a replica elsewhere is not lost with its region.
- */
+/** A key with a replica elsewhere is not lost with its region. */
 export interface Loss {
   readonly of: 'account' | 'region';
   readonly name: string;
@@ -53,7 +48,6 @@ export function planCeremony(ceremony: Ceremony): CeremonyPlan {
   };
 }
 
-/** How many custody keys, whichever they are, may be lost. */
 export function spareKeys({ kmsKeys, kmsThreshold }: Ceremony): number {
   return kmsKeys.length - kmsThreshold;
 }

@@ -1,8 +1,5 @@
-// The MASTER_KEY record: the shares of the master key as the custody keys encrypted them, and the share binding, an
-// HMAC under a key derived from the master key itself (specification/custody.md#share-binding). Version 2 names the
-// deployment that it belongs to; version 1, which was written before, names none, and is read and never written. The
-// text is whatever the table returned: it is refused unless every member has its exact form, and trusted only after the
-// binding of the opened master key verifies.
+// The MASTER_KEY record (specification/custody.md#share-binding). It is refused unless every member has its exact form,
+// and trusted only after the binding of the opened master key verifies.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
@@ -12,25 +9,19 @@ import { parseKeyArn } from './key-arn.ts';
 import { deriveSubKey } from './sub-key.ts';
 
 const RECORD_VERSION = 2;
-/** A record that names no deployment has this. */
-const UNBOUND_VERSION = 1;
 const BINDING_BYTES = 32;
 /** AWS KMS API Reference, Decrypt: CiphertextBlob. */
 const MAX_CIPHERTEXT_BYTES = 6144;
 const BINDING_INFO = 'strongroom/share-binding/v1';
 
 export interface WrappedShare {
-  /** From one, in order. */
   readonly index: number;
-  /** The custody key's, ascending. */
   readonly arns: readonly string[];
   readonly ciphertext: Buffer;
 }
 
-/** A record without its binding. */
 export interface RecordContent {
-  /** Undefined in a record of version 1. */
-  readonly deployment: Deployment | undefined;
+  readonly deployment: Deployment;
   readonly generation: number;
   readonly threshold: number;
   readonly shares: readonly WrappedShare[];
@@ -45,10 +36,7 @@ function shareBindingKey(masterKey: Buffer): Buffer {
   return deriveSubKey(masterKey, BINDING_INFO);
 }
 
-/**
- * HMAC-SHA256 over every member but the binding, each number as 32 bits big endian and each text or blob behind its
- * length.
- */
+/** HMAC-SHA256 over every member but the binding (specification/custody.md#share-binding). */
 function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
   const hmac = createHmac('sha256', bindingKey);
   const number = (value: number) => {
@@ -61,10 +49,8 @@ function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
     hmac.update(bytes);
   };
   const { deployment } = record;
-  number(versionOf(record));
-  // Behind the version: what follows it in one version is never taken for what follows it in the other.
-  if (deployment !== undefined)
-    for (const text of [deployment.network, deployment.id]) blob(Buffer.from(text, 'ascii'));
+  number(RECORD_VERSION);
+  for (const text of [deployment.network, deployment.id]) blob(Buffer.from(text, 'ascii'));
   for (const value of [record.generation, record.threshold, record.shares.length]) number(value);
   for (const { index, arns, ciphertext } of record.shares) {
     number(index);
@@ -93,24 +79,16 @@ export function bindingVerifies(masterKey: Buffer, record: MasterKeyRecord): boo
   }
 }
 
-/** One line of JSON, which `parseRecord` reads back. */
 export function serializeRecord(record: MasterKeyRecord): string {
   const { deployment, generation, threshold, shares, binding } = record;
+  const { network, id } = deployment;
   const written = shares.map(({ index, arns, ciphertext }) => ({
     index,
     arns,
     ciphertext: ciphertext.toString('base64'),
   }));
-  const head = { version: versionOf(record), ...(deployment === undefined ? {} : { deployment: named(deployment) }) };
-  return JSON.stringify({ ...head, generation, threshold, shares: written, binding: binding.toString('base64') });
-}
-
-function versionOf({ deployment }: RecordContent): number {
-  return deployment === undefined ? UNBOUND_VERSION : RECORD_VERSION;
-}
-
-function named({ network, id }: Deployment): Deployment {
-  return { network, id };
+  const head = { version: RECORD_VERSION, deployment: { network, id }, generation, threshold };
+  return JSON.stringify({ ...head, shares: written, binding: binding.toString('base64') });
 }
 
 /** @returns undefined for anything that `serializeRecord` does not write: startup failure 9, see `malformedRecord` */
@@ -143,32 +121,33 @@ const arnsSchema = z
   .refine((arns) => arns.every((arn, at) => at === 0 || (arns[at - 1] ?? '') < arn))
   .refine((arns) => new Set(arns.map((arn) => keyIdOf(arn))).size === 1);
 
-const COMMON_MEMBERS = {
-  generation: z.int().min(1).max(MAX_GENERATION),
-  threshold: z.int().min(1).max(MAX_CUSTODY_KEYS),
-  shares: z
-    .array(z.strictObject({ index: z.int(), arns: arnsSchema, ciphertext: bytesSchema(1, MAX_CIPHERTEXT_BYTES) }))
-    .min(1)
-    .max(MAX_CUSTODY_KEYS)
-    .refine((shares) => shares.every(({ index }, at) => index === at + 1))
-    // A key that holds two shares would count twice towards the threshold.
-    .refine((shares) => new Set(shares.map(({ arns: [arn = ''] }) => keyIdOf(arn))).size === shares.length),
-  binding: bytesSchema(BINDING_BYTES, BINDING_BYTES),
-};
-
 const deploymentSchema = z.strictObject({
   network: z.string().refine(isNetwork),
   id: z.string().refine(isDeploymentId),
 });
 
 const recordSchema = z
-  .discriminatedUnion('version', [
-    z.strictObject({ version: z.literal(UNBOUND_VERSION), ...COMMON_MEMBERS }),
-    z.strictObject({ version: z.literal(RECORD_VERSION), deployment: deploymentSchema, ...COMMON_MEMBERS }),
-  ])
+  .strictObject({
+    version: z.literal(RECORD_VERSION),
+    deployment: deploymentSchema,
+    generation: z.int().min(1).max(MAX_GENERATION),
+    threshold: z.int().min(1).max(MAX_CUSTODY_KEYS),
+    shares: z
+      .array(z.strictObject({ index: z.int(), arns: arnsSchema, ciphertext: bytesSchema(1, MAX_CIPHERTEXT_BYTES) }))
+      .min(1)
+      .max(MAX_CUSTODY_KEYS)
+      .refine((shares) => shares.every(({ index }, at) => index === at + 1))
+      // A key that holds two shares would count twice towards the threshold.
+      .refine((shares) => new Set(shares.map(({ arns: [arn = ''] }) => keyIdOf(arn))).size === shares.length),
+    binding: bytesSchema(BINDING_BYTES, BINDING_BYTES),
+  })
   .refine(({ threshold, shares }) => threshold <= shares.length)
-  .transform((record): MasterKeyRecord => {
-    const { generation, threshold, shares, binding } = record;
-    const deployment = record.version === RECORD_VERSION ? record.deployment : undefined;
-    return { deployment, generation, threshold, shares, binding };
-  });
+  .transform(
+    ({ deployment, generation, threshold, shares, binding }): MasterKeyRecord => ({
+      deployment,
+      generation,
+      threshold,
+      shares,
+      binding,
+    }),
+  );

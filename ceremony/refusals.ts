@@ -13,11 +13,10 @@ export interface CustodyRefusal {
     | 'generation_behind'
     | 'other_ceremony'
     | 'other_deployment'
-    | 'unbound_record'
+    | 'no_provenance'
     | 'below_threshold'
     | 'binding_mismatch'
     | 'key_refused_share';
-  /** specification/operating.md#startup-failures */
   readonly startupFailure: 8 | 9;
   readonly message: string;
   /** Empty when no key was called. */
@@ -69,16 +68,6 @@ export function otherDeployment(record: Deployment, ours: Deployment): CustodyRe
   );
 }
 
-export function unboundRecord({ generation }: MasterKeyRecord): CustodyRefusal {
-  return refuse(
-    'unbound_record',
-    9,
-    `the MASTER_KEY row, of ceremony generation ${generation}, names no deployment, and signer_state.require_bound_master_key is true: if it ` +
-      'was never rotated since records name one, set that option to false, start once with a higher ceremony generation, and set it to ' +
-      `true again; if it was, the row is an old one or another signer's: ${RESTORE}`,
-  );
-}
-
 export function retiredThresholdTooLow(record: MasterKeyRecord, ceremony: Ceremony): CustodyRefusal {
   return refuse(
     'other_ceremony',
@@ -86,6 +75,34 @@ export function retiredThresholdTooLow(record: MasterKeyRecord, ceremony: Ceremo
     `the MASTER_KEY row is of generation ${record.generation} with the threshold ${record.threshold}, below the ` +
       `${ceremony.retiredKmsThreshold ?? ceremony.kmsThreshold} that this ceremony rotates from: if the earlier ceremony really ` +
       `had it, set retired_kms_threshold to ${record.threshold} for this rotation; if it had not, the row was changed: ${RESTORE}`,
+  );
+}
+
+export function noProvenance(problem: string): CustodyRefusal {
+  return refuse(
+    'no_provenance',
+    9,
+    `the MASTER_KEY row does not prove that an accepted enclave made its key: ${problem}. No custody key was asked. ` +
+      'Where the key comes from decides who knows it: the signer opens none that its custodians did not accept. If an image or ceremony of ' +
+      'yours wrote the row, name it in tee.nitro.accepted_images or as previous_ceremony; if not, it was put there: ' +
+      `${RESTORE}, or begin with an empty table`,
+  );
+}
+
+export function foreignRootToken(problem: string): CustodyRefusal {
+  return refuse(
+    'no_provenance',
+    9,
+    `the ROOT_TOKEN_BOOTSTRAP row does not prove that an accepted enclave made its ciphertext: ${problem}. No custody key was asked. ` +
+      'Participants would open what was put there. Delete the row and start: the enclave makes another root token and revokes the one before',
+  );
+}
+
+export function foreignRemoval(problem: string): CustodyRefusal {
+  return refuse(
+    'no_provenance',
+    9,
+    `the MASTER_KEY row does not prove how its last seal was removed: ${problem}. No custody key was asked. Somebody changed the row: ${RESTORE}`,
   );
 }
 

@@ -1,16 +1,11 @@
-// Shamir's secret sharing over GF(2^8). All of the program uses it through this file (specification/custody.md#shares).
-// Shares prove nothing by themselves: whoever combines them verifies the share binding next. This file refuses a share
-// at x = 0, which the package does not. There the polynomial is the secret itself, so a single forged share would
-// choose the master key.
+// Shamir's secret sharing over GF(2^8) (specification/custody.md#shares). It refuses a share at x = 0, which the
+// package does not: there the polynomial is the secret itself, so a forged share would choose the master key.
 
 import { combine, split } from 'shamir-secret-sharing';
 
 export const MASTER_KEY_BYTES = 32;
 
-/**
- * @param threshold how many shares give the secret back; 1 makes every share a copy of the secret
- * @returns `count` shares, each the caller's to wipe
- */
+/** @param threshold 1 makes every share a copy of the secret @returns `count` shares, the caller's to wipe */
 export async function splitSecret(secret: Buffer, count: number, threshold: number): Promise<Buffer[]> {
   if (secret.length !== MASTER_KEY_BYTES) throw new RangeError('a master key has 32 bytes');
   if (threshold < 1 || threshold > count) throw new RangeError('a threshold is from 1 to the number of shares');
@@ -19,8 +14,8 @@ export async function splitSecret(secret: Buffer, count: number, threshold: numb
 }
 
 /**
- * @param shares as many as the threshold: with another number the result is another secret
- * @returns a candidate for the secret, or undefined when these cannot be shares of one
+ * @param shares as many as the threshold: another number gives another secret
+ * @returns a candidate, or undefined when these cannot be shares of one secret
  */
 export async function combineShares(shares: readonly Buffer[]): Promise<Buffer | undefined> {
   const [only] = shares;
@@ -37,8 +32,8 @@ function plainArray({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array 
 }
 
 /**
- * Into memory of its own, and the package's array wiped. That array is so small that it lies on the JavaScript heap;
- * asking for its `buffer` would copy it to other memory and leave the bytes behind where nobody can wipe them.
+ * The package's array is so small that it lies on the JavaScript heap; its `buffer` would be a copy that leaves the
+ * bytes behind out of reach of any wiping.
  */
 function moved(array: Uint8Array): Buffer {
   const own = Buffer.from(new ArrayBuffer(array.length));

@@ -6,8 +6,8 @@ const NO_SALT = Buffer.alloc(32);
 const FIRST_BLOCK = Buffer.of(1);
 
 /**
- * 32 bytes, the caller's to wipe: one block of RFC 5869 §2.2 and §2.3. Not crypto.hkdfSync: that leaves a copy of its
- * input in a key object until the garbage collector comes, and whoever seals has to be able to forget at once.
+ * The caller's to wipe. Not crypto.hkdfSync: that leaves a copy of its input in a key object until the garbage
+ * collector comes, and sealing has to forget at once.
  */
 export function deriveSubKey(masterKey: Uint8Array, info: string): Buffer {
   const pseudorandomKey = createHmac('sha256', NO_SALT).update(masterKey).digest();

@@ -1,9 +1,8 @@
-// The value of a ceremony's file, as strictly as the enclave reads the same file (formats/yaml.ts). It may be a
+// The value of a ceremony's file, as strictly as the enclave reads the same file (common/formats/yaml.ts). It may be a
 // configuration that has a `ceremony` block.
 
-import { MAX_DOCUMENT_BYTES, parseStrictYaml } from '../formats/yaml.ts';
+import { MAX_DOCUMENT_BYTES, parseStrictYaml } from '../common/formats/yaml.ts';
 
-/** @throws Error that says what is wrong with the text, and on which line, without repeating it */
 export function readCeremonyValue(text: string): unknown {
   const value = readYaml(text);
   return isConfiguration(value) ? value.ceremony : value;

@@ -10,14 +10,12 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { SecretKey } from '@chainsafe/blst';
-import { cleanEnvironment } from '../rehearsal/signer.ts';
+import { hoodiVote } from '../service/first/vote.ts';
+import { cleanEnvironment } from '../tools/rehearsal/signer.ts';
 import { ended, isKept, keep, operatorOf, shown } from './keep.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');
-const HOODI_GENESIS_VALIDATORS_ROOT = '0x212f13fc4df078b6cb7db228f1c8307566dcecf900867401a92023d7ba99cb5f';
-/** The index of a Gloas vote says what became of the payload of the block that it is for. */
-const PAYLOAD = { empty: '0', full: '1' } as const;
 
 const { publicKey, token, operatorToken, config, port } = await prepare();
 const signer = spawn(join(ROOT, 'bin/strongroom'), ['server', '-c', config], {
@@ -39,7 +37,7 @@ try {
 
 async function show(): Promise<void> {
   const url = `http://127.0.0.1:${port}/api/v1/eth2/sign/${publicKey}`;
-  const vote = attestation(PAYLOAD.full);
+  const vote = hoodiVote('full');
   heading('The key (a TEST key, made just now)');
   say(publicKey);
   heading('The request: a vote on Hoodi, in Gloas');
@@ -50,7 +48,7 @@ async function show(): Promise<void> {
   say(signed.body);
   expectStatus(signed, 200);
 
-  const second = await post(url, attestation(PAYLOAD.empty));
+  const second = await post(url, hoodiVote('empty'));
   heading(`A second vote for the same target, which says that the payload is missing: ${second.status}`);
   say(second.body);
   expectStatus(second, 412);
@@ -67,8 +65,8 @@ Next:                      README.md (Run it), docs/tutorial/first-signature.md`
 
 async function keepIt(): Promise<void> {
   const [vote, second] = [join(FOLDER, 'vote.json'), join(FOLDER, 'second-vote.json')];
-  writeFileSync(vote, JSON.stringify(attestation(PAYLOAD.full)));
-  writeFileSync(second, JSON.stringify(attestation(PAYLOAD.empty)));
+  writeFileSync(vote, JSON.stringify(hoodiVote('full')));
+  writeFileSync(second, JSON.stringify(hoodiVote('empty')));
   const origin = `http://127.0.0.1:${port}`;
   const curl = `curl -s -w '\\n%{http_code}\\n' -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'token'))})"`;
   const sign = (file: string): string =>
@@ -142,24 +140,6 @@ static_auth:
     - { name: validator-client, secret: ${values.token}, policies: [validator-client] }
     - { name: operator, secret: ${values.operatorToken}, policies: [operator] }
 `;
-}
-
-function attestation(index: string): object {
-  const [head, root] = ['0x'.padEnd(66, '11'), '0x'.padEnd(66, '33')];
-  return {
-    type: 'ATTESTATION',
-    fork_info: {
-      fork: { previous_version: '0x70000910', current_version: '0x80000910', epoch: '132352' },
-      genesis_validators_root: HOODI_GENESIS_VALIDATORS_ROOT,
-    },
-    attestation: {
-      slot: '4416005',
-      index,
-      beacon_block_root: head,
-      source: { epoch: '137999', root },
-      target: { epoch: '138000', root },
-    },
-  };
 }
 
 async function post(url: string, body: object): Promise<{ status: number; body: string }> {

@@ -5,12 +5,12 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@chainsafe/bls-keystore';
-import { keyTableDefinition } from '../enclave/keys/table/rows.ts';
-import { publicNetwork } from '../enclave/signing/networks.ts';
-import { decodeHex, encodeHex } from '../formats/hex.ts';
-import type { RunningSigner } from '../rehearsal/signer.ts';
-import type { Stage } from '../rehearsal/stage.ts';
-import { testKey } from '../rehearsal/test-key.ts';
+import { decodeHex, encodeHex } from '../common/formats/hex.ts';
+import { keyTableDefinition } from '../signer/keys/table/rows.ts';
+import { publicNetwork } from '../signer/signing/networks.ts';
+import type { RunningSigner } from '../tools/rehearsal/signer.ts';
+import type { Stage } from '../tools/rehearsal/stage.ts';
+import { testKey } from '../tools/rehearsal/test-key.ts';
 import { keep, operatorOf, shown } from './keep.ts';
 
 const FOLDER = join(import.meta.dirname, '../build/demo-custody');

@@ -1,40 +1,48 @@
-// One image from its inputs: bundle, check, ramdisks, sections, measurements, signature. The same inputs give the same
-// image, byte for byte, whoever builds it and where; only a signature differs each time (ECDSA), and no measurement
-// covers it.
+// One image from its inputs. The same inputs give the same image, byte for byte; only a signature differs each time
+// (ECDSA), and no measurement covers it.
 
+import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
-import { type Bundle, bundleSigner, esbuildVersion } from './bundle/bundle.ts';
-import { writeCompiledModule } from './bundle/compiled-module.ts';
-import { INIT, readCompiledPart } from './bundle/compiled-parts.ts';
-import { caBundle } from './certificates.ts';
-import { checkConfiguration, type NamedConfiguration } from './check-configuration.ts';
+import {
+  type Bundle,
+  type BundleFile,
+  bundleCheck,
+  bundleSigner,
+  esbuildVersion,
+  MAIN_FILE,
+  ownSources,
+} from './bundle/bundle.ts';
+import { COMPILED_FILE, writeCompiledModule } from './bundle/compiled-module.ts';
+import { holdCompiledParts, INIT, readCompiledPart } from './bundle/compiled-parts.ts';
+import { caBundle, type GivenAuthorities, readAuthorities } from './certificates.ts';
 import { writeCpio } from './format/cpio.ts';
 import { type Architecture, type EnclaveImage, writeImage } from './format/format.ts';
 import { type ImageParts, readImageFile } from './format/image-file.ts';
-import { metadataOf } from './format/metadata.ts';
 import { type ImageSigner, ImageSignerError, readSigner, signImage } from './format/signature.ts';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
 import { findLibraries } from './libraries.ts';
 import { measureImage, sha256Hex } from './measure.ts';
 import { PINNED_NODE, readNode } from './node-binary.ts';
+import { type HeldPackages, holdPackages } from './packages.ts';
 import { applicationRamdisk, checkDisjoint, initRamdisk } from './ramdisks.ts';
 import type { ImageRecord } from './record.ts';
 
 export interface BuildRequest {
-  /** The project's folder. */
   readonly root: string;
   readonly architecture: Architecture;
   readonly version: string;
-  /** `sourceCommit` of eif/commit.ts. */
   readonly commit: string;
   readonly imageFile: string;
   readonly ceremonyFile: string;
   /** undefined: the signer fetches its configuration from the parent. */
   readonly configurationFile: string | undefined;
-  readonly caFiles: readonly string[];
+  /** Each `HOST=FILE`. */
+  readonly authorities: readonly string[];
   readonly signing: { readonly keyFile: string; readonly certificateFile: string } | undefined;
 }
 
@@ -43,31 +51,43 @@ export interface BuiltImage {
   readonly record: ImageRecord;
 }
 
-/** `MAX_CONFIGURATION_BYTES` of enclave/api/parent-ports.ts. */
+/** `MAX_CONFIGURATION_BYTES` of signer/api/parent-ports.ts. */
 const MAX_CONFIGURATION_BYTES = 1024 * 1024;
 
-/** @throws BuildError */
-export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
+/** @param at is told which part of the work begins @throws BuildError */
+export async function buildImage(
+  request: BuildRequest,
+  at: (doing: string) => void = () => undefined,
+): Promise<BuiltImage> {
   const { root, architecture, version } = request;
   const parts = readImageFile(request.imageFile, architecture);
   const given = readGiven(request);
   const init = readCompiledPart(root, INIT);
   const node = readNode(root, architecture);
-  const authorities = caBundle(join(root, node.path), given.certificates);
+  const amazonRoots = caBundle(join(root, node.path));
+  at('bundling the signer');
   const bundle = await bundleSigner(root);
-  const compiled = writeCompiledModule({ ceremony: given.ceremony, configuration: given.source });
+  const compiled = writeCompiledModule({
+    ceremony: given.ceremony,
+    configuration: given.source,
+    authorities: given.authorities.byHost,
+  });
+  at('checking the configuration with the bundle');
+  const check = await bundleCheck(root);
   await checkConfiguration(
-    { node: join(root, node.path), bundle: bundle.files, compiled },
+    { node: join(root, node.path), bundle: check.files, compiled },
     namedConfiguration(request, given),
   );
+  at('putting the image together');
   const libraries = findLibraries(programsOf(bundle, node.data, init), architecture);
   const system = initRamdisk({ init, modules: parts.modules });
   const application = applicationRamdisk({
     bundle: bundle.files,
+    sources: ownSources(bundle),
     compiled,
     node: node.data,
     libraries,
-    caBundle: authorities,
+    caBundle: amazonRoots,
     configuration: given.configuration,
   });
   checkDisjoint(system, application);
@@ -80,7 +100,12 @@ export async function buildImage(request: BuildRequest): Promise<BuiltImage> {
     inputOf(node.path, node.data),
     ...libraries.map(({ path, data }) => inputOf(path, data)),
   ];
-  return finish(request, image, given, sortedInputs(inputs));
+  at('comparing the packages with their tarballs');
+  const held = holdPackages(root, bundle.inputs);
+  at('compiling the addon and the first process again');
+  await holdCompiledParts(root);
+  at('measuring the image');
+  return finish(request, image, given, { inputs: sortedInputs(inputs), held });
 }
 
 function namedConfiguration(
@@ -91,7 +116,12 @@ function namedConfiguration(
   return { name: basename(configurationFile), bytes: configuration };
 }
 
-function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, inputs: readonly Input[]): BuiltImage {
+interface Taken {
+  readonly inputs: readonly Input[];
+  readonly held: HeldPackages;
+}
+
+function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, { inputs, held }: Taken): BuiltImage {
   const { signer, ceremony, configuration } = given;
   const digest = ceremonyDigest(ceremony);
   const measurements = measureImage(unsigned, {
@@ -107,6 +137,7 @@ function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, inp
     image,
     record: {
       commit: request.commit,
+      packages: held.unverified.length === 0 ? 'verified' : 'unverified',
       measurements,
       image: { sha256: sha256Hex(image), size: image.length, architecture, signed: signer !== undefined },
       ceremony: { generation: ceremony.generation, digest_sha384: digest.toString('hex') },
@@ -118,38 +149,34 @@ function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, inp
   };
 }
 
-/** What the caller brings beside image.yaml. */
 interface Given {
   readonly ceremony: Ceremony;
   readonly configuration: Buffer | undefined;
   readonly source: 'baked' | 'fetched';
-  /** By the names of their files. */
-  readonly certificates: ReadonlyMap<string, Buffer>;
+  readonly authorities: GivenAuthorities;
   readonly signer: ImageSigner | undefined;
   readonly inputs: readonly Input[];
 }
 
 /** In the record files have their names alone: where they lie on the build host is nobody's concern, and differs. */
-function readGiven({ ceremonyFile, configurationFile, caFiles, signing }: BuildRequest): Given {
+function readGiven({ ceremonyFile, configurationFile, authorities: hosts, signing }: BuildRequest): Given {
   const ceremonyText = readInput(ceremonyFile, 'the ceremony');
   const configuration = configurationFile === undefined ? undefined : readConfiguration(configurationFile);
-  const certificates = new Map(caFiles.map((file) => [basename(file), readInput(file, 'a certificate authority')]));
-  if (certificates.size !== caFiles.length) throw new BuildError('two files of --ca have the same name');
+  const authorities = readAuthorities(hosts);
   return {
     ceremony: parsedCeremony(ceremonyFile, ceremonyText),
     configuration,
     source: configuration === undefined ? 'fetched' : 'baked',
-    certificates,
+    authorities,
     signer: signing === undefined ? undefined : signerOf(signing),
     inputs: [
       inputOf(basename(ceremonyFile), ceremonyText),
       ...(configuration === undefined ? [] : [inputOf(basename(configurationFile ?? ''), configuration)]),
-      ...[...certificates].map(([name, bytes]) => inputOf(name, bytes)),
+      ...[...authorities.files].map(([name, bytes]) => inputOf(name, bytes)),
     ],
   };
 }
 
-/** What the enclave would refuse for its size (enclave/tee/parent/configuration-source.ts). */
 function readConfiguration(file: string): Buffer {
   const bytes = readInput(file, 'the configuration');
   if (bytes.length === 0) throw new BuildError(`the configuration ${file} is empty`);
@@ -199,4 +226,82 @@ function imageOf(
     metadata: metadataOf(name, version),
     signature: undefined,
   };
+}
+
+// Runs the signer's own check over the configuration that is to be baked in. It also shows that the bundle is whole:
+// every module that a start needs loads.
+
+const TIME_LIMIT_MS = 120_000;
+const MAX_OUTPUT_BYTES = 1024 * 1024;
+
+interface CheckedBundle {
+  readonly node: string;
+  readonly bundle: readonly BundleFile[];
+  readonly compiled: Buffer;
+}
+
+interface NamedConfiguration {
+  readonly name: string;
+  readonly bytes: Buffer;
+}
+
+/** @param configuration undefined when it is fetched: then only that the bundle starts @throws BuildError */
+export async function checkConfiguration(
+  { node, bundle, compiled }: CheckedBundle,
+  configuration: NamedConfiguration | undefined,
+): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'strongroom-image-'));
+  try {
+    const app = join(folder, 'app');
+    await mkdir(app);
+    for (const { name, data } of [...bundle, { name: COMPILED_FILE, data: compiled }])
+      await writeFile(join(app, name), data);
+    if (configuration !== undefined) await writeFile(join(folder, configuration.name), configuration.bytes);
+    const asked = configuration === undefined ? [] : [configuration.name];
+    const problem = await run(node, [join(app, MAIN_FILE), ...asked], folder);
+    if (problem === undefined) return;
+    const what =
+      configuration === undefined
+        ? 'the bundle does not start'
+        : `the signer refuses the configuration ${configuration.name}`;
+    throw new BuildError(
+      what,
+      problem.split('\n').filter((line) => line !== ''),
+    );
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** @returns what the program said when it did not end well */
+function run(program: string, argv: readonly string[], cwd: string): Promise<string | undefined> {
+  // No environment: in the enclave the signer takes nothing from it either.
+  const options = { cwd, env: {}, timeout: TIME_LIMIT_MS, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const;
+  return new Promise((settle) => {
+    execFile(program, argv, options, (error, _stdout, stderr) => {
+      settle(error === null ? undefined : stderr || error.message);
+    });
+  });
+}
+
+// The metadata section, with AWS's own member names. Not measured; nothing of when or where the image was built.
+
+/** The time is the epoch: the section has to have one. */
+const BUILD_TIME = '1970-01-01T00:00:00+00:00';
+
+function metadataOf(name: string, version: string): Buffer {
+  const metadata = {
+    ImageName: name,
+    ImageVersion: version,
+    BuildMetadata: {
+      BuildTime: BUILD_TIME,
+      BuildTool: 'strongroom eif',
+      BuildToolVersion: version,
+      OperatingSystem: 'Linux',
+      KernelVersion: 'as pinned in pcrs.json',
+    },
+    DockerInfo: {},
+    CustomMetadata: {},
+  };
+  return Buffer.from(JSON.stringify(metadata));
 }

@@ -1,10 +1,13 @@
-// The certificate authorities that the enclave trusts, all of them: Amazon's own roots, taken from the list inside the
-// pinned Node.js, and those that the image's owner adds (a database's). No other authority can vouch for an endpoint of
-// the signer, whoever its name is.
+// The certificate authorities that the enclave trusts: Amazon's own roots, taken from the list inside the pinned
+// Node.js, for every host; and those that the image's owner names for one host, which alone vouch for that host. No
+// authority is added for all hosts: who holds it could answer as KMS and as DynamoDB.
 
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { BuildError } from './inputs.ts';
+import { basename } from 'node:path';
+import { hostnameSchema } from '../signer/api/egress.ts';
+import type { HostAuthorities } from './bundle/compiled-module.ts';
+import { BuildError, readInput, WrongUsage } from './inputs.ts';
 
 /** Amazon Trust Services' repository: the roots that AWS endpoints chain to. */
 const AMAZON_ROOTS: readonly string[] = [
@@ -15,25 +18,52 @@ const AMAZON_ROOTS: readonly string[] = [
   'C=US\nST=Arizona\nL=Scottsdale\nO=Starfield Technologies\\, Inc.\nCN=Starfield Services Root Certificate Authority - G2',
 ];
 
+const MAX_HOSTS = 16;
 const MAX_ADDED = 64;
 const PEM = /-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g;
 const LIST_ROOTS = "process.stdout.write(JSON.stringify(require('node:tls').rootCertificates))";
 
-/**
- * PEM text, Amazon's first.
- * @param node path of the pinned binary, which is run
- * @param added PEM files by their names
- * @throws BuildError
- */
-export function caBundle(node: string, added: ReadonlyMap<string, Buffer>): Buffer {
-  const certificates = [...amazonRoots(node), ...[...added].flatMap(([name, pem]) => readAdded(name, pem))];
-  return asText(certificates);
+/** PEM text of Amazon's roots. @param node path of the pinned binary, which is run @throws BuildError */
+export function caBundle(node: string): Buffer {
+  return asText(amazonRoots(node));
 }
 
-/**
- * All authorities of the list inside the pinned binary: for releases, which run where their owner decides.
- * @param node path of the pinned binary, which is run
- */
+export interface GivenAuthorities {
+  readonly byHost: HostAuthorities;
+  /** By the names of their files. */
+  readonly files: ReadonlyMap<string, Buffer>;
+}
+
+/** @param given each `HOST=FILE` @throws BuildError */
+export function readAuthorities(given: readonly string[]): GivenAuthorities {
+  if (given.length > MAX_HOSTS) throw new BuildError(`--ca names more than ${MAX_HOSTS} hosts`);
+  const byHost = new Map<string, readonly string[]>();
+  const paths = new Map<string, string>();
+  const files = new Map<string, Buffer>();
+  for (const one of given) {
+    const { host, file } = hostAndFile(one);
+    const name = basename(file);
+    if (byHost.has(host)) throw new BuildError(`--ca names the host ${host} twice: put its authorities in one file`);
+    if ((paths.get(name) ?? file) !== file) throw new BuildError('two files of --ca have the same name');
+    const bytes = files.get(name) ?? readInput(file, 'a certificate authority');
+    byHost.set(host, readAdded(name, bytes));
+    paths.set(name, file);
+    files.set(name, bytes);
+  }
+  return { byHost, files };
+}
+
+function hostAndFile(given: string): { readonly host: string; readonly file: string } {
+  const at = given.indexOf('=');
+  const file = given.slice(at + 1);
+  if (at < 1 || file === '')
+    throw new WrongUsage('--ca takes HOST=FILE: the authorities of FILE vouch for this host, and for no other');
+  const host = hostnameSchema.safeParse(given.slice(0, at));
+  if (host.success) return { host: host.data, file };
+  throw new BuildError(`--ca ${given.slice(0, at)}=…: the host ${host.error.issues[0]?.message}`);
+}
+
+/** For releases, which run where their owner decides. @param node path of the pinned binary, which is run */
 export function publicAuthorities(node: string): Buffer {
   return asText(rootsOf(node));
 }
@@ -58,16 +88,18 @@ function amazonRoots(node: string): X509Certificate[] {
   });
 }
 
-function readAdded(name: string, pem: Buffer): X509Certificate[] {
+/** Each once, as its bytes alone say it. */
+function readAdded(name: string, pem: Buffer): string[] {
   const blocks = pem.toString('latin1').match(PEM) ?? [];
   if (blocks.length === 0) throw new BuildError(`--ca ${name} has no certificate in PEM`);
   if (blocks.length > MAX_ADDED) throw new BuildError(`--ca ${name} has more than ${MAX_ADDED} certificates`);
-  return blocks.map((block, at) => {
+  const certificates = blocks.map((block, at) => {
     const certificate = attempt(block);
     if (certificate === undefined) throw new BuildError(`--ca ${name}: certificate ${at + 1} cannot be read`);
     if (!certificate.ca) throw new BuildError(`--ca ${name}: certificate ${at + 1} is not of a certificate authority`);
-    return certificate;
+    return certificate.toString();
   });
+  return [...new Set(certificates)];
 }
 
 function attempt(pem: string): X509Certificate | undefined {
@@ -78,7 +110,6 @@ function attempt(pem: string): X509Certificate | undefined {
   }
 }
 
-/** A line that OpenSSL skips and people read. */
 function titleOf({ subject }: X509Certificate): string {
   return `# ${subject.replaceAll('\n', ', ').replaceAll(/[^\x20-\x7e]/g, '?')}`;
 }

@@ -7,7 +7,6 @@ import { BuildError } from './inputs.ts';
 
 /**
  * @param given for sources without git's folder, such as an archive of a tag
- * @returns 40 hexadecimal digits, `-modified` behind them where sources were changed since; or `unknown`
  * @throws BuildError for a commit that is none, or given where git knows it
  */
 export function sourceCommit(root: string, given: string | undefined): string {
@@ -17,17 +16,26 @@ export function sourceCommit(root: string, given: string | undefined): string {
   return known ? commitOf(root) : (given ?? 'unknown');
 }
 
-/** Not a folder in somebody else's checkout, whose commit says nothing of it. */
+/** Not a folder in a checkout of others. @throws BuildError for a checkout that another user owns */
 export function isCheckout(root: string): boolean {
   try {
     return realpathSync(git(root, 'rev-parse', '--show-toplevel')) === realpathSync(root);
-  } catch {
-    return false; // no git, or no repository
+  } catch (error) {
+    const said = error instanceof Error && 'stderr' in error ? String(error.stderr) : '';
+    if (!said.includes('dubious ownership')) return false; // no git, or no repository
+    throw new BuildError(`git does not say which commit ${root} is: another user owns it (dubious ownership)`, [
+      `run as its owner, or allow it: git config --global --add safe.directory ${root}`,
+    ]);
   }
 }
 
 export function git(root: string, ...args: readonly string[]): string {
-  return execFileSync('git', ['-C', root, ...args], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  const env = { ...process.env, LC_ALL: 'C' };
+  return execFileSync('git', ['-C', root, ...args], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env,
+  }).trim();
 }
 
 function commitOf(root: string): string {

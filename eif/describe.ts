@@ -7,7 +7,7 @@ import { CpioError, type ReadEntry, readCpio } from './format/cpio.ts';
 import { type EnclaveImage, readImage } from './format/format.ts';
 import { checkSignature, type SignatureCheck } from './format/signature.ts';
 import { type Measurements, measureImage, sha256Hex } from './measure.ts';
-import { BAKED_PATH, COMPILED_PATH } from './ramdisks.ts';
+import { BAKED_PATH, COMPILED_PATH, SOURCES_PATH } from './ramdisks.ts';
 
 export interface ImageDescription {
   readonly image: EnclaveImage;
@@ -17,21 +17,24 @@ export interface ImageDescription {
   readonly ramdisks: readonly RamdiskDescription[];
   /** undefined: not an image of strongroom, or not one that this version reads. */
   readonly compiled: Compiled | undefined;
+  /** What the image says its own source files are; undefined: nothing that this version reads. */
+  readonly sources: readonly SourceFile[] | undefined;
   /** The baked configuration, exactly. */
   readonly baked: Buffer | undefined;
   /** undefined: not signed. */
   readonly signature: SignatureCheck | undefined;
 }
 
-/** `problem`: why its files cannot be listed. */
+export interface SourceFile {
+  readonly path: string;
+  readonly sha256: string;
+}
+
 export type RamdiskDescription =
   | { readonly readable: true; readonly entries: readonly ReadEntry[] }
   | { readonly readable: false; readonly problem: string };
 
-/**
- * @param configuration the bytes that a fetched configuration will have
- * @throws ImageFormatError
- */
+/** @param configuration the bytes that a fetched configuration will have @throws ImageFormatError */
 export function describeImage(bytes: Buffer, configuration?: Buffer): ImageDescription {
   const image = readImage(bytes);
   const ramdisks = image.ramdisks.map(describeRamdisk);
@@ -46,7 +49,22 @@ export function describeImage(bytes: Buffer, configuration?: Buffer): ImageDescr
     ceremonyDigest: compiled === undefined ? undefined : ceremonyDigest(compiled.ceremony),
     signingCertificate: signature?.certificate?.raw,
   });
-  return { image, sha256: sha256Hex(bytes), size: bytes.length, measurements, ramdisks, compiled, baked, signature };
+  const sources = readSources(files.get(SOURCES_PATH));
+  const sha256 = sha256Hex(bytes);
+  return { image, sha256, size: bytes.length, measurements, ramdisks, compiled, sources, baked, signature };
+}
+
+/** A line of the list: 64 hex digits, two blanks, a path in the project. */
+const SOURCE_LINE = /^([0-9a-f]{64}) {2}([\w./@-]{1,200})$/;
+
+function readSources(list: Buffer | undefined): readonly SourceFile[] | undefined {
+  const text = list?.toString('latin1') ?? '';
+  const lines = text.endsWith('\n') ? text.slice(0, -1).split('\n') : [];
+  const sources = lines.flatMap((line) => {
+    const [, sha256, path] = SOURCE_LINE.exec(line) ?? [];
+    return sha256 === undefined || path === undefined ? [] : [{ path, sha256 }];
+  });
+  return lines.length > 0 && sources.length === lines.length ? sources : undefined;
 }
 
 export function describeRamdisk(bytes: Buffer): RamdiskDescription {
@@ -59,8 +77,8 @@ export function describeRamdisk(bytes: Buffer): RamdiskDescription {
 }
 
 /**
- * Every ramdisk counts. The kernel unpacks them in turn, so a later entry, a link too, takes the place of an earlier
- * one; and one ramdisk that cannot be listed could take the place of any.
+ * The kernel unpacks the ramdisks in turn, so a later entry takes the place of an earlier one; and one ramdisk that
+ * cannot be listed could take the place of any.
  */
 function filesOf(ramdisks: readonly RamdiskDescription[]): ReadonlyMap<string, Buffer> {
   if (ramdisks.some(({ readable }) => !readable)) return new Map();

@@ -1,6 +1,5 @@
-// What a 64-bit little-endian ELF file (System V ABI, gABI chapters 4 and 5) asks of the system that runs it: its
-// loader and its shared libraries. Files are the build host's own or pinned; a file that is odd is refused all the
-// same, because a library that is missing in an image is found out when the enclave does not start.
+// What an ELF file (System V ABI, gABI chapters 4 and 5) asks of its system: loader and shared libraries. An odd file
+// is refused: a library that is missing is found out when the enclave does not start.
 
 import type { Architecture } from './format/format.ts';
 
@@ -8,9 +7,7 @@ export interface ElfFile {
   readonly architecture: Architecture;
   /** The dynamic loader, absolute; undefined in libraries and static programs. */
   readonly interpreter: string | undefined;
-  /** Names of libraries, in their order. */
   readonly needed: readonly string[];
-  /** Whether it has a search path of its own (DT_RPATH, DT_RUNPATH). */
   readonly hasSearchPath: boolean;
 }
 
@@ -39,7 +36,6 @@ interface Segment {
   readonly size: number;
 }
 
-/** @throws ElfError */
 export function readElf(file: Buffer): ElfFile {
   if (!isElf(file) || file.length < HEADER_BYTES) throw new ElfError('it is no 64-bit little-endian ELF file');
   const machine = file.readUInt16LE(18);
@@ -95,7 +91,6 @@ function readDynamic(
   return { needed: names.map((at) => textAt(strings, at)), hasSearchPath };
 }
 
-/** Where in the file an address is loaded from. */
 function offsetOf(address: number | undefined, segments: readonly Segment[]): number {
   const home = segments.find(
     (one) =>

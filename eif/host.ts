@@ -3,7 +3,6 @@
 import type { Architecture } from './format/format.ts';
 import { BuildError } from './inputs.ts';
 
-/** @throws BuildError where nothing is built */
 export function hostArchitecture(): Architecture {
   if (process.platform === 'linux' && process.arch === 'x64') return 'x86_64';
   if (process.platform === 'linux' && process.arch === 'arm64') return 'aarch64';

@@ -1,14 +1,11 @@
 // The files an image is made from, each read once, with the digest of exactly the bytes that went in.
 
 import { readFileSync, statSync } from 'node:fs';
-import { adviceOn } from '../command-line/file-faults.ts';
-import { errorCode } from '../formats/error-code.ts';
+import { adviceOn } from '../common/command-line/file-faults.ts';
+import { errorCode } from '../common/formats/error-code.ts';
 import { sha256Hex } from './measure.ts';
 
-/**
- * A file that went into an image. `path`: relative to the project, or as the build was told, or absolute for the
- * system's.
- */
+/** `path`: relative to the project, or as the build was told, or absolute for the system's. */
 export interface Input {
   readonly path: string;
   readonly sha256: string;
@@ -26,16 +23,12 @@ export class BuildError extends Error {
   }
 }
 
-/** The words of the command line are wrong: the command's help says which are right. */
 export class WrongUsage extends BuildError {}
 
 /** Larger than a kernel or the Node.js binary by far. */
 const MAX_INPUT_BYTES = 512 * 1024 * 1024;
 
-/**
- * @param what names the file's part in the image, for the error
- * @throws BuildError when it cannot be read
- */
+/** @param what names the file's part in the image, for the error @throws BuildError */
 export function readInput(path: string, what: string, remedy?: string): Buffer {
   try {
     const { size } = statSync(path);
@@ -49,7 +42,6 @@ export function readInput(path: string, what: string, remedy?: string): Buffer {
   }
 }
 
-/** @throws BuildError when the bytes are not the ones that were pinned */
 export function readPinned(path: string, sha256: string, what: string): Buffer {
   const bytes = readInput(path, what);
   const found = sha256Hex(bytes);

@@ -1,6 +1,5 @@
-// The shared libraries that the programs of the image need, and theirs, from the build host: found where its loader
-// finds them without settings of anybody's, and put at the same paths. They are part of what is measured; their digests
-// are in pcrs.json.
+// The shared libraries of the image's programs, from the build host, at the same paths. They are part of what is
+// measured; their digests are in pcrs.json.
 
 import { existsSync } from 'node:fs';
 import { ElfError, type ElfFile, readElf } from './elf.ts';
@@ -8,7 +7,6 @@ import type { Architecture } from './format/format.ts';
 import { BuildError, readInput } from './inputs.ts';
 
 export interface Library {
-  /** Absolute, on the build host and in the image. */
   readonly path: string;
   readonly data: Buffer;
 }
@@ -23,8 +21,7 @@ const MAX_LIBRARIES = 64;
 
 /**
  * @param programs by a name for errors: executables and addons
- * @throws BuildError when a library is not there, or a program is of another architecture or brings a search path of
- * its own
+ * @throws BuildError when a library is not there, or a program is of another architecture or brings a search path
  */
 export function findLibraries(programs: ReadonlyMap<string, Buffer>, architecture: Architecture): Library[] {
   const found = new Map<string, Library>();
@@ -41,7 +38,6 @@ export function findLibraries(programs: ReadonlyMap<string, Buffer>, architectur
 }
 
 interface Wanted {
-  /** An absolute path, or a name to look for. */
   readonly name: string;
   readonly by: string;
 }

@@ -2,21 +2,18 @@
 // A measurement says which bytes were started; that they are good is for whoever read and built them.
 
 import { createHash, hash } from 'node:crypto';
-import { extendedOnce } from '../formats/register.ts';
+import { extendedOnce } from '../common/formats/register.ts';
 import type { EnclaveImage } from './format/format.ts';
 
 export type Measurements = Readonly<Record<string, string>>;
 
 export interface MeasuredLater {
-  /** The exact bytes; undefined when they are not known here. */
   readonly configuration?: Uint8Array | undefined;
   /** `ceremonyDigest` of ceremony/definition.ts. */
   readonly ceremonyDigest?: Uint8Array | undefined;
-  /** DER, of the certificate whose key signed the image. */
   readonly signingCertificate?: Uint8Array | undefined;
 }
 
-/** Hexadecimal, by the names that pcrs.json and `operator verify` use, in the order of their numbers. */
 export function measureImage(image: EnclaveImage, later: MeasuredLater = {}): Measurements {
   const [init, ...application] = image.ramdisks;
   const { kernel, cmdline } = image;

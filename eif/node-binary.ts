@@ -1,6 +1,5 @@
-// The Node.js of the image: the binary of the platform package that the lockfile pins, and of no other bytes than
-// these. The digests are of `bin/node` in the packages; docs/guides/image.md says how to compare them with Node's own
-// release.
+// The Node.js of the image: the binary of the platform package that the lockfile pins. docs/guides/image.md says how to
+// compare the digests with Node's own release.
 
 import { join } from 'node:path';
 import type { Architecture } from './format/format.ts';
@@ -26,7 +25,6 @@ export const PINNED_NODE: Readonly<Record<Architecture, PinnedNode>> = {
 };
 
 export interface NodeBinary {
-  /** Relative to the project. */
   readonly path: string;
   readonly data: Buffer;
 }

@@ -1,12 +1,11 @@
-// What lies where in the two ramdisks. The first (PCR1) brings the system up and knows nothing of the signer; the
-// second (PCR2) is the signer with everything it runs on. The kernel unpacks both into one tree, so no file may be in
-// both.
+// What lies where in the two ramdisks (specification/image.md#ramdisks). The kernel unpacks both into one tree, so no
+// file may be in both.
 
 import type { BundleFile } from './bundle/bundle.ts';
 import { COMPILED_FILE, CONFIGURATION_PATH } from './bundle/compiled-module.ts';
 import type { CpioEntry } from './format/cpio.ts';
 import type { KernelModule } from './format/image-file.ts';
-import { BuildError } from './inputs.ts';
+import { BuildError, type Input } from './inputs.ts';
 import type { Library } from './libraries.ts';
 
 /** Where eif/init/ looks; its sources name the same paths. */
@@ -16,9 +15,8 @@ const NODE = 'usr/bin/node';
 const APPLICATION_FOLDER = 'app';
 const CA_BUNDLE = 'etc/ssl/certs/ca-bundle.pem';
 
-/** Where the compiled module lies in the application ramdisk. */
 export const COMPILED_PATH = `${APPLICATION_FOLDER}/${COMPILED_FILE}`;
-/** Where a baked configuration lies, likewise. */
+export const SOURCES_PATH = `${APPLICATION_FOLDER}/sources.txt`;
 export const BAKED_PATH = CONFIGURATION_PATH.slice(1);
 
 export interface InitContents {
@@ -28,11 +26,11 @@ export interface InitContents {
 
 export interface ApplicationContents {
   readonly bundle: readonly BundleFile[];
+  readonly sources: readonly Input[];
   readonly compiled: Buffer;
   readonly node: Buffer;
   readonly libraries: readonly Library[];
   readonly caBundle: Buffer;
-  /** undefined when it is fetched. */
   readonly configuration: Buffer | undefined;
 }
 
@@ -49,10 +47,11 @@ export function initRamdisk({ init, modules }: InitContents): CpioEntry[] {
 }
 
 export function applicationRamdisk(contents: ApplicationContents): CpioEntry[] {
-  const { bundle, compiled, node, libraries, caBundle, configuration } = contents;
+  const { bundle, sources, compiled, node, libraries, caBundle, configuration } = contents;
   return [
     ...bundle.map(({ name, data }) => file(`${APPLICATION_FOLDER}/${name}`, data)),
     file(COMPILED_PATH, compiled),
+    file(SOURCES_PATH, sources.map(({ sha256, path }) => `${sha256}  ${path}\n`).join('')),
     executable(NODE, node),
     ...libraries.map(({ path, data }) => executable(path.slice(1), data)),
     file(CA_BUNDLE, caBundle),

@@ -1,9 +1,7 @@
-// pcrs.json: what to expect of an image, and what it was made from. `eif build` writes it, and a release publishes it;
-// `eif compare --reference` and `operator verify --pcrs` read it. Read here it may be anybody's: only its form is
-// believed.
+// pcrs.json (specification/image.md#record). Read here it may be anybody's: only its form is believed.
 
 import { z } from 'zod';
-import { parseStrictJson } from '../formats/strict-json.ts';
+import { parseStrictJson } from '../common/formats/strict-json.ts';
 import type { Architecture } from './format/format.ts';
 import { BuildError, type Input, readInput } from './inputs.ts';
 import type { Measurements } from './measure.ts';
@@ -11,6 +9,8 @@ import type { Measurements } from './measure.ts';
 export interface ImageRecord {
   /** `sourceCommit` of eif/commit.ts. */
   readonly commit: string;
+  /** `verified`: every file of a package is of the tarball that the lockfile names (eif/packages.ts). */
+  readonly packages: 'verified' | 'unverified';
   readonly measurements: Measurements;
   readonly image: {
     readonly sha256: string;
@@ -20,7 +20,6 @@ export interface ImageRecord {
   };
   readonly ceremony: { readonly generation: number; readonly digest_sha384: string };
   readonly configuration: 'baked' | 'fetched';
-  /** SHA-384 of its exact bytes; null when it is fetched. */
   readonly configuration_digest_sha384: string | null;
   readonly tool: { readonly strongroom: string; readonly node: string; readonly esbuild: string };
   readonly inputs: readonly Input[];
@@ -34,6 +33,7 @@ const text = z.string().max(MAX_TEXT_CHARACTERS);
 /** What a record of any version has: only the measurements have to be there. */
 const publishedSchema = z.object({
   commit: text.exactOptional(),
+  packages: text.exactOptional(),
   measurements: z.record(z.string().regex(/^PCR\d{1,2}$/), z.union([register, z.array(register).min(1)])),
   image: z.object({ sha256 }).exactOptional(),
   tool: z.object({ strongroom: text }).exactOptional(),
@@ -42,7 +42,6 @@ const publishedSchema = z.object({
 
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
-/** @throws BuildError when it cannot be read, or has no PCR0 */
 export function readPublishedRecord(path: string): PublishedRecord {
   const parsed = publishedSchema.safeParse(parseJson(readInput(path, 'the record'), path));
   if (!parsed.success) {

@@ -1,16 +1,17 @@
-// Requests to one signer. Each takes a connection of its own, verified before a byte is sent (connect.ts); redirects
-// are not followed, answers are bounded and read with the schemas of enclave/api. Only a GET is repeated, once, when
-// the connection was reset: repeating anything else could do it twice.
+// Requests to one signer, each over a connection of its own, verified before a byte is sent (connect.ts); those of a
+// session share such connections. Answers are bounded. Only a GET is repeated, once: repeating anything else could do
+// it twice.
 
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { Agent, type ClientRequestArgs, request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
-import { EXIT } from '../command-line/exit-codes.ts';
-import { renderPlace } from '../command-line/text.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import { renderPlace } from '../common/command-line/text.ts';
+import { DEFAULT_SIGNER_URL } from './common-flags.ts';
 import { connect, type Peer } from './connect.ts';
-import { connectionFailure, isReset } from './connection-failure.ts';
+import { connectionFailure, isRefused, isReset } from './connection-failure.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
 import { CommandFailure, ForeignAnswer } from './exit.ts';
 import { type Asked, readErrorBody, refusal } from './refusal.ts';
@@ -20,8 +21,10 @@ import { authorizationHeader } from './token.ts';
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 const MAX_REFUSAL_BYTES = 64 * 1024;
 const MAX_GET_ATTEMPTS = 2;
+/** Where a signer without TLS listens when nothing else is said. */
+const PLAIN_SIGNER_URL = 'http://127.0.0.1:9000';
+const LOOK_SECONDS = 2;
 
-/** Its path begins with a slash; every part of it is escaped. */
 export interface ApiRequest extends Asked {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** The body: a value, or a stream of JSON text. */
@@ -31,23 +34,22 @@ export interface ApiRequest extends Asked {
   readonly alsoAnswers?: number;
 }
 
-/** Requests about policies, tokens and the latch need it. */
+export const STATUS = { method: 'GET', path: '/api/v1/chamber/status' } as const;
+/** A sealed signer says it with 503. */
+export const HEALTH = { method: 'GET', path: '/healthcheck', alsoAnswers: 503 } as const;
 export const STATEFUL = { needs: 'signer_state.backend' } as const;
 
 export interface Answer<T> {
   readonly value: T;
-  /** As it came. */
   readonly text: string;
 }
 
 /** Every method throws a CommandFailure when the answer is not 2xx and when none comes. */
 export interface Client {
   request<Schema extends z.ZodType>(request: ApiRequest, schema: Schema): Promise<Answer<z.output<Schema>>>;
-  /** A request that is answered without content. */
   send(request: ApiRequest): Promise<void>;
   /** A path that everybody may ask. The answer's time, by the signer's clock. */
   probe(path: string): Promise<{ readonly date: Date | undefined }>;
-  /** An answer that is text. */
   text(path: string): Promise<string>;
   /** The answer's body as it comes; only one that was read to its end is whole. */
   download(path: string, consume: (body: AsyncIterable<Buffer>) => Promise<void>): Promise<void>;
@@ -57,6 +59,42 @@ export interface ClientOptions {
   readonly peer: Peer;
   readonly token: string | undefined;
   readonly timeoutSeconds: number;
+}
+
+/** Many files in a row, over as many connections as are asked for at once. Close it. */
+export interface Session {
+  /** Undefined where the signer has nothing. @throws CommandFailure, also for more bytes than this */
+  file(path: string, maxBytes: number): Promise<Buffer | undefined>;
+  close(): void;
+}
+
+const NOT_FOUND = 404;
+
+export function createSession(options: ClientOptions): Session {
+  const ended = new AbortController();
+  const agent = Object.assign(new Agent({ keepAlive: true }), {
+    createConnection(_: unknown, settle: (error: Error | null, socket?: Socket) => void): undefined {
+      const opened = connect(options.peer, ended.signal);
+      opened.then((socket) => settle(null, socket)).catch(settle);
+    },
+  });
+  return {
+    file: (path, maxBytes) =>
+      exchange(
+        options,
+        { method: 'GET', path, alsoAnswers: NOT_FOUND },
+        (body, { status }) => {
+          return status === NOT_FOUND
+            ? readBytes(body, MAX_REFUSAL_BYTES).then(() => undefined)
+            : readBytes(body, maxBytes);
+        },
+        agent,
+      ),
+    close: () => {
+      agent.destroy();
+      ended.abort();
+    },
+  };
 }
 
 export function createClient(options: ClientOptions): Client {
@@ -77,42 +115,58 @@ export function createClient(options: ClientOptions): Client {
   };
 }
 
+interface AnswerHead {
+  readonly status: number;
+  readonly date: string | undefined;
+}
+
 async function exchange<T>(
   options: ClientOptions,
   request: ApiRequest,
-  consume: (body: AsyncIterable<Buffer>, head: { readonly date?: string | undefined }) => Promise<T>,
+  consume: (body: AsyncIterable<Buffer>, head: AnswerHead) => Promise<T>,
+  agent?: Agent,
 ): Promise<T> {
   const deadline = createDeadline(options.timeoutSeconds);
   try {
-    const response = await ask(options, request, deadline);
+    const response = await ask(options, request, deadline, agent);
     const body = watch(response, deadline, (error) => failure(error, options, request, deadline));
     const status = response.statusCode ?? 0;
     const isAnswer = (status >= 200 && status <= 299) || status === request.alsoAnswers;
     if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES), request);
-    return await consume(body, { date: response.headers.date });
+    return await consume(body, { status, date: response.headers.date });
   } finally {
     deadline.end();
   }
 }
 
-/** The answer's head. */
-async function ask(options: ClientOptions, request: ApiRequest, deadline: Deadline): Promise<IncomingMessage> {
+async function ask(
+  options: ClientOptions,
+  request: ApiRequest,
+  deadline: Deadline,
+  agent: Agent | undefined,
+): Promise<IncomingMessage> {
   for (let attempt = 1; ; attempt++) {
     deadline.set();
     let sent = false;
     try {
-      const socket = await connect(options.peer, deadline.signal);
+      const way = agent === undefined ? over(await connect(options.peer, deadline.signal)) : { agent };
       sent = true;
-      return await send(socket, options, request, deadline);
+      return await send(way, options, request, deadline);
     } catch (error) {
       const again = request.method === 'GET' && isReset(error) && !deadline.expired && attempt < MAX_GET_ATTEMPTS;
-      if (!again) throw failure(error, options, request, deadline, sent);
+      if (again) continue;
+      const plainSigner = isRefused(error) ? await findPlainSigner(options.peer) : undefined;
+      throw failure(error, options, request, deadline, { sent, plainSigner });
     }
   }
 }
 
+function over(socket: Socket): ClientRequestArgs {
+  return { createConnection: () => socket };
+}
+
 function send(
-  socket: Socket,
+  way: ClientRequestArgs,
   { peer, token }: ClientOptions,
   { method, path, json, upload }: ApiRequest,
   deadline: Deadline,
@@ -122,21 +176,27 @@ function send(
   const headers = {
     host: peer.url.host,
     // A server that is to close would do so on a body it refuses, and the refusal could be lost in the reset.
-    connection: upload === undefined ? 'close' : 'keep-alive',
+    connection: upload === undefined && way.agent === undefined ? 'close' : 'keep-alive',
     accept: 'application/json',
     ...(token === undefined ? {} : { authorization: authorizationHeader(token) }),
     ...(body !== undefined || upload !== undefined ? { 'content-type': 'application/json' } : {}),
     // Stated, because node:http frames no body of a DELETE by itself.
     ...(body === undefined ? {} : { 'content-length': body.length }),
   };
-  const outgoing = httpRequest({ createConnection: () => socket, method, path, headers }, resolve);
+  let answer: IncomingMessage | undefined;
+  const outgoing = httpRequest({ ...way, method, path, headers }, (response) => {
+    answer = response;
+    resolve(response);
+  });
   outgoing.on('error', reject);
+  // A connection of its own ends with the deadline; one of a session stays after a whole answer.
+  const end = (): void => void (answer?.complete === true || outgoing.destroy());
+  if (way.agent !== undefined) deadline.signal.addEventListener('abort', end, { once: true });
   if (upload === undefined) outgoing.end(body);
   else pipeline(Readable.from(paced(upload, deadline)), outgoing).catch(reject); // after an answer: of no interest
   return promise;
 }
 
-/** What is sent, as it goes out. */
 async function* paced(upload: AsyncIterable<Uint8Array>, deadline: Deadline): AsyncGenerator<Uint8Array> {
   for await (const chunk of upload) {
     deadline.set();
@@ -167,11 +227,23 @@ function failure(
   { peer, timeoutSeconds }: ClientOptions,
   { method }: ApiRequest,
   deadline: Deadline,
-  sent = true,
+  { sent, plainSigner }: { readonly sent: boolean; readonly plainSigner?: string | undefined } = { sent: true },
 ): CommandFailure {
   if (error instanceof CommandFailure) return error; // the source of an upload
   const maybeDone = sent && method !== 'GET';
-  return connectionFailure(error, { peer, timeoutSeconds, timedOut: deadline.expired, maybeDone });
+  return connectionFailure(error, { peer, timeoutSeconds, timedOut: deadline.expired, maybeDone, plainSigner });
+}
+
+/** Who gave no URL may have a signer without TLS: it is asked whether it is there, without a token. */
+async function findPlainSigner({ url, attestation }: Peer): Promise<string | undefined> {
+  if (url.origin !== DEFAULT_SIGNER_URL || attestation !== undefined) return undefined;
+  const peer = { url: new URL(PLAIN_SIGNER_URL), trustedCertificates: undefined, serverName: undefined, attestation };
+  try {
+    await createClient({ peer, token: undefined, timeoutSeconds: LOOK_SECONDS }).probe('/upcheck');
+    return PLAIN_SIGNER_URL;
+  } catch {
+    return undefined; // nothing there, or no signer
+  }
 }
 
 function readAll(body: AsyncIterable<Buffer>): Promise<string> {
@@ -179,6 +251,10 @@ function readAll(body: AsyncIterable<Buffer>): Promise<string> {
 }
 
 async function readText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> {
+  return (await readBytes(body, maxBytes)).toString('utf8');
+}
+
+async function readBytes(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {
@@ -186,7 +262,7 @@ async function readText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<
     if (bytes > maxBytes) throw new ForeignAnswer(EXIT.refused, `the answer is larger than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 function readAnswer<Schema extends z.ZodType>(text: string, schema: Schema, request: ApiRequest): z.output<Schema> {

@@ -1,13 +1,32 @@
-// What a command of the tree is: its flags as data (descriptions/), from which parsing, help, completion and the
-// reference are made, and what it does (commands/), which is loaded when it runs. A remote command gets a client for
-// the signer of the settings; a local one has no signer.
+// What a command of the operator is made of: its description, and what it does. A remote command has a client for the
+// signer of the settings, whose flags stand in its help beside its own.
 
-import type { Argument, Flags, Values } from '../command-line/command.ts';
-import type { Terminal } from '../command-line/terminal.ts';
-import type { DocumentProvider } from './attestation/provider.ts';
-import type { Client, ClientOptions } from './client.ts';
-import type { Output } from './output.ts';
+import type { DocumentProvider } from '../common/attestation/provider.ts';
+import type { Description, Flag, Flags, Values } from '../common/command-line/command.ts';
+import { type Command, command } from '../common/command-line/program.ts';
+import { NO_PROGRESS, type Progress, showProgress, type Work } from '../common/command-line/progress.ts';
+import type { Terminal } from '../common/command-line/terminal.ts';
+import { type Client, type ClientOptions, createClient } from './client.ts';
+import { COMMON_FLAGS } from './common-flags.ts';
+import { confirm } from './confirm.ts';
+import { UsageFailure } from './exit.ts';
+import { createOutput, type Output } from './output.ts';
 import type { OpenLatchTable } from './recovery/latch-table.ts';
+import { resolveSettings } from './settings.ts';
+import { readToken } from './token.ts';
+
+export const PROGRAM = 'strongroom operator';
+export const SETTINGS_HEADING = 'Options for the signer, and settings';
+
+/** What a command can do beside asking the signer; the program that has it hands it in. */
+export interface OperatorParts {
+  readonly openLatchTable?: OpenLatchTable;
+}
+
+export interface World extends Terminal, OperatorParts {
+  /** Whose attestation documents are believed. */
+  readonly provider: DocumentProvider;
+}
 
 export interface RemoteCall<F extends Flags> {
   readonly values: Values<F>;
@@ -19,10 +38,9 @@ export interface RemoteCall<F extends Flags> {
   readonly terminal: Terminal;
   /** Undefined where the program has no way to the tables. */
   readonly openLatchTable: OpenLatchTable | undefined;
-  /**
-   * Ends the command with exit code 7 unless the operator types `word`, or wrote --yes. The question names the signer.
-   * @param flag which answers it beforehand; --yes unless given
-   */
+  /** For what may take longer than two seconds: how far it is, unless a program reads (`--json`). */
+  progress(work: Work): Progress;
+  /** Ends the command with exit code 7 unless the operator types `word`. @param flag which answers it beforehand */
   confirm(consequence: string, word: string, flag?: string): Promise<void>;
 }
 
@@ -30,68 +48,69 @@ export interface LocalCall<F extends Flags> {
   readonly values: Values<F>;
   readonly argument: string;
   readonly terminal: Terminal;
-  /** Whose attestation documents are believed. */
   readonly provider: DocumentProvider;
 }
 
-interface Description<F extends Flags> {
-  readonly summary: string;
+interface Said<F extends Flags> extends Pick<Description, 'summary' | 'notes' | 'argument'> {
   readonly flags: F;
-  /** What one line of a flag has no room for: paragraphs, which are wrapped. */
-  readonly notes?: readonly string[];
-  /** One positional argument; none when undefined. */
-  readonly argument?: Argument;
-  /** What follows `strongroom operator`. */
+  /** Without `strongroom operator`. */
   readonly examples: readonly [string, string];
 }
 
-interface RemoteDescription<F extends Flags> extends Description<F> {
-  readonly kind: 'remote';
-  /** Instead of the common default. */
+interface RemoteSaid<F extends Flags> extends Said<F> {
+  /** Instead of the common one. */
   readonly timeoutSeconds?: number;
 }
 
-interface LocalDescription<F extends Flags> extends Description<F> {
-  readonly kind: 'local';
+export function remoteCommand<const F extends Flags>(
+  said: RemoteSaid<F>,
+  run: (call: RemoteCall<F>) => Promise<void>,
+): Command<World> {
+  const { timeoutSeconds: ownTimeoutSeconds } = said;
+  return command(descriptionOf(said, { ...said.flags, ...SETTINGS }), async ({ values, argument }, world: World) => {
+    const settings = resolveSettings(values, world.env, world.provider, ownTimeoutSeconds);
+    const { peer, token: source, timeoutSeconds, output } = settings;
+    if (source?.text === '-' && argument === '-') throw new UsageFailure('stdin cannot be both the token and the file');
+    const token = source === undefined ? undefined : await readToken(source, world);
+    const connection = { peer, token, timeoutSeconds };
+    await run({
+      values: values as unknown as Values<F>,
+      argument,
+      client: createClient(connection),
+      connection,
+      output: createOutput(output, world),
+      terminal: world,
+      openLatchTable: world.openLatchTable,
+      progress: (work) => (output === 'json' ? NO_PROGRESS : showProgress(world, work)),
+      confirm: async (consequence, word, flag = '--yes') => {
+        if (values['yes'] !== true) await confirm(world, { at: peer.url.origin, consequence, word, flag });
+      },
+    });
+  });
 }
 
-interface RemoteCommand extends RemoteDescription<Flags> {
-  run(call: RemoteCall<Flags>): Promise<void>;
+export function localCommand<const F extends Flags>(
+  said: Said<F>,
+  run: (call: LocalCall<F>) => Promise<void>,
+): Command<World> {
+  return command(descriptionOf(said, said.flags), ({ values, argument }, world: World) =>
+    run({ values: values as unknown as Values<F>, argument, terminal: world, provider: world.provider }),
+  );
 }
 
-interface LocalCommand extends LocalDescription<Flags> {
-  run(call: LocalCall<Flags>): Promise<void>;
-}
+/** Apart from those of the command. */
+const SETTINGS: Flags = Object.fromEntries(
+  Object.entries(COMMON_FLAGS).map(([name, flag]): [string, Flag] => [name, { ...flag, heading: SETTINGS_HEADING }]),
+);
 
-export type Command = RemoteCommand | LocalCommand;
-
-export interface Group {
-  readonly kind: 'group';
-  readonly summary: string;
-  readonly commands: Readonly<Record<string, Group | Command>>;
-}
-
-export function remoteDescription<const F extends Flags>(of: Omit<RemoteDescription<F>, 'kind'>): RemoteDescription<F> {
-  return { kind: 'remote', ...of };
-}
-
-export function localDescription<const F extends Flags>(of: Omit<LocalDescription<F>, 'kind'>): LocalDescription<F> {
-  return { kind: 'local', ...of };
-}
-
-/** @param load what it does, with its values typed by its flags */
-export function remoteCommand<F extends Flags>(
-  description: RemoteDescription<F>,
-  load: () => Promise<(call: RemoteCall<F>) => Promise<void>>,
-): RemoteCommand {
-  return { ...description, run: async (call: RemoteCall<F>) => (await load())(call) };
-}
-
-export function localCommand<F extends Flags>(
-  description: LocalDescription<F>,
-  load: () => Promise<(call: LocalCall<F>) => Promise<void>>,
-): LocalCommand {
-  return { ...description, run: async (call: LocalCall<F>) => (await load())(call) };
+function descriptionOf({ summary, notes, argument, examples }: Said<Flags>, flags: Flags) {
+  return {
+    summary,
+    flags,
+    examples: examples.map((line) => `${PROGRAM} ${line}`),
+    ...(notes === undefined ? {} : { notes }),
+    ...(argument === undefined ? {} : { argument }),
+  };
 }
 
 /** `--yes` of every command that destroys something. */

@@ -1,7 +1,7 @@
 // The flags of every remote command, which are also settings: variables and members of a profile (settings.ts). Data
 // alone, since help and completion load it.
 
-import type { Flags } from '../command-line/command.ts';
+import type { Flags } from '../common/command-line/command.ts';
 
 /** specification/operating.md#programs */
 export const DEFAULT_SIGNER_URL = 'https://127.0.0.1:9443';

@@ -2,18 +2,15 @@
 // typing `y` cannot do it. Where nobody can be asked the answer is no, unless it was given beforehand with --yes.
 
 import { createInterface } from 'node:readline';
-import { EXIT } from '../command-line/exit-codes.ts';
-import { note, type Terminal } from '../command-line/terminal.ts';
-import { columnsOf, wrap } from '../command-line/wrap.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import { note, type Terminal } from '../common/command-line/terminal.ts';
+import { columnsOf, wrap } from '../common/command-line/wrap.ts';
 import { CommandFailure } from './exit.ts';
 
 interface Question {
-  /** The signer. */
   readonly at: string;
   readonly consequence: string;
-  /** What has to be typed. */
   readonly word: string;
-  /** What answers it beforehand. */
   readonly flag: string;
 }
 
@@ -28,11 +25,13 @@ export async function confirm(terminal: Terminal, { at, consequence, word, flag 
   }
   note(terminal, `At ${at}:`);
   for (const line of wrap(consequence, columnsOf(terminal.stderr))) note(terminal, line);
-  const typed = await readLine(terminal, `Type ${word} to go on: `);
+  const typed = await readLine(
+    terminal,
+    `Type the word${word.includes(' ') ? 's' : ''} "${word}" to go on, anything else to stop: `,
+  );
   if (typed !== word) throw new CommandFailure(EXIT.notConfirmed, 'not confirmed: nothing was sent');
 }
 
-/** Undefined at the end of input and on an interrupt. */
 async function readLine({ stdin, stderr }: Terminal, question: string): Promise<string | undefined> {
   const lines = createInterface({ input: stdin, output: stderr });
   try {

@@ -1,7 +1,6 @@
-// The way to the signer: connect, verify the peer, and only then hand the connection out. Nothing is sent before the
-// peer is verified, so no token can reach a stranger; of an attested peer the certificate's evidence is verified, then
-// a fresh document of this very connection, and certificate authorities are never asked instead. The only file of the
-// CLI that opens a connection; nothing in the environment weakens what it checks.
+// The way to the signer: nothing is sent before the peer is verified, so no token can reach a stranger. For an attested
+// peer certificate authorities are never asked instead. The only file of the CLI that opens a connection; nothing in
+// the environment weakens what it checks.
 
 import { lookup } from 'node:dns/promises';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
@@ -10,7 +9,6 @@ import { AttestationFailure } from './attestation/attestation-failure.ts';
 import { type AttestationPolicy, collectEvidence, type PeerEvidence } from './attestation/peer-evidence.ts';
 
 export interface Peer {
-  /** https:, or http: where plaintext was allowed. */
   readonly url: URL;
   /** PEM, instead of the public authorities that Node knows. */
   readonly trustedCertificates: Buffer | undefined;
@@ -20,7 +18,6 @@ export interface Peer {
   readonly attestation: AttestationPolicy | undefined;
 }
 
-/** An enclave, and what a connection to it is held to. */
 export interface AttestedPeer {
   readonly url: URL;
   readonly attestation: AttestationPolicy;
@@ -28,7 +25,6 @@ export interface AttestedPeer {
 
 export interface AttestedConnection {
   readonly socket: Socket;
-  /** When the evidence ends that it was verified by, milliseconds since the epoch. */
   readonly expiresAt: number;
 }
 
@@ -80,7 +76,6 @@ async function withAttestedSocket<T>(
   }
 }
 
-/** The addresses of the URL's host; undefined when it is one. @throws the resolver's own error */
 export async function resolveHost(url: URL): Promise<readonly string[] | undefined> {
   const host = hostOf(url);
   if (isIP(host) !== 0) return undefined;
@@ -119,10 +114,7 @@ function dial({ url, trustedCertificates, serverName }: Peer, onReady: () => voi
   );
 }
 
-/**
- * Without authorities: the certificate signs itself, and its evidence is what is verified. TLS 1.3 for the exporter
- * (RFC 8446 §7.5).
- */
+/** The evidence is what is verified. TLS 1.3 for the exporter (RFC 8446 §7.5). */
 function dialAttested(url: URL, onReady: () => void): TLSSocket {
   return connectTls({ ...tlsOptions(url, hostOf(url)), minVersion: 'TLSv1.3', rejectUnauthorized: false }, onReady);
 }
@@ -137,7 +129,6 @@ function tlsOptions(url: URL, name: string): ConnectionOptions {
   };
 }
 
-/** An IPv6 address without its brackets. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '');
 }

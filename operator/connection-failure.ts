@@ -1,9 +1,9 @@
 // Why no answer came, in words, with what to do. Certificate faults are told apart, because the remedy differs and none
 // of them is "skip the check".
 
-import { EXIT } from '../command-line/exit-codes.ts';
-import { bounded } from '../command-line/text.ts';
-import { errorCode } from '../formats/error-code.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import { bounded } from '../common/command-line/text.ts';
+import { errorCode } from '../common/formats/error-code.ts';
 import type { Peer } from './connect.ts';
 import { CommandFailure, ForeignAnswer } from './exit.ts';
 
@@ -15,12 +15,13 @@ export interface Attempt {
   readonly timedOut: boolean;
   /** The request changes something and may have arrived. */
   readonly maybeDone: boolean;
+  /** Where a signer answers without TLS, when the default address refuses the connection. */
+  readonly plainSigner?: string | undefined;
 }
 
 interface Fault {
   readonly problem: string;
   readonly advice?: string;
-  /** Something answers, and it is no signer. */
   readonly isForeign?: true;
 }
 
@@ -75,7 +76,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
 export function connectionFailure(error: unknown, attempt: Attempt): CommandFailure {
   const { problem, advice, isForeign }: Fault = attempt.timedOut
     ? { problem: `nothing came for ${attempt.timeoutSeconds} s`, advice: 'see --timeout-seconds' }
-    : faultOf(error, attempt.peer);
+    : faultOf(error, attempt);
   const doubt = 'the request may have been carried out: look before repeating it';
   const Failure = isForeign === true ? ForeignAnswer : CommandFailure;
   return new Failure(
@@ -85,15 +86,23 @@ export function connectionFailure(error: unknown, attempt: Attempt): CommandFail
   );
 }
 
-/** The connection ended under a request; asking again may help. */
 export function isReset(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE'].includes(codeOf(error));
 }
 
-function faultOf(error: unknown, peer: Peer): Fault {
+/** Nobody listens there. */
+export function isRefused(error: unknown): boolean {
+  return codeOf(error) === 'ECONNREFUSED';
+}
+
+function faultOf(error: unknown, { peer, plainSigner }: Attempt): Fault {
   const code = codeOf(error);
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return wrongName(error, peer);
   const known = Object.hasOwn(FAULTS, code) ? FAULTS[code] : undefined;
+  if (plainSigner !== undefined) {
+    const flags = `--signer-url ${plainSigner} --allow-plaintext-signer`;
+    return { ...REFUSED, advice: `a signer answers without TLS at ${plainSigner}: to use it, add ${flags}` };
+  }
   if (code === 'ECONNREFUSED' && peer.url.protocol === 'https:')
     return { ...REFUSED, advice: 'is the signer running, and its TLS listener on?' };
   if (known !== undefined) return known;

@@ -5,7 +5,6 @@ export interface Deadline {
   readonly seconds: number;
   readonly signal: AbortSignal;
   readonly expired: boolean;
-  /** Start, or start anew. */
   set(): void;
   stop(): void;
   end(): void;

@@ -1,11 +1,10 @@
-// Exit codes of the operator commands (specification/operating.md#exit-codes) and the one way a command fails. Scripts
-// decide by the code, people by the message: it says what happened and, where there is something to do, what. Never a
+// Exit codes of the operator commands (specification/operating.md#exit-codes) and the one way a command fails. Never a
 // stack, never a token.
 
-import { EXIT, type ExitCode } from '../command-line/exit-codes.ts';
+import { EXIT, type ExitCode } from '../common/command-line/exit-codes.ts';
 
-/** The operator reads no configuration of a signer. */
-export type OperatorExitCode = Exclude<ExitCode, typeof EXIT.configuration>;
+/** The operator reads no configuration of a signer, and compares no images. */
+export type OperatorExitCode = Exclude<ExitCode, typeof EXIT.configuration | typeof EXIT.unknownSources>;
 
 export const EXIT_MEANINGS: Readonly<Record<OperatorExitCode, string>> = {
   0: 'done',
@@ -18,12 +17,14 @@ export const EXIT_MEANINGS: Readonly<Record<OperatorExitCode, string>> = {
   7: 'not confirmed: nothing was sent',
   8: 'verify: authentic evidence, and no reference values were given',
   9: 'slashing import: merged, and it holds slashable messages',
+  11: 'receipts: a log is broken',
+  12: 'receipts: a log has gaps',
+  13: 'receipts: what was asked for is not in the log',
   70: 'a bug in this program',
 };
 
 export class CommandFailure extends Error {
   readonly exitCode: OperatorExitCode;
-  /** What to do about it. */
   readonly advice: string | undefined;
 
   constructor(exitCode: OperatorExitCode, message: string, advice?: string) {
@@ -34,13 +35,18 @@ export class CommandFailure extends Error {
   }
 }
 
-/** A signer says no, with its reason. */
-export class SignerRefusal extends CommandFailure {}
+export class SignerRefusal extends CommandFailure {
+  readonly reason: string;
+
+  constructor(reason: string, exitCode: OperatorExitCode, message: string, advice?: string) {
+    super(exitCode, message, advice);
+    this.reason = reason;
+  }
+}
 
 /** Something answers that is no signer of a version that is known here: a proxy, another service, another port. */
 export class ForeignAnswer extends CommandFailure {}
 
-/** The command line or the settings say something that cannot be. */
 export class UsageFailure extends CommandFailure {
   constructor(message: string, advice?: string) {
     super(EXIT.failed, message, advice);
@@ -48,7 +54,26 @@ export class UsageFailure extends CommandFailure {
   }
 }
 
-/** Something on this machine that cannot be used. */
 export function localFailure(message: string, advice?: string): CommandFailure {
   return new CommandFailure(EXIT.failed, message, advice);
+}
+
+/** @throws what is no failure of a command: a bug */
+export function attempt<Value>(run: () => Value): Value | CommandFailure {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof CommandFailure) return error;
+    throw error;
+  }
+}
+
+/** @throws what is no failure of a command: a bug */
+export async function orFailure<Value>(asked: Promise<Value>): Promise<Value | CommandFailure> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof CommandFailure) return error;
+    throw error;
+  }
 }

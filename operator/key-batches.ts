@@ -1,17 +1,32 @@
-// What the key commands share: naming keys, asking in batches with progress on stderr, and showing what came of each
+// What the key commands share: naming keys, asking in batches that say how far they are, and showing what came of each
 // key.
 
 import { readFile } from 'node:fs/promises';
-import { EXIT } from '../command-line/exit-codes.ts';
-import { renderTable } from '../command-line/table.ts';
-import { note, type Terminal } from '../command-line/terminal.ts';
-import { bounded, plural, printable } from '../command-line/text.ts';
-import { shownErrorCode } from '../formats/error-code.ts';
-import { canonicalPublicKey } from '../formats/hex.ts';
-import { DEFAULT_BATCH_SIZE } from './descriptions/keys.ts';
+import type { Flags } from '../common/command-line/command.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import type { Progress, Work } from '../common/command-line/progress.ts';
+import { renderTable } from '../common/command-line/table.ts';
+import { bounded, plural, printable } from '../common/command-line/text.ts';
+import { shownErrorCode } from '../common/formats/error-code.ts';
+import { canonicalPublicKey } from '../common/formats/hex.ts';
 import { CommandFailure, UsageFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
 import type { Output } from './output.ts';
+
+/** The signer answers a batch when all of it is done. */
+export const BATCH_TIMEOUT_SECONDS = 600;
+
+/** The signer's default limit of items in one request. */
+const DEFAULT_BATCH_SIZE = 100;
+
+export const BATCH_SIZE = {
+  'batch-size': { placeholder: 'COUNT', meaning: `Keys of one request; ${DEFAULT_BATCH_SIZE} when not given` },
+} as const satisfies Flags;
+
+export const WHICH_KEYS = {
+  pubkeys: { placeholder: 'KEY,KEY', meaning: 'The keys' },
+  'pubkeys-file': { placeholder: 'FILE', meaning: 'The keys, one a line' },
+} as const satisfies Flags;
 
 export const KEYS_PATH = '/api/v1/chamber/keys';
 const MAX_BATCH_SIZE = 10_000;
@@ -22,7 +37,6 @@ const MAX_PATH_CHARACTERS = 200;
 /** What was written is not repeated: it may be a secret key in the wrong place. */
 export const PUBLIC_KEY_ADVICE = 'a public key is 0x and 96 hex digits (48 bytes)';
 
-/** The keys that the flags name, each once. */
 export async function readPublicKeys(flags: {
   readonly pubkeys: string | undefined;
   readonly 'pubkeys-file': string | undefined;
@@ -47,7 +61,6 @@ export async function readPublicKeys(flags: {
   return [...new Set(canonical)];
 }
 
-/** A whole number from 1. */
 export function readCount(name: string, written: string | undefined, maximum: number): number | undefined {
   if (written === undefined) return undefined;
   const count = Number(written);
@@ -61,17 +74,24 @@ export function readBatchSize(written: string | undefined): number {
   return readCount('batch-size', written, MAX_BATCH_SIZE) ?? DEFAULT_BATCH_SIZE;
 }
 
-/** One request after the other; how far it is, is said while there is more to come. */
+export interface Batches {
+  readonly size: number;
+  /** `importing` */
+  readonly doing: string;
+  readonly progress: (work: Work) => Progress;
+}
+
+/** One request after the other. */
 export async function inBatches<Item, Result>(
   items: readonly Item[],
-  size: number,
-  terminal: Terminal,
+  { size, doing, progress }: Batches,
   request: (batch: readonly Item[], first: boolean) => Promise<readonly Result[]>,
 ): Promise<Result[]> {
+  using shown = progress({ doing, unit: 'keys', total: items.length });
   const results: Result[] = [];
   for (let start = 0; start < items.length; start += size) {
     results.push(...(await request(items.slice(start, start + size), start === 0)));
-    if (items.length > size) note(terminal, `${Math.min(start + size, items.length)} of ${items.length}`);
+    shown.reach(Math.min(start + size, items.length));
   }
   return results;
 }
@@ -80,7 +100,6 @@ export interface KeyResult {
   readonly pubkey: string | null;
   readonly status: string;
   readonly message?: string;
-  /** That the keystore came from. */
   readonly file?: string;
 }
 
@@ -91,7 +110,6 @@ export function showResults<Result extends KeyResult>(output: Output, results: r
   if (errors > 0) throw new CommandFailure(EXIT.refused, `${errors} of ${plural(results.length, 'key')} failed`);
 }
 
-/** What was put together from several answers. */
 export function showValue<Value>(
   output: Output,
   value: Value,
@@ -100,7 +118,6 @@ export function showValue<Value>(
   output.answer({ value, text: JSON.stringify(value) }, render);
 }
 
-/** How many of each status, and what is wrong with those that failed. */
 export function renderResults(results: readonly KeyResult[]): string {
   const counts = new Map<string, number>();
   for (const { status } of results) counts.set(status, (counts.get(status) ?? 0) + 1);
@@ -124,7 +141,6 @@ function text(message: string | undefined): string {
   return bounded(message ?? '', MAX_MESSAGE_CHARACTERS);
 }
 
-/** @throws CommandFailure naming the file */
 export async function readLocalFile(path: string): Promise<string> {
   return readFile(path, 'utf8').catch((error: unknown) => {
     throw pathFailure(path, 'read', error);

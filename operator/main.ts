@@ -1,33 +1,19 @@
 // argv → command → exit code: the only file of the CLI that reads the process's arguments. Data goes to stdout,
 // everything else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
 
-import { ArgumentsError } from '../command-line/arguments.ts';
-import type { Flags } from '../command-line/command.ts';
-import { EXIT } from '../command-line/exit-codes.ts';
-import { sayFailure } from '../command-line/failure.ts';
-import { type CommandWords, readCommand } from '../command-line/read-command.ts';
-import { note, type Terminal } from '../command-line/terminal.ts';
-import { bounded } from '../command-line/text.ts';
-import { AWS_NITRO, type DocumentProvider } from './attestation/provider.ts';
-import { createClient } from './client.ts';
-import type { Command } from './command.ts';
-import { confirm } from './confirm.ts';
-import { CommandFailure, type OperatorExitCode, UsageFailure } from './exit.ts';
-import { createOutput } from './output.ts';
-import type { OpenLatchTable } from './recovery/latch-table.ts';
-import { resolveSettings } from './settings.ts';
-import { readToken } from './token.ts';
-import { findCommand, followWords } from './tree.ts';
-import { flagsOf, PROGRAM } from './walk.ts';
+import { AWS_NITRO, type DocumentProvider } from '../common/attestation/provider.ts';
+import { ArgumentsError } from '../common/command-line/arguments.ts';
+import { EXIT, type ExitCode } from '../common/command-line/exit-codes.ts';
+import { nearest } from '../common/command-line/nearest.ts';
+import { type Failure, NoCommand, runProgram } from '../common/command-line/program.ts';
+import type { Terminal } from '../common/command-line/terminal.ts';
+import { bounded, quoted } from '../common/command-line/text.ts';
+import { type OperatorParts, PROGRAM } from './command.ts';
+import { CommandFailure, UsageFailure } from './exit.ts';
+import { TREE } from './tree.ts';
 
 const MAX_BUG_CHARACTERS = 500;
 
-/** What a command can do beside asking the signer; the program that has it hands it in. */
-export interface OperatorParts {
-  readonly openLatchTable?: OpenLatchTable;
-}
-
-/** @param argv the arguments after `operator` */
 export async function main(argv: readonly string[], parts: OperatorParts = {}): Promise<void> {
   const { env, stdin, stdout, stderr } = process;
   stdout.on('error', () => process.exit(EXIT.failed)); // whoever reads the data has gone
@@ -35,71 +21,44 @@ export async function main(argv: readonly string[], parts: OperatorParts = {}): 
 }
 
 /** @param provider whose attestation documents are believed: tests have another than AWS, the program has not */
-export async function runOperator(
+export function runOperator(
   argv: readonly string[],
-  terminal: Terminal,
+  { env, stdin, stdout, stderr }: Terminal,
   provider: DocumentProvider,
   parts: OperatorParts = {},
-): Promise<OperatorExitCode> {
-  try {
-    const { node, rest } = findCommand(argv);
-    await runCommand(node, rest, { terminal, provider, ...parts });
-    return EXIT.ok;
-  } catch (error) {
-    return report(error, argv, terminal);
-  }
+): Promise<ExitCode> {
+  const world = { env, stdin, stdout, stderr, provider, ...parts };
+  return runProgram({ title: PROGRAM, tree: TREE }, argv, world, explain);
 }
 
-async function runCommand(
-  command: Command,
-  argv: readonly string[],
-  {
-    terminal,
-    provider,
-    openLatchTable,
-  }: OperatorParts & { readonly terminal: Terminal; readonly provider: DocumentProvider },
-): Promise<void> {
-  const { values, argument } = readArguments(command, argv, terminal);
-  if (command.kind === 'local') return command.run({ values, argument, terminal, provider });
-  const settings = resolveSettings(values, terminal.env, provider, command.timeoutSeconds);
-  const { peer, token: source, timeoutSeconds, output } = settings;
-  for (const warning of settings.warnings) note(terminal, `warning: ${warning}`);
-  if (source?.text === '-' && argument === '-') throw new UsageFailure('stdin cannot be both the token and the file');
-  const token = source === undefined ? undefined : await readToken(source, terminal);
-  const connection = { peer, token, timeoutSeconds };
-  await command.run({
-    values,
-    argument,
-    client: createClient(connection),
-    connection,
-    output: createOutput(output, terminal),
-    terminal,
-    openLatchTable,
-    confirm: async (consequence, word, flag = '--yes') => {
-      if (values['yes'] !== true) await confirm(terminal, { at: peer.url.origin, consequence, word, flag });
-    },
-  });
+function explain(error: unknown): Failure {
+  return { saidBy: 'strongroom', ...failureOf(error) };
 }
 
-function readArguments(command: Command, argv: readonly string[], terminal: Terminal): CommandWords<Flags> {
-  const { argument } = command;
-  try {
-    const read = readCommand({ flags: flagsOf(command), ...(argument === undefined ? {} : { argument }) }, argv);
-    for (const warning of read.warnings) note(terminal, `warning: ${warning}`);
-    return read;
-  } catch (error) {
-    throw error instanceof ArgumentsError ? new UsageFailure(error.message, error.advice) : error;
-  }
-}
-
-function report(error: unknown, argv: readonly string[], terminal: Terminal): OperatorExitCode {
+function failureOf(error: unknown): Failure {
+  if (error instanceof NoCommand) return withoutCommand(error);
+  if (error instanceof ArgumentsError) return { problem: error.message, remedies: listed(error.advice), isUsage: true };
   if (error instanceof CommandFailure) {
     const { message, advice, exitCode } = error;
-    const help = error instanceof UsageFailure ? [`see ${[PROGRAM, ...followWords(argv).path].join(' ')} --help`] : [];
-    sayFailure(terminal, 'strongroom', message, [...(advice === undefined ? [] : [advice]), ...help]);
-    return exitCode;
+    return { problem: message, remedies: listed(advice), isUsage: error instanceof UsageFailure, exitCode };
   }
   const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  sayFailure(terminal, 'strongroom', `this is a bug, please report it: ${bounded(message, MAX_BUG_CHARACTERS)}`);
-  return EXIT.bug;
+  const problem = `this is a bug, please report it: ${bounded(message, MAX_BUG_CHARACTERS)}`;
+  return { problem, exitCode: EXIT.bug };
+}
+
+/** Flags come after the words of a command. */
+function withoutCommand({ group, written, known }: NoCommand): Failure {
+  const all = `there are: ${known.join(', ')}`;
+  if (written === undefined || written.startsWith('-')) {
+    const flagsFirst = written === undefined ? '' : ', and its flags come after it';
+    return { problem: `say which command of ${group} to run${flagsFirst}`, remedies: [all], isUsage: true };
+  }
+  const near = nearest(written, known);
+  const advice = near === undefined ? all : `did you mean ${near}?`;
+  return { problem: `there is no command ${group} ${quoted(written)}`, remedies: [advice], isUsage: true };
+}
+
+function listed(advice: string | undefined): readonly string[] {
+  return advice === undefined ? [] : [advice];
 }

@@ -1,15 +1,13 @@
-// What the signer answers once, into the file of `--output` (command-line/output-file.ts).
+// What the signer answers once, into the file of `--output` (common/command-line/output-file.ts).
 
-import { checkOutput, OutputFileError, withOutput } from '../command-line/output-file.ts';
+import { checkOutput, OutputFileError, withOutput } from '../common/command-line/output-file.ts';
 import { CommandFailure, localFailure } from './exit.ts';
 import { pathFailure } from './key-batches.ts';
 
-/** Make the place, run, write what it gives. @throws CommandFailure when the file cannot be made or written */
 export async function intoFile(path: string, isForced: boolean, run: () => Promise<string>): Promise<void> {
   await withOutput(path, isForced, run).catch(explained(path));
 }
 
-/** @throws CommandFailure */
 export async function checkFile(path: string, isForced: boolean): Promise<void> {
   await checkOutput(path, isForced).catch(explained(path));
 }

@@ -1,10 +1,10 @@
 // Data to stdout: a table for people, or the signer's answer for programs, exactly as it came. Only on a terminal its
 // control characters are escaped.
 
-import { type Paint, painter } from '../command-line/color.ts';
-import type { Terminal } from '../command-line/terminal.ts';
-import { printableJson } from '../command-line/text.ts';
-import { columnsOf } from '../command-line/wrap.ts';
+import { type Paint, painter } from '../common/command-line/color.ts';
+import type { Terminal } from '../common/command-line/terminal.ts';
+import { printableJson } from '../common/command-line/text.ts';
+import { columnsOf } from '../common/command-line/wrap.ts';
 import type { Answer } from './client.ts';
 
 export const OUTPUT_FORMATS = ['table', 'json'] as const;

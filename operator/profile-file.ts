@@ -4,9 +4,9 @@
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import type { Terminal } from '../command-line/terminal.ts';
-import { errorCode } from '../formats/error-code.ts';
-import { parseStrictYaml } from '../formats/yaml.ts';
+import type { Terminal } from '../common/command-line/terminal.ts';
+import { errorCode } from '../common/formats/error-code.ts';
+import { parseStrictYaml } from '../common/formats/yaml.ts';
 import { localFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
 
@@ -19,7 +19,6 @@ export function profilePath(env: Terminal['env']): string {
   return join(base, 'strongroom', 'operator.yaml');
 }
 
-/** None of a file that cannot be used. */
 export function profileNames(env: Terminal['env']): readonly string[] {
   try {
     const file = readIfThere(profilePath(env));
@@ -30,7 +29,6 @@ export function profileNames(env: Terminal['env']): readonly string[] {
   }
 }
 
-/** @throws CommandFailure when it is there and cannot be read */
 export function readIfThere(path: string): { readonly content: string; readonly stats: Stats } | undefined {
   try {
     const file = openSync(path, 'r');

@@ -1,19 +1,16 @@
-// Profiles: named sets of the common flags in one YAML file of the operator's own,
-// $XDG_CONFIG_HOME/strongroom/operator.yaml. Strict: unknown keys, repeated keys and aliases are refused. It decides
-// where tokens go, so a file that others can write is refused; one that holds a token itself (not env:VAR or @file)
-// also when others may read it. Messages name places, never content.
+// Profiles: named sets of the common flags in one YAML file. It decides where tokens go, so a file that others can
+// write is refused; one that holds a token itself also when others may read it. Messages name places, never content.
 
 import type { Stats } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
-import { nearest } from '../command-line/nearest.ts';
-import type { Terminal } from '../command-line/terminal.ts';
-import { bounded, renderPlace } from '../command-line/text.ts';
-import { parseStrictYaml } from '../formats/yaml.ts';
+import { nearest } from '../common/command-line/nearest.ts';
+import type { Terminal } from '../common/command-line/terminal.ts';
+import { bounded, renderPlace } from '../common/command-line/text.ts';
+import { parseStrictYaml } from '../common/formats/yaml.ts';
 import { localFailure } from './exit.ts';
 import { profilePath, readIfThere } from './profile-file.ts';
 
-/** Used when no profile is named and the file has one of this name. */
 const DEFAULT_PROFILE = 'default';
 
 const text = z.string().min(1);
@@ -21,8 +18,6 @@ const profileSchema = z.strictObject({
   signer_url: text.exactOptional(),
   token: text.refine((token) => token !== '-', 'a profile cannot read the token from stdin').exactOptional(),
   json: z.boolean().exactOptional(),
-  /** Earlier versions wrote this in place of `json`. */
-  output: text.exactOptional(),
   tls_ca: text.exactOptional(),
   tls_server_name: text.exactOptional(),
   allow_plaintext_signer: z.boolean().exactOptional(),
@@ -40,7 +35,6 @@ export interface Profile {
   readonly values: Readonly<Record<string, string>>;
 }
 
-/** @returns undefined when none is named and there is no default one */
 export function readProfile(name: string | undefined, env: Terminal['env']): Profile | undefined {
   const path = profilePath(env);
   const file = readIfThere(path);
@@ -63,7 +57,6 @@ const WRITE_IT =
   'write the profile into this file (`strongroom operator --help` shows one), or name the signer with --signer-url';
 const MAX_NAMES = 10;
 
-/** @param names of the profiles that there are */
 function adviceFor(wanted: string, names: readonly string[]): string {
   const near = nearest(wanted, names);
   if (near !== undefined) return `did you mean ${bounded(near, 60)}?`;
@@ -123,7 +116,6 @@ function byFlagName(profile: z.output<typeof profileSchema>, folder: string): Re
   return Object.fromEntries(values);
 }
 
-/** As the variable has them: `0=HEX,0=HEX,16=HEX`. */
 function registers(values: Readonly<Record<string, string | string[]>>): string {
   const written = Object.entries(values).flatMap(([index, accepted]) =>
     [accepted].flat().map((hex) => `${index}=${hex}`),

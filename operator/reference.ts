@@ -1,46 +1,38 @@
 // docs/reference/operator.md, from the command tree.
 
-import type { Flags } from '../command-line/command.ts';
-import { type Command, YES } from './command.ts';
-import {
-  COMMON_FLAGS,
-  DEFAULT_SIGNER_URL,
-  DEFAULT_TIMEOUT_SECONDS,
-  type SettingName,
-  variableOf,
-} from './common-flags.ts';
+import { type Description, type Flags, walkDescriptions } from '../common/command-line/command.ts';
+import { PROGRAM, SETTINGS_HEADING, YES } from './command.ts';
+import { COMMON_FLAGS, DEFAULT_SIGNER_URL, DEFAULT_TIMEOUT_SECONDS, PREFIX, type SettingName } from './common-flags.ts';
 import { EXIT_MEANINGS } from './exit.ts';
-import { TREE } from './tree.ts';
-import { PROGRAM, walk } from './walk.ts';
 
-export function operatorReference(): string {
-  const commands = [...walk(TREE)].flatMap(({ path, node }) => (node.kind === 'group' ? [] : [section(path, node)]));
+/** @param operator what the commands say of themselves */
+export function operatorReference(operator: Description): string {
   const settings = (Object.keys(COMMON_FLAGS) as SettingName[]).map(settingRow);
-  const exitCodes = Object.entries(EXIT_MEANINGS).map(([code, meaning]) => `| ${code} | ${meaning} |`);
+  const said = new Set(settings);
+  const all = [...walkDescriptions(operator)].filter(({ description }) => description.commands === undefined);
+  const commands = all.map(({ path, description }) => section(path, description, said));
+  const asking = all.filter(({ description }) => description.flags?.['yes'] === YES.yes);
+  const exitCodes = Object.entries(EXIT_MEANINGS).map(([code, meaning]) => `- ${code}: ${meaning}`);
   return `# Operator commands
 
 Generated from the source by \`make docs\`.
 
-\`${PROGRAM} COMMAND\` talks to one running signer. Data goes to stdout, everything else to stderr. \`--help\` is there for every
-command and group of commands.
+\`${PROGRAM} COMMAND\` talks to one running signer ([operating](../specification/operating.md#operator)). \`--help\` of every
+command and group has more examples.
 
 ## Settings
 
-Flags override environment variables, which override the profile, which overrides the defaults. The signer is
-\`${DEFAULT_SIGNER_URL}\` unless a URL is given, and the output a table, or JSON with \`--json\`. A request is given up after ${DEFAULT_TIMEOUT_SECONDS} s without progress, a slashing
-export or import after 600 s. The signer's certificate is always verified: there is no flag that skips it.
+The signer is \`${DEFAULT_SIGNER_URL}\` unless a URL is given. A request is given up after ${DEFAULT_TIMEOUT_SECONDS} s without progress, a slashing
+export or import after 600 s. [The guide](../guides/attestation.md) explains reference values (\`--pcrs\`, \`--pcr\`). In a variable
+they are written \`0=HEX,16=HEX\`, in a profile \`pcr: { 0: HEX, 16: [HEX, HEX] }\`. \`verify\` takes them from its command line alone.
 
-With reference values (\`--pcrs\`, \`--pcr\`) the signer is an enclave: each connection is attested before a byte of a request is sent, and no
-certificate authority stands in for that ([guide](../guides/attestation.md)). Single registers stand in place of those of the file; a register may
-have several accepted values. In a variable they are written \`0=HEX,16=HEX\`, in a profile \`pcr: { 0: HEX, 16: [HEX, HEX] }\`. \`verify\` takes them
-from its command line alone.
+The variable of a flag is \`${PREFIX}\` and its name in upper case, its key in a profile the name itself, with \`_\` for \`-\`;
+\`profile\` is no key.
 
-| Flag | Variable | Key in a profile | Meaning |
-|---|---|---|---|
 ${settings.join('\n')}
 
-\`status\` and \`seal\` also take \`--auth-token\`, which means \`--token\`. A token is \`env:VAR\`, \`@FILE\` (or
-\`file:FILE\`), \`-\` (stdin), or the token itself, which works on the command line but is visible to other users there, and is warned about.
+\`status\` and \`seal\` also take \`--auth-token\`, which means \`--token\`. \`@FILE\` may be written
+\`file:FILE\`.
 
 Profiles are in \`$XDG_CONFIG_HOME/strongroom/operator.yaml\` (\`~/.config\` when unset). The one named \`default\` is used when none is
 named. Paths in it are relative to its folder. A file that holds a token itself is refused when others may read it.
@@ -59,11 +51,9 @@ profiles:
 
 ## Exit codes
 
-| Code | Meaning |
-|---|---|
 ${exitCodes.join('\n')}
 
-Commands that stop, replace or destroy something ask on the terminal, or take \`--yes\`: ${asking()}. With neither
+Commands that stop, replace or destroy something ask on the terminal, or take \`--yes\`: ${asking.map(({ path }) => `\`${path.join(' ')}\``).join(', ')}. With neither
 they end with 7 and nothing is sent. \`keys import\` without slashing protection records asks, too, or takes
 \`--without-slashing-protection\`.
 
@@ -72,40 +62,48 @@ they end with 7 and nothing is sent. \`keys import\` without slashing protection
 ${commands.join('\n')}`;
 }
 
-function asking(): string {
-  const commands = [...walk(TREE)].filter(({ node }) => node.kind !== 'group' && node.flags['yes'] === YES.yes);
-  return commands.map(({ path }) => `\`${path.join(' ')}\``).join(', ');
-}
-
-function section(path: readonly string[], { summary, argument, flags, notes, examples }: Command): string {
+/** @param said flags of the settings and of earlier commands, with their meanings */
+function section(
+  path: readonly string[],
+  { summary, argument, flags = {}, notes, examples = [] }: Description,
+  said: Set<string>,
+): string {
   const usage = [PROGRAM, ...path, ...(argument === undefined ? [] : [argument.name])].join(' ');
-  const own = flagRows(flags);
+  const own = flagRows(ownFlags(flags), said);
   const argumentLine = argument === undefined ? '' : `\`${argument.name}\`: ${argument.meaning}.\n\n`;
-  const table = own === '' ? '' : `| Flag | Meaning |\n|---|---|\n${own}\n`;
+  const table = own === '' ? '' : `${own}\n`;
   const noted = notes === undefined ? '' : `${notes.join('\n')}\n\n`;
-  return `### ${usage}
-
-${summary}.
-
-${argumentLine}${table}${noted}\`\`\`sh
-${examples.map((example) => `${PROGRAM} ${example}`).join('\n')}
-\`\`\`
-`;
+  const [example = ''] = examples;
+  const shown = example === usage ? '' : `\`\`\`sh\n${example}\n\`\`\`\n\n`;
+  return `### ${usage}\n\n${summary}.\n\n${argumentLine}${table}${noted}${shown}`;
 }
 
-function flagRows(flags: Flags): string {
-  return Object.entries(flags)
-    .filter(([, { formerly }]) => formerly === undefined)
-    .map(([name, { placeholder, meaning, required }]) => {
-      const usage = placeholder === undefined ? `--${name}` : `--${name} ${placeholder}`;
-      return `| \`${usage}\` | ${meaning}${required === true ? ' (required)' : ''} |\n`;
-    })
-    .join('');
+/** Without those that every remote command has for the signer. */
+function ownFlags(flags: Flags): Flags {
+  return Object.fromEntries(Object.entries(flags).filter(([, { heading }]) => heading !== SETTINGS_HEADING));
 }
+
+function flagRows(flags: Flags, said: Set<string>): string {
+  const told = Object.entries(flags).filter(([, flag]) => flag !== YES.yes);
+  const isSaid = told.map(([name, flag]) => said.has(flagRow(name, flag)));
+  const rows = told.filter((_, index) => isSaid[index] === false).map(([name, flag]) => flagRow(name, flag));
+  const above = told.filter((_, index) => isSaid[index]).map(([name]) => `\`--${name}\``);
+  for (const row of rows) said.add(row);
+  const isSetting = (name: string): boolean => COMMON_NAMES.has(name);
+  if (told.filter(([name]) => isSetting(name)).length === COMMON_NAMES.size) {
+    above.splice(0, above.length, 'all settings', ...above.filter((name) => !isSetting(name.slice(3, -1))));
+  }
+  if (above.length > 0) rows.push(`- As above: ${above.join(', ')}`);
+  return rows.map((row) => `${row}\n`).join('');
+}
+
+function flagRow(name: string, { placeholder, meaning, required }: Flags[string]): string {
+  const usage = placeholder === undefined ? `--${name}` : `--${name} ${placeholder}`;
+  return `- \`${usage}\`: ${meaning}${required === true ? ' (required)' : ''}`;
+}
+
+const COMMON_NAMES: ReadonlySet<string> = new Set(Object.keys(COMMON_FLAGS));
 
 function settingRow(name: SettingName): string {
-  const flag: Flags[string] = COMMON_FLAGS[name];
-  const usage = flag.placeholder === undefined ? `--${name}` : `--${name} ${flag.placeholder}`;
-  const key = name === 'profile' ? '' : `\`${name.replaceAll('-', '_')}\``;
-  return `| \`${usage}\` | \`${variableOf(name)}\` | ${key} | ${flag.meaning} |`;
+  return flagRow(name, COMMON_FLAGS[name]);
 }

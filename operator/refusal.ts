@@ -2,9 +2,9 @@
 // reason stands for, and what to do where something can be done.
 
 import { z } from 'zod';
-import { EXIT } from '../command-line/exit-codes.ts';
-import { bounded } from '../command-line/text.ts';
-import type { ErrorReason } from '../enclave/api/errors.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import { bounded } from '../common/command-line/text.ts';
+import type { ErrorReason } from '../signer/api/errors.ts';
 import { type CommandFailure, ForeignAnswer, type OperatorExitCode, SignerRefusal } from './exit.ts';
 
 const MAX_MESSAGE_CHARACTERS = 1000;
@@ -18,6 +18,9 @@ type ErrorBody = z.output<typeof errorBodySchema>;
 
 const SEALED_ADVICE = '`strongroom operator status` says since when and why, `strongroom operator recover` what to do';
 
+/** For a signer that says itself that it is sealed, or that a check is down. */
+export const RECOVER_ADVICE = '`strongroom operator recover` says what recovery takes';
+
 const ADVICE: Partial<Record<ErrorReason, string>> = {
   sealed: SEALED_ADVICE,
   auth_sealed: SEALED_ADVICE,
@@ -28,7 +31,6 @@ const ADVICE: Partial<Record<ErrorReason, string>> = {
   starting: 'try again when the signer is ready',
 };
 
-/** What was asked for, as far as the advice depends on it. */
 export interface Asked {
   readonly path: string;
   /** What the path names, where that can be missing: `policy named monitoring`. */
@@ -37,7 +39,6 @@ export interface Asked {
   readonly needs?: string;
 }
 
-/** @param text the body as it came */
 export function refusal(status: number, text: string, asked: Asked): CommandFailure {
   const body = readErrorBody(text);
   if (body === undefined) {
@@ -51,6 +52,7 @@ export function refusal(status: number, text: string, asked: Asked): CommandFail
   const isMissing = reason === 'not_found' && asked.subject !== undefined;
   const said = isMissing ? `there is no ${asked.subject}` : `refused: ${reason}: ${message}`;
   return new SignerRefusal(
+    reason,
     exitCodeOf(status, reason),
     bounded(`${said} (request id ${request_id})`, MAX_MESSAGE_CHARACTERS),
     adviceOn(body, asked),
@@ -80,7 +82,6 @@ function adviceOnRights(path: string, message: string): string {
     : "give its policy the command's scope, for every key that is asked for: docs/reference/authorization.md";
 }
 
-/** Undefined for what is no refusal of a signer. */
 export function readErrorBody(text: string): ErrorBody | undefined {
   try {
     return errorBodySchema.safeParse(JSON.parse(text)).data;

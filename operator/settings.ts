@@ -1,17 +1,15 @@
-// Where the values of the common flags (common-flags.ts) come from: flags, then SVC_OPERATOR_* variables, then the
-// profile, then defaults (specification/operating.md#operator). There is no flag that skips the verification of the
-// signer's certificate. A URL without TLS is refused unless plaintext is allowed by name, because it carries the token.
-// Reference values say that the signer is an enclave: it then has to be attested, and nothing that belongs to an
-// ordinary signer stands in for that.
+// Where the values of the common flags come from (specification/operating.md#operator). There is no flag that skips the
+// verification of the signer's certificate. A URL without TLS carries the token, so it is refused unless plaintext is
+// allowed by name. With reference values the signer has to be attested.
 
 import { readFileSync } from 'node:fs';
-import type { FlagValue } from '../command-line/arguments.ts';
-import { nearest } from '../command-line/nearest.ts';
-import type { Terminal } from '../command-line/terminal.ts';
-import { bounded } from '../command-line/text.ts';
-import { errorCode } from '../formats/error-code.ts';
+import type { DocumentProvider } from '../common/attestation/provider.ts';
+import type { FlagValue } from '../common/command-line/arguments.ts';
+import { nearest } from '../common/command-line/nearest.ts';
+import type { Terminal } from '../common/command-line/terminal.ts';
+import { bounded } from '../common/command-line/text.ts';
+import { errorCode } from '../common/formats/error-code.ts';
 import type { AttestationPolicy } from './attestation/peer-evidence.ts';
-import type { DocumentProvider } from './attestation/provider.ts';
 import { type GivenText, readReferenceValues } from './attestation/reference-values.ts';
 import {
   COMMON_FLAGS,
@@ -23,29 +21,24 @@ import {
   variableOf,
 } from './common-flags.ts';
 import type { Peer } from './connect.ts';
-import { localFailure, UsageFailure } from './exit.ts';
+import { attempt, CommandFailure, localFailure, UsageFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
-import { OUTPUT_FORMATS, type OutputFormat } from './output.ts';
+import type { OutputFormat } from './output.ts';
 import { type Profile, readProfile } from './profile.ts';
 import type { TokenSource } from './token.ts';
 
 const MAX_SECONDS = 86_400;
-/** The variable of `json` before `--output` named a file everywhere. */
-const FORMER_VARIABLE = `${PREFIX}OUTPUT`;
 
 export interface Settings {
   readonly peer: Peer;
   readonly token: TokenSource | undefined;
   readonly output: OutputFormat;
   readonly timeoutSeconds: number;
-  /** What to tell whoever wrote settings by their former names. */
-  readonly warnings: readonly string[];
 }
 
 /**
- * @param flags the values of the common flags as parsed
- * @param provider whose attestation documents are believed
  * @param defaultTimeoutSeconds of the command, instead of the common one
+ * @throws CommandFailure the first of the steps that is one
  */
 export function resolveSettings(
   flags: Readonly<Record<string, FlagValue>>,
@@ -53,10 +46,37 @@ export function resolveSettings(
   provider: DocumentProvider,
   defaultTimeoutSeconds = DEFAULT_TIMEOUT_SECONDS,
 ): Settings {
-  refuseUnknownVariables(env);
-  if (flags['token'] !== undefined && flags['auth-token'] !== undefined) {
-    throw new UsageFailure('--token and --auth-token are the same: give one of them');
-  }
+  return settingsOf(settingSteps(flags, env, provider, defaultTimeoutSeconds));
+}
+
+/** Each setting by itself, in the order in which a command refuses them: `doctor` asks for all of them. */
+export type SettingSteps = { readonly [Name in keyof StepValues]: StepValues[Name] | CommandFailure };
+
+interface StepValues {
+  readonly variables: undefined;
+  /** Without it the others are what flags and variables say. */
+  readonly profile: Profile | undefined;
+  readonly url: URL;
+  readonly attestation: AttestationPolicy | undefined;
+  readonly authority: Pick<Peer, 'trustedCertificates' | 'serverName'>;
+  readonly token: TokenSource | undefined;
+  readonly output: OutputFormat;
+  readonly timeoutSeconds: number;
+}
+
+/** @throws CommandFailure the first of the steps that is one */
+export function settingsOf(steps: SettingSteps): Settings {
+  for (const step of Object.values(steps)) if (step instanceof CommandFailure) throw step;
+  const { url, attestation, authority, token, output, timeoutSeconds } = steps as StepValues;
+  return { peer: { url, attestation, ...authority }, token, output, timeoutSeconds };
+}
+
+export function settingSteps(
+  flags: Readonly<Record<string, FlagValue>>,
+  env: Terminal['env'],
+  provider: DocumentProvider,
+  defaultTimeoutSeconds = DEFAULT_TIMEOUT_SECONDS,
+): SettingSteps {
   const fromFlagOrVariable = (name: SettingName): GivenText | undefined => {
     const flag = name === 'token' && flags['auth-token'] !== undefined ? 'auth-token' : name;
     const value = flags[flag];
@@ -65,36 +85,49 @@ export function resolveSettings(
     const variable = env[variableOf(name)];
     return variable === undefined || variable === '' ? undefined : { text: variable, origin: variableOf(name) };
   };
-  const profile = readProfile(fromFlagOrVariable('profile')?.text, env);
+  const profile = attempt(() => readProfile(fromFlagOrVariable('profile')?.text, env));
+  const { name: profileName, values = {} } = profile instanceof CommandFailure ? {} : (profile ?? {});
   const given = (name: SettingName): GivenText | undefined => {
-    const fromProfile = profile?.values[name];
+    const fromProfile = values[name];
     return (
       fromFlagOrVariable(name) ??
-      (fromProfile === undefined ? undefined : { text: fromProfile, origin: `${name} of profile ${profile?.name}` })
+      (fromProfile === undefined ? undefined : { text: fromProfile, origin: `${name} of profile ${profileName}` })
     );
   };
+  const url = attempt(() => readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer'))));
   return {
-    peer: readPeer(given, provider),
-    token: given('token'),
-    ...readFormat(fromFlagOrVariable('json') ?? formerVariable(env), given('json'), profile),
-    timeoutSeconds: readSeconds(given('timeout-seconds'), defaultTimeoutSeconds),
+    variables: attempt(() => refuseUnknownVariables(env)),
+    profile,
+    url,
+    attestation: attempt(() => readAttestation(given, url, provider)),
+    authority: attempt(() => ({
+      trustedCertificates: readCertificates(given('tls-ca')),
+      serverName: given('tls-server-name')?.text,
+    })),
+    token: attempt(() => readTokenSource(given('token'), flags)),
+    output: attempt(() => (readSwitch(given('json')) ? 'json' : 'table')),
+    timeoutSeconds: attempt(() => readSeconds(given('timeout-seconds'), defaultTimeoutSeconds)),
   };
 }
 
 type GivenOf = (name: SettingName) => GivenText | undefined;
 
-function readPeer(given: GivenOf, provider: DocumentProvider): Peer {
-  const url = readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer')));
-  const attestation = readAttestation(given, url, provider);
-  return {
-    url,
-    attestation,
-    trustedCertificates: readCertificates(given('tls-ca')),
-    serverName: given('tls-server-name')?.text,
-  };
+function readTokenSource(
+  given: GivenText | undefined,
+  flags: Readonly<Record<string, FlagValue>>,
+): TokenSource | undefined {
+  if (flags['token'] !== undefined && flags['auth-token'] !== undefined) {
+    throw new UsageFailure('--token and --auth-token are the same: give one of them');
+  }
+  return given;
 }
 
-function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): AttestationPolicy | undefined {
+/** @param url when it is refused, only the rest is judged */
+function readAttestation(
+  given: GivenOf,
+  url: URL | CommandFailure,
+  provider: DocumentProvider,
+): AttestationPolicy | undefined {
   const anyConfiguration = readSwitch(given('any-configuration'));
   const referenceValues = readReferenceValues(given('pcrs'), given('pcr'), anyConfiguration);
   const maxAge = given('max-age');
@@ -107,7 +140,7 @@ function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): 
       );
     return undefined;
   }
-  if (url.protocol !== 'https:')
+  if (url instanceof URL && url.protocol !== 'https:')
     throw new UsageFailure(
       'reference values need an https: URL: without TLS nobody is attested',
       'write https: in the URL, or leave --pcrs and --pcr out for a signer that is no enclave',
@@ -123,11 +156,9 @@ function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): 
 }
 
 /** A mistyped variable would leave its setting at the default unnoticed. */
-function refuseUnknownVariables(env: Terminal['env']): void {
+function refuseUnknownVariables(env: Terminal['env']): undefined {
   const known = (Object.keys(COMMON_FLAGS) as SettingName[]).map(variableOf);
-  const unknown = Object.keys(env).find(
-    (name) => name.startsWith(PREFIX) && !known.includes(name) && name !== FORMER_VARIABLE,
-  );
+  const unknown = Object.keys(env).find((name) => name.startsWith(PREFIX) && !known.includes(name));
   if (unknown === undefined) return;
   const near = nearest(unknown, known);
   throw new UsageFailure(
@@ -179,28 +210,6 @@ function readCertificates(given: GivenText | undefined): Buffer | undefined {
     throw localFailure(`${given.origin}: ${printablePath(given.text)} holds no PEM certificate`);
   }
   return pem;
-}
-
-function formerVariable(env: Terminal['env']): GivenText | undefined {
-  const text = env[FORMER_VARIABLE];
-  return text === undefined || text === '' ? undefined : { text, origin: FORMER_VARIABLE };
-}
-
-/** The higher layers first; what was called `output` once is still read. */
-function readFormat(
-  above: GivenText | undefined,
-  json: GivenText | undefined,
-  profile: Profile | undefined,
-): Pick<Settings, 'output' | 'warnings'> {
-  const former = profile?.values['output'];
-  const fromProfile = former === undefined ? undefined : { text: former, origin: `output of profile ${profile?.name}` };
-  const given = above ?? json ?? fromProfile;
-  const isFormer = given !== undefined && (given === fromProfile || given.origin === FORMER_VARIABLE);
-  if (!isFormer) return { output: readSwitch(given) ? 'json' : 'table', warnings: [] };
-  const output = OUTPUT_FORMATS.find((known) => known === given.text);
-  if (output === undefined) throw new UsageFailure(`${given.origin} is one of ${OUTPUT_FORMATS.join(', ')}`);
-  const now = given === fromProfile ? `json: ${output === 'json'}` : `${variableOf('json')}=${output === 'json'}`;
-  return { output, warnings: [`${given.origin} is ${now} now; a later version will not know it`] };
 }
 
 export function readSeconds(given: GivenText | undefined, defaultSeconds: number): number {

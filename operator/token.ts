@@ -1,26 +1,35 @@
-// The token: from a variable (env:VAR), a file (@FILE or file:FILE), stdin (-), or written out, which works but is
-// visible to every user of the machine when it is an argument. It goes into one header and is written nowhere. It is a
-// string, unlike secrets of the signer, because headers are strings; the process ends right after.
+// The token, from a variable, a file, stdin, or written out, which is visible to every user of the machine. It goes
+// into one header and is written nowhere. It is a string because headers are strings; the process ends right after.
 
 import { readFileSync, statSync } from 'node:fs';
-import { note, type Terminal } from '../command-line/terminal.ts';
-import { bounded } from '../command-line/text.ts';
-import { errorCode } from '../formats/error-code.ts';
+import { note, type Terminal } from '../common/command-line/terminal.ts';
+import { bounded } from '../common/command-line/text.ts';
+import { errorCode } from '../common/formats/error-code.ts';
 import { localFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
 
-/** The longest static token that a signer takes. */
 const MAX_TOKEN_BYTES = 4096;
 const MAX_PATH_CHARACTERS = 200;
 
 export interface TokenSource {
   readonly text: string;
-  /** `--token`, a variable, or a profile. */
   readonly origin: string;
 }
 
-/** @throws CommandFailure when the source leads nowhere or does not hold one token */
-export async function readToken({ text, origin }: TokenSource, terminal: Terminal): Promise<string> {
+export interface FoundToken {
+  readonly token: string;
+  /** Who else may know it. */
+  readonly warning?: string;
+}
+
+/** Warns of a token that others may know. */
+export async function readToken(source: TokenSource, terminal: Terminal): Promise<string> {
+  const { token, warning } = await findToken(source, terminal);
+  if (warning !== undefined) note(terminal, `warning: ${warning}`);
+  return token;
+}
+
+export async function findToken({ text, origin }: TokenSource, terminal: Terminal): Promise<FoundToken> {
   if (text === '-') return checked(await readStdin(terminal, origin), 'stdin');
   if (text.startsWith('env:')) {
     const variable = text.slice('env:'.length);
@@ -34,17 +43,13 @@ export async function readToken({ text, origin }: TokenSource, terminal: Termina
     return checked(value, `the environment variable ${variable}`);
   }
   const file = /^(?:@|file:)(.*)$/s.exec(text)?.[1];
-  if (file !== undefined) return checked(readTokenFile(file, origin, terminal), 'the token file');
-  if (origin.startsWith('--')) {
-    note(terminal, `warning: ${origin} holds the token itself, which other users can see; prefer env:VAR, @FILE or -`);
-  }
-  return checked(text, origin);
+  if (file !== undefined) return readTokenFile(file, origin);
+  const isOnCommandLine = origin.startsWith('--');
+  const warning = `${origin} holds the token itself, which other users can see; prefer env:VAR, @FILE or -`;
+  return { ...checked(text, origin), ...(isOnCommandLine ? { warning } : {}) };
 }
 
-/**
- * RFC 6750 where the token allows it; else Basic, whose password may be any text
- * (specification/authorization.md#credentials).
- */
+/** RFC 6750 where the token allows it; else Basic (specification/authorization.md#credentials). */
 export function authorizationHeader(token: string): string {
   const isPlain = /^[\x21-\x7e]+$/.test(token);
   return isPlain ? `Bearer ${token}` : `Basic ${Buffer.from(`:${token}`, 'utf8').toString('base64')}`;
@@ -53,25 +58,28 @@ export function authorizationHeader(token: string): string {
 const NO_TOKEN_ADVICE = 'it has to hold the token and nothing else, on one line';
 
 /** One trailing newline is the editor's. */
-function checked(content: string, place: string): string {
+function checked(content: string, place: string): { readonly token: string } {
   const token = content.replace(/\r?\n$/, '');
   if (token === '') throw localFailure(`${place} holds no token`, NO_TOKEN_ADVICE);
   if (/\p{Cc}/u.test(token))
     throw localFailure(`${place} holds more than one line, or control characters`, NO_TOKEN_ADVICE);
   if (Buffer.byteLength(token) > MAX_TOKEN_BYTES)
     throw localFailure(`${place} holds more than a token`, NO_TOKEN_ADVICE);
-  return token;
+  return { token };
 }
 
-function readTokenFile(path: string, origin: string, terminal: Terminal): string {
+function readTokenFile(path: string, origin: string): FoundToken {
+  const shown = bounded(path, MAX_PATH_CHARACTERS);
+  const [content, isShared] = readWithMode(path, `${origin}: the token file ${shown}`);
+  const warning = `others may read the token file ${shown}`;
+  return { ...checked(content, 'the token file'), ...(isShared ? { warning } : {}) };
+}
+
+function readWithMode(path: string, what: string): [content: string, isShared: boolean] {
   try {
-    if ((statSync(path).mode & 0o077) !== 0) {
-      note(terminal, `warning: others may read the token file ${bounded(path, MAX_PATH_CHARACTERS)}`);
-    }
-    return readFileSync(path, 'utf8');
+    return [readFileSync(path, 'utf8'), (statSync(path).mode & 0o077) !== 0];
   } catch (error) {
-    const code = errorCode(error) ?? 'unreadable';
-    throw fileFailure(`${origin}: the token file ${bounded(path, MAX_PATH_CHARACTERS)}`, 'read', code);
+    throw fileFailure(what, 'read', errorCode(error) ?? 'unreadable');
   }
 }
 

@@ -1,130 +1,101 @@
-// The command tree, and finding a command in it by the words of the command line. A command's description is here at
-// once; what it does is loaded when it runs, so that help and completion are quick.
+// The commands of the operator by their words. What one says of itself and does is one file of commands/, loaded when
+// the words lead to it.
 
-import { nearest } from '../command-line/nearest.ts';
-import { bounded } from '../command-line/text.ts';
-import { type Command, type Group, localCommand, remoteCommand } from './command.ts';
-import * as authorization from './descriptions/authorization.ts';
-import { tunnel, verify } from './descriptions/enclave.ts';
-import * as keys from './descriptions/keys.ts';
-import { doctor, recover, seal, status, top } from './descriptions/replicas.ts';
-import { slashingExport, slashingImport } from './descriptions/slashing.ts';
-import { UsageFailure } from './exit.ts';
-import { PROGRAM } from './walk.ts';
+import type { Group } from '../common/command-line/program.ts';
+import type { World } from './command.ts';
+import { variableOf } from './common-flags.ts';
+import { EXIT_MEANINGS } from './exit.ts';
 
-const MAX_QUOTED_CHARACTERS = 60;
+const policies = () => import('./commands/policies.ts');
+const tokens = () => import('./commands/tokens.ts');
+const keys = () => import('./commands/keys.ts');
+const newKeys = () => import('./commands/keys-generate.ts');
+const slashing = () => import('./commands/slashing.ts');
+const receipts = () => import('./commands/receipts.ts');
 
-const POLICIES: Group = {
-  kind: 'group',
-  summary: 'Policies: what tokens may do',
-  commands: {
-    create: remoteCommand(
-      authorization.policyCreate,
-      async () => (await import('./commands/policies.ts')).createPolicy,
-    ),
-    list: remoteCommand(authorization.policyList, async () => (await import('./commands/policies.ts')).listPolicies),
-    get: remoteCommand(authorization.policyGet, async () => (await import('./commands/policies.ts')).showPolicy),
-    update: remoteCommand(
-      authorization.policyUpdate,
-      async () => (await import('./commands/policies.ts')).updatePolicy,
-    ),
-    delete: remoteCommand(
-      authorization.policyDelete,
-      async () => (await import('./commands/policies.ts')).deletePolicy,
-    ),
-  },
-};
+const SETTINGS = [
+  `Flags override environment variables (${variableOf('signer-url')}, ${variableOf('token')}, …: the flag's name in ` +
+    'upper case), which override the profile, which overrides the defaults. Profiles are in ' +
+    '$XDG_CONFIG_HOME/strongroom/operator.yaml (~/.config when unset):',
+  `  profiles:
+    default:
+      signer_url: https://signer.example:9443
+      tls_ca: signer-ca.pem
+      token: env:STRONGROOM_TOKEN
+    enclave:
+      signer_url: https://enclave.example:9443
+      pcrs: pcrs.json
+      pcr: { 16: 4b8d…, 17: [16ef…, 0343…] }`,
+  'With reference values (pcrs, pcr) the signer is an enclave: each connection is attested before a byte of a request ' +
+    'is sent, and no certificate authority stands in for that.',
+  'The profile `default` is used when --profile names none. A token may be env:VAR, @FILE or itself; a file that holds ' +
+    'one itself has to be private (chmod 600).',
+];
 
-const TOKENS: Group = {
-  kind: 'group',
-  summary: 'Tokens: who may do it',
-  commands: {
-    create: remoteCommand(authorization.tokenCreate, async () => (await import('./commands/tokens.ts')).createToken),
-    list: remoteCommand(authorization.tokenList, async () => (await import('./commands/tokens.ts')).listTokens),
-    lookup: remoteCommand(authorization.tokenLookup, async () => (await import('./commands/tokens.ts')).showToken),
-    revoke: remoteCommand(authorization.tokenRevoke, async () => (await import('./commands/tokens.ts')).revokeToken),
-  },
-};
-
-const KEYS: Group = {
-  kind: 'group',
-  summary: 'Validator keys',
-  commands: {
-    list: remoteCommand(keys.keysList, async () => (await import('./commands/keys.ts')).listKeys),
-    import: remoteCommand(keys.keysImport, async () => (await import('./commands/keys-import.ts')).importKeystores),
-    generate: remoteCommand(keys.keysGenerate, async () => (await import('./commands/keys-generate.ts')).generateKeys),
-    'deposit-data': remoteCommand(
-      keys.keysDepositData,
-      async () => (await import('./commands/keys-generate.ts')).makeDepositData,
-    ),
-    activate: remoteCommand(keys.keysActivate, async () => (await import('./commands/keys.ts')).activateKeys),
-    deactivate: remoteCommand(keys.keysDeactivate, async () => (await import('./commands/keys.ts')).deactivateKeys),
-    delete: remoteCommand(keys.keysDelete, async () => (await import('./commands/keys.ts')).deleteKeys),
-  },
-};
-
-const SLASHING: Group = {
-  kind: 'group',
-  summary: 'Slashing protection records, as EIP-3076 files',
-  commands: {
-    export: remoteCommand(slashingExport, async () => (await import('./commands/slashing.ts')).exportRecords),
-    import: remoteCommand(slashingImport, async () => (await import('./commands/slashing.ts')).importRecords),
-  },
-};
-
-export const TREE: Group = {
-  kind: 'group',
+export const TREE: Group<World> = {
   summary: 'Look after a running signer',
+  notes: SETTINGS,
+  sections: [{ heading: 'Exit codes', entries: Object.entries(EXIT_MEANINGS) }],
   commands: {
-    status: remoteCommand(status, async () => (await import('./commands/status.ts')).showStatus),
-    top: localCommand(top, async () => (await import('./commands/top.ts')).watchReplicas),
-    seal: remoteCommand(seal, async () => (await import('./commands/seal.ts')).sealFleet),
-    recover: remoteCommand(recover, async () => (await import('./commands/recover.ts')).recoverFleet),
-    auth: { kind: 'group', summary: 'Who may do what', commands: { policy: POLICIES, token: TOKENS } },
-    keys: KEYS,
-    slashing: SLASHING,
-    verify: localCommand(verify, async () => (await import('./commands/verify.ts')).verifyEvidence),
-    doctor: localCommand(doctor, async () => (await import('./commands/doctor.ts')).findTrouble),
-    tunnel: remoteCommand(tunnel, async () => (await import('./commands/tunnel.ts')).serveTunnel),
+    status: async () => (await import('./commands/status.ts')).status,
+    top: async () => (await import('./commands/top.ts')).top,
+    seal: async () => (await import('./commands/seal.ts')).seal,
+    recover: async () => (await import('./commands/recover.ts')).recover,
+    auth: {
+      summary: 'Who may do what',
+      commands: {
+        policy: {
+          summary: 'Policies: what tokens may do',
+          commands: {
+            create: async () => (await policies()).policyCreate,
+            list: async () => (await policies()).policyList,
+            get: async () => (await policies()).policyGet,
+            update: async () => (await policies()).policyUpdate,
+            delete: async () => (await policies()).policyDelete,
+          },
+        },
+        token: {
+          summary: 'Tokens: who may do it',
+          commands: {
+            create: async () => (await tokens()).tokenCreate,
+            list: async () => (await tokens()).tokenList,
+            lookup: async () => (await tokens()).tokenLookup,
+            revoke: async () => (await tokens()).tokenRevoke,
+          },
+        },
+      },
+    },
+    keys: {
+      summary: 'Validator keys',
+      commands: {
+        list: async () => (await keys()).keysList,
+        import: async () => (await import('./commands/keys-import.ts')).keysImport,
+        generate: async () => (await newKeys()).keysGenerate,
+        backups: async () => (await newKeys()).keysBackups,
+        'deposit-data': async () => (await newKeys()).keysDepositData,
+        activate: async () => (await keys()).keysActivate,
+        deactivate: async () => (await keys()).keysDeactivate,
+        delete: async () => (await keys()).keysDelete,
+      },
+    },
+    slashing: {
+      summary: 'Slashing protection records, as EIP-3076 files',
+      commands: {
+        export: async () => (await slashing()).slashingExport,
+        import: async () => (await slashing()).slashingImport,
+      },
+    },
+    receipts: {
+      summary: 'Receipts: what a signer signed, provable afterwards',
+      commands: {
+        fetch: async () => (await import('./commands/receipts-fetch.ts')).receiptsFetch,
+        verify: async () => (await receipts()).receiptsVerify,
+        find: async () => (await receipts()).receiptsFind,
+        audit: async () => (await import('./commands/receipts-audit.ts')).receiptsAudit,
+      },
+    },
+    verify: async () => (await import('./commands/verify.ts')).verify,
+    doctor: async () => (await import('./commands/doctor.ts')).doctor,
+    tunnel: async () => (await import('./commands/tunnel.ts')).tunnel,
   },
 };
-
-export interface Found<Of = Group | Command> {
-  /** The words that lead to it, after `strongroom operator`. */
-  readonly path: readonly string[];
-  readonly node: Of;
-  /** The arguments after them. */
-  readonly rest: readonly string[];
-}
-
-/** Follow the leading words as far as they are words of the tree; flags come after them. */
-export function followWords(argv: readonly string[]): Found {
-  let node: Group | Command = TREE;
-  const path: string[] = [];
-  for (const word of argv) {
-    const next: Group | Command | undefined =
-      node.kind === 'group' && Object.hasOwn(node.commands, word) ? node.commands[word] : undefined;
-    if (next === undefined) break;
-    node = next;
-    path.push(word);
-  }
-  return { path, node, rest: argv.slice(path.length) };
-}
-
-/** @throws UsageFailure: no command, a word that is none, or a flag before it */
-export function findCommand(argv: readonly string[]): Found<Command> {
-  const { path, node, rest } = followWords(argv);
-  const [word] = rest;
-  if (node.kind !== 'group') return { path, node, rest };
-  const known = Object.keys(node.commands);
-  const program = [PROGRAM, ...path].join(' ');
-  if (word === undefined || word.startsWith('-')) {
-    const flagsFirst = word === undefined ? '' : ', and its flags come after it';
-    throw new UsageFailure(`say which command of ${program} to run${flagsFirst}`, `there are: ${known.join(', ')}`);
-  }
-  const near = nearest(word, known);
-  throw new UsageFailure(
-    `there is no command ${program} ${bounded(word, MAX_QUOTED_CHARACTERS)}`,
-    near === undefined ? `there are: ${known.join(', ')}` : `did you mean ${near}?`,
-  );
-}

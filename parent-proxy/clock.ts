@@ -1,7 +1,7 @@
 // Time and chance as dependencies, so that tests decide both.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Clock, systemClock as clock } from '../observe/clock.ts';
+import { type Clock, systemClock as clock } from '../common/observe/clock.ts';
 
 export interface PausingClock extends Clock {
   /** @throws AbortError when the signal is aborted */

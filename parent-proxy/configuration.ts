@@ -1,19 +1,16 @@
-// What the parent proxy takes from the configuration file, which is the enclave's own: the declared egress, the
-// enclave's ports and the `parent_proxy` block. It refuses the file when any of these is wrong, and says all that is.
-// The rest of the file is the enclave's to judge (`strongroom server --check`); here it is only bytes, handed over as
-// they are.
+// What the parent proxy takes from the enclave's configuration file: the declared egress, the enclave's ports and the
+// `parent_proxy` block. The rest of the file is the enclave's to judge; here it is only bytes.
 
 import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { z } from 'zod';
-import { renderPath, type Violation, yamlViolations } from '../command-line/violations.ts';
-import { type EgressEndpoint, egressEndpointsSchema } from '../enclave/api/egress.ts';
-import { MAX_CONFIGURATION_BYTES } from '../enclave/api/parent-ports.ts';
-import { type ParentProxyOptions, parentProxySchema } from '../enclave/api/parent-proxy.ts';
-import { extendedOnce } from '../formats/register.ts';
-import { parseStrictYaml, type StrictDocument } from '../formats/yaml.ts';
+import { renderPath, type Violation, yamlViolations } from '../common/command-line/violations.ts';
+import { extendedOnce } from '../common/formats/register.ts';
+import { parseStrictYaml, type StrictDocument } from '../common/formats/yaml.ts';
+import { type EgressEndpoint, egressEndpointsSchema } from '../signer/api/egress.ts';
+import { MAX_CONFIGURATION_BYTES } from '../signer/api/parent-ports.ts';
+import { type ParentProxyOptions, parentProxySchema } from '../signer/api/parent-proxy.ts';
 
-/** The enclave's listeners. */
 export const INGRESS = ['tls', 'probes', 'metrics'] as const;
 export type Ingress = (typeof INGRESS)[number];
 
@@ -30,9 +27,7 @@ export interface ProxyConfiguration {
   readonly digest: string;
   readonly pcr16: string;
   readonly endpoints: readonly EgressEndpoint[];
-  /** vsock ports of the enclave. */
   readonly enclavePorts: Readonly<Record<Ingress, number>>;
-  /** TCP on this host. */
   readonly ingress: Readonly<Record<Ingress, ListenAddress>>;
   readonly metrics: ListenAddress;
   readonly options: ParentProxyOptions;
@@ -56,7 +51,6 @@ const fileSchema = z.object({
 });
 type FileValues = z.output<typeof fileSchema>;
 
-/** Where each of these is in the file. */
 const PATHS: Readonly<Record<keyof FileValues, readonly string[]>> = {
   platform: ['tee', 'platform'],
   endpoints: ['tee', 'nitro', 'egress', 'endpoints'],
@@ -72,7 +66,6 @@ function faultOf({ length }: Uint8Array): string {
   return length > MAX_CONFIGURATION_BYTES ? `has ${length} bytes, too many for an enclave` : 'is not UTF-8';
 }
 
-/** @param name what messages call the file: its path as the operator wrote it */
 export function readProxyConfiguration(bytes: Buffer, name: string): LoadedConfiguration {
   const text = decode(bytes);
   if (text === undefined) {
@@ -178,9 +171,7 @@ function overlap(left: ListenAddress, right: ListenAddress): boolean {
   );
 }
 
-/**
- * A section that is null or missing has no members; one that is no section is what is found, and refused by the schema.
- */
+/** A section that is null or missing has no members; one that is no section is refused by the schema. */
 function valueAt(value: unknown, path: readonly string[]): unknown {
   const [head, ...rest] = path;
   if (head === undefined) return value ?? undefined;

@@ -1,15 +1,13 @@
-// What the parent proxy's log has of its own (the lines are observe/plain-logger.ts's): its modules, and warnings at a
-// pace. What happens with every connection of a flood is said once a minute: the metrics count, the log explains.
-// Credentials are never a field.
+// The parent proxy's log: its modules, and warnings at a pace. What happens with every connection of a flood is said
+// once a minute. Credentials are never a field.
 
-import type { Log, LogFields, ModuleLogs } from '../observe/log.ts';
+import type { Log, LogFields, ModuleLogs } from '../common/observe/log.ts';
 import type { PausingClock } from './clock.ts';
 
 export type LogModule = 'server' | 'ingress' | 'egress' | 'logs' | 'configuration' | 'credentials';
 
 export type Logger = ModuleLogs<LogModule>;
 
-/** Between two warnings of one kind. */
 const PACE_MS = 60_000;
 
 /** A warning that is written at most once a minute, with how many were not. */

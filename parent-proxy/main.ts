@@ -2,18 +2,28 @@
 // process. Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { readFileSync } from 'node:fs';
-import { EXIT } from '../command-line/exit-codes.ts';
-import { sayFailure } from '../command-line/failure.ts';
-import { adviceOn } from '../command-line/file-faults.ts';
-import { type Violation, writeViolations } from '../command-line/violations.ts';
-import { loadAddon } from '../enclave/native/load.ts';
-import type { Transport } from '../enclave/native/transport.ts';
-import { vsockTransport } from '../enclave/native/vsock.ts';
-import { createPlainLogger } from '../observe/plain-logger.ts';
-import { readArguments } from './arguments.ts';
+import { ArgumentsError, readArguments as readFlags } from '../common/command-line/arguments.ts';
+import type { Flags } from '../common/command-line/command.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import { sayFailure, seeHelp } from '../common/command-line/failure.ts';
+import { adviceOn } from '../common/command-line/file-faults.ts';
+import { type Command, runProgram } from '../common/command-line/program.ts';
+import type { Piped } from '../common/command-line/terminal.ts';
+import { renderName, suggest, type Violation } from '../common/command-line/violations.ts';
+import { writeViolations } from '../common/command-line/violations-report.ts';
+import type { Log } from '../common/observe/log.ts';
+import { createPlainLogger } from '../common/observe/plain-logger.ts';
+import { loadAddon } from '../signer/native/load.ts';
+import type { Transport } from '../signer/native/transport.ts';
+import { vsockTransport } from '../signer/native/vsock.ts';
 import { systemClock } from './clock.ts';
-import { type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
-import { warnOfFewDescriptors } from './descriptors.ts';
+import { INGRESS, type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
+import {
+  MAX_CONFIGURATION_CONNECTIONS,
+  MAX_CREDENTIALS_CONNECTIONS,
+  MAX_LOG_CONNECTIONS,
+  MAX_SCRAPERS,
+} from './limits.ts';
 import { errorCode, type Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
 import { type Output, openOutput } from './output.ts';
@@ -28,23 +38,74 @@ const LOOPBACK_CID = 1;
 const OPEN_TO_ALL =
   'parent_proxy.enclave_cid is 1, loopback: every user of this machine can ask for the AWS credentials and the configuration; for tests only';
 
+const TITLE = 'strongroom parent-proxy';
+
+const FLAGS = {
+  config: { placeholder: 'FILE', short: 'c', required: true, meaning: 'Configuration file, YAML' },
+  check: {
+    meaning:
+      'Check what the parent proxy reads, print PCR16 for this file, and exit: 0 when it is good, 78 when it is not',
+  },
+  help: { short: 'h', meaning: 'Print this text and exit' },
+} as const;
+
+interface World extends Piped {
+  openTransport(enclaveCid: number): Transport;
+}
+
+export const parentProxy: Command<World> = {
+  description: {
+    summary: 'On the parent instance of a Nitro Enclave: carry what the enclave and the network say to each other',
+    usage: ['-c FILE [--check]'],
+    notes: [
+      'It is not trusted: TLS ends in the enclave, and what the enclave reaches is encrypted.',
+      "FILE is the enclave's own configuration file. The parent proxy reads tee.nitro.egress.endpoints, the listeners' " +
+        'ports and the parent_proxy block; `strongroom server --check` judges the rest. Who may write FILE decides what ' +
+        'the enclave is told, and the enclave measures it: PCR16.',
+      'SIGTERM ends it gracefully, SIGHUP opens a log file again. Exit codes: 0 a clean end, 78 a configuration that ' +
+        'cannot be used, 1 any other failure to start, 70 a bug. docs/reference/parent-proxy.md has every option and metric.',
+    ],
+    flags: FLAGS,
+    sections: [
+      {
+        heading: 'What it carries',
+        entries: [
+          [
+            'TCP tls, probes, metrics',
+            "to the enclave's listeners of those names. The clients' addresses in a PROXY header are this program's word: " +
+              'bound_cidrs in an enclave restricts remote callers, not whoever controls the parent.',
+          ],
+          ['vsock egress ports', 'to the declared endpoints, nothing else'],
+          ['vsock 7000', 'the enclave\'s log, to the output, as JSON lines with "source":"enclave"'],
+          ['vsock 7001', 'the configuration file, as it was when the parent proxy started'],
+          ['vsock 7002', 'AWS credentials of this instance'],
+        ],
+      },
+    ],
+    examples: ['strongroom parent-proxy --check -c strongroom.yaml', 'strongroom parent-proxy -c strongroom.yaml'],
+  },
+
+  async run(argv, world) {
+    const { configPath = '', check, violations } = readArguments(argv);
+    const loaded = violations.length > 0 ? { ok: false as const, violations } : load(configPath);
+    if (!loaded.ok) {
+      writeViolations(loaded.violations, world);
+      return EXIT.configuration;
+    }
+    if (check) world.stdout.write(checkReport(loaded.configuration));
+    else await run(loaded.configuration, world.openTransport);
+    return EXIT.ok;
+  },
+};
+
 /** @param openTransport the way to the enclave with this CID: vsock, unless a test says otherwise */
 export async function main(
   argv: readonly string[],
   openTransport: (enclaveCid: number) => Transport = openVsock,
 ): Promise<void> {
-  const { configPath = '', check, violations } = readArguments(argv);
-  const loaded = violations.length > 0 ? { ok: false as const, violations } : load(configPath);
-  if (!loaded.ok) {
-    writeViolations(loaded.violations, process);
-    process.exitCode = EXIT.configuration;
-    return;
-  }
-  if (check) {
-    process.stdout.write(checkReport(loaded.configuration));
-    return;
-  }
-  await run(loaded.configuration, openTransport);
+  const { env, stdin, stdout, stderr } = process;
+  const world = { env, stdin, stdout, stderr, openTransport };
+  process.exitCode = await runProgram({ title: TITLE, tree: async () => parentProxy }, argv, world, () => undefined);
 }
 
 async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid: number) => Transport): Promise<void> {
@@ -63,7 +124,7 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
     answerSignals(proxy, logger, output);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    sayFailure(process, 'strongroom parent-proxy', `cannot start: ${message}`);
+    sayFailure(process, TITLE, `cannot start: ${message}`);
     process.exit(EXIT.failed);
   }
 }
@@ -94,7 +155,6 @@ function checkReport({ digest, pcr16, endpoints, options }: ProxyConfiguration):
   return `strongroom parent-proxy: the configuration is valid\n\nDigest (SHA-384) ${digest}\nPCR16            ${pcr16}\n\negress\n${names.join('') || '  none\n'}${options.enclave_cid === LOOPBACK_CID ? `\nWARNING: ${OPEN_TO_ALL}\n` : ''}`;
 }
 
-/** SIGTERM and SIGINT: the first ends gracefully, a second one at once. SIGHUP: the log file was rotated. */
 function answerSignals(proxy: RunningProxy, logger: Logger, output: Output): void {
   const log = logger.module('server');
   let ending = false;
@@ -129,4 +189,80 @@ function endOnBugs(logger: Logger, output: Output): void {
   };
   process.on('uncaughtException', (error) => void end(error));
   process.on('unhandledRejection', (error) => void end(error));
+}
+
+// What is wrong with the arguments is told as a violation, like what is wrong with the file.
+
+interface Arguments {
+  readonly configPath: string | undefined;
+  readonly check: boolean;
+  readonly violations: readonly Violation[];
+}
+
+const ORIGIN = 'the command line';
+const { required: _told, ...CONFIG } = FLAGS.config;
+const FORMS: Flags = { ...FLAGS, config: CONFIG };
+
+function readArguments(argv: readonly string[]): Arguments {
+  try {
+    const { values, words } = readFlags(FORMS, argv);
+    const { config, check } = values;
+    const violations = words.map(notAFlag);
+    if (typeof config !== 'string') violations.push(MISSING);
+    return { configPath: typeof config === 'string' ? config : undefined, check: check === true, violations };
+  } catch (error) {
+    if (!(error instanceof ArgumentsError)) throw error;
+    return { configPath: undefined, check: false, violations: [refusal(error)] };
+  }
+}
+
+const MISSING: Violation = {
+  path: '--config',
+  problem: 'is missing',
+  remedy: 'name the configuration file: -c config.yaml',
+  origin: ORIGIN,
+};
+
+function notAFlag(word: string): Violation {
+  const flags = Object.keys(FORMS).map((name) => `--${name}`);
+  const remedy = suggest(word, flags, 'remove it');
+  return { path: renderName(word), problem: 'is not a flag of the parent proxy', remedy, origin: ORIGIN };
+}
+
+/** `--config has no value`: the subject of the sentence, and the rest. */
+function refusal({ message, advice = seeHelp(TITLE) }: ArgumentsError): Violation {
+  const [, path = '', problem = ''] = /^(\S+) (.*)$/s.exec(message) ?? [];
+  return { path, problem, remedy: advice, origin: ORIGIN };
+}
+
+// Without enough file descriptors the runtime drops new connections without a word, so it is said at the start.
+
+/** A forwarded connection has two ends. */
+const PER_CONNECTION = 2;
+const BESIDES = 128;
+
+function warnOfFewDescriptors(configuration: ProxyConfiguration, log: Log): void {
+  const limit = descriptorLimit();
+  const needed = neededDescriptors(configuration);
+  if (limit === undefined || limit >= needed) return;
+  log.warn(
+    { limit, needed },
+    'the limit of file descriptors is below what the connection limits need: raise it (LimitNOFILE)',
+  );
+}
+
+function neededDescriptors({ endpoints, options }: ProxyConfiguration): number {
+  const forwarding = (INGRESS.length + endpoints.length) * options.limits.max_connections_per_port * PER_CONNECTION;
+  const services = MAX_LOG_CONNECTIONS + MAX_CONFIGURATION_CONNECTIONS + MAX_CREDENTIALS_CONNECTIONS + MAX_SCRAPERS;
+  return forwarding + services + endpoints.length + BESIDES;
+}
+
+/** The soft limit; undefined where there is none, or no /proc. */
+function descriptorLimit(): number | undefined {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return soft === undefined ? undefined : Number(soft);
+  } catch {
+    return undefined;
+  }
 }

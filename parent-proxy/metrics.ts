@@ -1,6 +1,5 @@
-// THE table of the parent proxy's metrics, and their Prometheus text. docs/reference/parent-proxy.md is generated from
-// the table. Labels are bounded by the configuration: a service, its port, and closed lists of outcomes. No address and
-// no name is a label.
+// The table of the parent proxy's metrics, from which docs/reference/parent-proxy.md is made. Labels are bounded by the
+// configuration. No address and no name is a label.
 
 import { readdirSync } from 'node:fs';
 
@@ -15,7 +14,8 @@ interface Entry {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-const service = SERVICES.join(', ');
+export const EVERY_SERVICE = SERVICES.join(', ');
+const service = EVERY_SERVICE;
 const port = 'the vsock port';
 
 export const METRICS = {
@@ -34,7 +34,13 @@ export const METRICS = {
   maxConnections: {
     type: 'gauge',
     name: 'svc_parent_proxy_max_connections',
-    help: 'Places of the port: connections beyond are cut off at once.',
+    help: 'Places of the port: beyond, a connection is displaced, or the new one is cut off.',
+    labels: { service, port },
+  },
+  displaced: {
+    type: 'counter',
+    name: 'svc_parent_proxy_displaced_connections_total',
+    help: 'Connections that lost their place to a newcomer: no answer had gone through them, and their address had most of such.',
     labels: { service, port },
   },
   ends: {
@@ -116,11 +122,9 @@ export interface Series {
 }
 
 export interface Metrics {
-  /** One series, made at its first use with 0. For a hot path: ask once, keep it. */
   at<Name extends MetricName>(name: Name, labels: LabelsOf<Name>): Series;
   /** Called before each rendering, to set what is read off rather than counted. */
   onRender(collect: () => void): void;
-  /** Prometheus text format 0.0.4. */
   render(): string;
 }
 

@@ -1,19 +1,15 @@
-// Where lines go: standard output, which journald reads, or a file. Written in the background, one write at a time, so
-// that a reader who has stopped holds up no connection; what waits is bounded. It never throws: a proxy without a log
-// still proxies.
+// Where lines go: standard output, or a file. Written in the background, so that a reader who has stopped holds up no
+// connection. It never throws: a proxy without a log still proxies.
 
 import { closeSync, openSync, write } from 'node:fs';
 
 export interface Output {
-  /** One or more whole lines. @returns false when enough is waiting: write more after `drained()` */
   write(lines: string): boolean;
-  /** Resolves when what waits is below the bound again. */
   drained(): Promise<void>;
   /** Lines of writes that were refused or failed. */
   readonly lostWrites: number;
   /** Close and open the file again, after a rotation. @throws when it cannot be opened: the old one stays */
   reopen(): void;
-  /** Everything written, or the time is up. */
   end(timeoutMs: number): Promise<void>;
 }
 
@@ -24,10 +20,7 @@ const MAX_BATCH_WRITES = 512;
 const RETRY_MS = 250;
 const STANDARD_OUTPUT = 1;
 
-/**
- * @param target `stdout`, or the absolute path of a file, made for its owner and group and appended to.
- * @throws when it cannot be opened
- */
+/** @param target `stdout`, or the absolute path of a file @throws when it cannot be opened */
 export function openOutput(target: string): Output {
   let descriptor = openTarget(target);
   let waiting: string[] = [];

@@ -1,8 +1,8 @@
 // docs/reference/parent-proxy.md, generated: what the parent proxy reads, its limits, its metrics. They are an
 // interface.
 
-import { MAX_CONFIGURATION_BYTES } from '../enclave/api/parent-ports.ts';
-import { parentProxySchema } from '../enclave/api/parent-proxy.ts';
+import { MAX_CONFIGURATION_BYTES } from '../signer/api/parent-ports.ts';
+import { parentProxySchema } from '../signer/api/parent-proxy.ts';
 import {
   CLIENT_LINGERS_MS,
   CONFIGURATION_TIMEOUT_MS,
@@ -17,7 +17,7 @@ import {
   MAX_SCRAPERS,
   MAX_WRITTEN_LOG_LINE_BYTES,
 } from './limits.ts';
-import { METRICS } from './metrics.ts';
+import { EVERY_SERVICE, METRICS } from './metrics.ts';
 
 const MEANINGS: Readonly<Record<string, string>> = {
   enclave_cid: 'CID of the enclave, as `nitro-cli run-enclave --enclave-cid` was given it',
@@ -29,7 +29,8 @@ const MEANINGS: Readonly<Record<string, string>> = {
   'ingress.metrics.listen_port': 'TCP port; unset: `metrics.listen_port`',
   'metrics.listen_address': "IP address of the parent proxy's own metrics",
   'metrics.listen_port': 'TCP port',
-  'limits.max_connections_per_port': 'Connections of one listener at a time; the next is cut off at once',
+  'limits.max_connections_per_port':
+    'Connections of one listener at a time; beyond, the oldest one without an answer goes, of the address that has most of them',
   'limits.idle_timeout_seconds': `A forwarded connection without a byte in either direction is cut; one of a client whose answer is complete after ${CLIENT_LINGERS_MS} ms`,
   'limits.connect_timeout_ms': 'One attempt to connect, to the enclave or to an endpoint, name resolution included',
   'limits.connect_retry_ms': 'How long a connect that the enclave refuses is tried again; 0: not at all',
@@ -43,14 +44,14 @@ const MEANINGS: Readonly<Record<string, string>> = {
 export function parentProxyReference(): string {
   const rows = Object.entries(MEANINGS).map(([path, meaning]) => {
     const fallback = defaultOf(path);
-    return `| \`parent_proxy.${path}\` | ${fallback === undefined ? '-' : `\`${String(fallback)}\``} | ${meaning} |`;
+    return `- \`parent_proxy.${path}\`: ${meaning}${fallback === undefined ? '' : `; \`${String(fallback)}\` by default`}`;
   });
   const metrics = Object.values(METRICS).flatMap(({ name, type, help, labels }) => [
     `### \`${name}\``,
     '',
     `${type === 'counter' ? 'Counter' : 'Gauge'}. ${help}`,
     '',
-    ...labelTable(labels),
+    ...labelList(labels),
   ]);
   return `# Parent proxy
 
@@ -63,8 +64,6 @@ refused, and every violation is printed with its line; the exit code is then 78.
 
 ## Options
 
-| Option | Default | Meaning |
-|---|---|---|
 ${rows.join('\n')}
 
 ## Ports of the parent
@@ -80,14 +79,17 @@ The parent proxy's own metrics are at \`GET /metrics\`, for ${MAX_SCRAPERS} scra
 
 ## Metrics
 
-Prometheus text. Names are stable; a series appears when it is first used. \`port\` is a vsock port.
+Prometheus text. Names are stable; a series appears when it is first used. \`port\` is a vsock port, \`service\` one of
+${EVERY_SERVICE}.
 
 ${metrics.join('\n')}`;
 }
 
-function labelTable(labels: Readonly<Record<string, string>>): string[] {
-  const rows = Object.entries(labels).map(([label, values]) => `| \`${label}\` | ${values} |`);
-  return rows.length === 0 ? [] : ['| Label | Values |', '|---|---|', ...rows, ''];
+function labelList(labels: Readonly<Record<string, string>>): string[] {
+  const lines = Object.entries(labels).map(([label, values]) =>
+    values === EVERY_SERVICE || label === 'port' ? `- \`${label}\`` : `- \`${label}\`: ${values}`,
+  );
+  return lines.length === 0 ? [] : [...lines, ''];
 }
 
 function defaultOf(path: string): unknown {

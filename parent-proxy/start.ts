@@ -1,15 +1,24 @@
-// The parent proxy, started and stopped: what listens, in which order. Egress and services first, so that an enclave
-// that finds the proxy finds all of it; they close last, because what is being signed while the proxy stops needs them
-// to the end.
+// The parent proxy, started and stopped. Egress and services come first and close last, because what is being signed
+// while the proxy stops needs them to the end.
 
-import { CREDENTIALS_PORT } from '../enclave/api/parent-ports.ts';
-import { INGRESS, type Ingress, type ProxyConfiguration } from './configuration.ts';
+import { createServer, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { CONFIGURATION_LENGTH_BYTES, CONFIGURATION_PORT, CREDENTIALS_PORT } from '../signer/api/parent-ports.ts';
+import { INGRESS, type Ingress, type ListenAddress, type ProxyConfiguration } from './configuration.ts';
 import { listenEgress } from './forwarding/egress.ts';
 import type { ForwardingListener } from './forwarding/forwarding.ts';
+import { createGate } from './forwarding/gate.ts';
 import { listenIngress } from './forwarding/ingress.ts';
-import { CLIENT_LINGERS_MS, DRAIN_QUIET_MS } from './limits.ts';
-import { listenMetrics } from './metrics-listener.ts';
-import { listenConfiguration } from './services/configuration.ts';
+import {
+  CLIENT_LINGERS_MS,
+  CONFIGURATION_TIMEOUT_MS,
+  DRAIN_QUIET_MS,
+  MAX_CONFIGURATION_CONNECTIONS,
+  MAX_REQUEST_HEAD_BYTES,
+  MAX_SCRAPERS,
+  SCRAPE_TIMEOUT_MS,
+} from './limits.ts';
+import type { Metrics } from './metrics.ts';
 import { listenCredentials } from './services/credentials.ts';
 import { type CredentialsProvider, sharedCredentials } from './services/instance-credentials.ts';
 import { listenLogs } from './services/log.ts';
@@ -17,7 +26,6 @@ import type { Service } from './services/service.ts';
 import type { Limits, ProxyWorld } from './world.ts';
 
 export interface RunningProxy {
-  /** TCP ports on the parent. */
   readonly ingressPorts: Readonly<Record<Ingress, number>>;
   readonly metricsPort: number;
   /** Accept no more; let what is under way finish within the grace time; close everything. */
@@ -127,5 +135,88 @@ function limitsOf({ options: { limits } }: ProxyConfiguration): Limits {
     idleTimeoutMs: limits.idle_timeout_seconds * 1000,
     connectTimeoutMs: limits.connect_timeout_ms,
     connectRetryMs: limits.connect_retry_ms,
+  };
+}
+
+interface MetricsListener {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export async function listenMetrics(
+  metrics: Metrics,
+  { host, port }: ListenAddress,
+  scrapeTimeoutMs = SCRAPE_TIMEOUT_MS,
+): Promise<MetricsListener> {
+  const times = {
+    requestTimeout: scrapeTimeoutMs,
+    headersTimeout: scrapeTimeoutMs,
+    connectionsCheckingInterval: Math.ceil(scrapeTimeoutMs / 4), // Node would look every 30 s
+  };
+  const server = createServer({ ...times, maxHeaderSize: MAX_REQUEST_HEAD_BYTES }, (request, response) => {
+    request.resume();
+    if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
+      response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
+      response.end('metrics are at GET /metrics\n');
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', connection: 'close' });
+    response.end(metrics.render());
+  });
+  server.maxConnections = MAX_SCRAPERS;
+  server.setTimeout(scrapeTimeoutMs);
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject);
+  server.listen({ host, port }, resolve);
+  await promise;
+  server.off('error', reject);
+  server.on('error', () => undefined); // an accept that failed: the next scrape comes
+  return {
+    port: boundPort(server),
+    async close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+function boundPort(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
+  return address.port;
+}
+
+// Port 7001: the configuration file, as it was when the proxy started. The enclave measures it, so a parent that sends
+// another changes the measurement.
+
+const service = 'configuration';
+
+async function listenConfiguration(bytes: Buffer, { transport, metrics, logger }: ProxyWorld): Promise<Service> {
+  const log = logger.module('configuration');
+  const gate = createGate(service, CONFIGURATION_PORT, MAX_CONFIGURATION_CONNECTIONS, metrics);
+  const served = metrics.at('connections', { service, port: CONFIGURATION_PORT, outcome: 'served' });
+  const length = Buffer.alloc(CONFIGURATION_LENGTH_BYTES);
+  length.writeUInt32BE(bytes.length);
+  const frame = Buffer.concat([length, bytes]);
+
+  const serve = (socket: Socket): void => {
+    const timer = setTimeout(() => socket.destroy(), CONFIGURATION_TIMEOUT_MS);
+    socket.once('close', () => clearTimeout(timer));
+    socket.once('finish', () => {
+      served.add(1);
+      log.info({ bytes: bytes.length }, 'the enclave took its configuration');
+    });
+    socket.once('data', () => socket.destroy()); // it has nothing to say here
+    socket.end(frame);
+  };
+  const listener = await transport.listen(CONFIGURATION_PORT, (socket) => {
+    if (gate.admit(socket)) serve(socket);
+  });
+  return {
+    async close() {
+      await listener.close();
+      gate.cutAll();
+      await gate.empty();
+    },
   };
 }

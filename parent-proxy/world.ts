@@ -1,7 +1,7 @@
 // What the parts of the parent proxy share: the way to the enclave, time, the log, the metrics. main.ts makes it, and
 // tests do.
 
-import type { Transport } from '../enclave/native/transport.ts';
+import type { Transport } from '../signer/native/transport.ts';
 import type { PausingClock } from './clock.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
@@ -13,11 +13,9 @@ export interface ProxyWorld {
   readonly clock: PausingClock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Where the enclave's log goes. */
   readonly output: Output;
 }
 
-/** What limits a service's connections; from `parent_proxy.limits`. */
 export interface Limits {
   readonly maxConnections: number;
   readonly idleTimeoutMs: number;

@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { inParallel } from '../enclave/parallel.ts';
+import { inParallel } from '../signer/parallel.ts';
 
 const ITEMS = ['a', 'b', 'c', 'd', 'e'];
 

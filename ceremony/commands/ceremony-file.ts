@@ -6,7 +6,6 @@ import { type Ceremony, InvalidCeremony, parseCeremony } from '../definition.ts'
 import { readCeremonyValue } from '../yaml.ts';
 import { CommandError, fileProblem } from './command.ts';
 
-/** @throws CommandError */
 export async function readCeremonyFile(file: string): Promise<Ceremony> {
   const text = await readFile(file, 'utf8').catch((error: unknown) => {
     throw fileProblem(error, file);

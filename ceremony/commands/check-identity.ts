@@ -1,25 +1,50 @@
-// `strongroom ceremony check-identity`: before the day, the proof that a participant's identity opens what is encrypted
-// to their recipient of the ceremony. A challenge, random and made here, is encrypted to the recipient, opened with the
-// identity, and compared. Offline; nothing is kept; the identity is never printed.
+// `strongroom ceremony check-identity` (specification/custody.md#identities). Offline; nothing is kept; the identity is
+// never printed.
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { note } from '../../command-line/terminal.ts';
-import { wrapFor } from '../../command-line/wrap.ts';
+import { command } from '../../common/command-line/program.ts';
+import { note } from '../../common/command-line/terminal.ts';
+import { wrapFor } from '../../common/command-line/wrap.ts';
 import { encryptToRecipients } from '../age.ts';
 import { type Ceremony, ceremonyDigest } from '../definition.ts';
-import { CHECK_IDENTITY } from '../descriptions/custody.ts';
+import { CEREMONY_FILE } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { type Command, CommandError, readArguments, type Terminal } from './command.ts';
+import { CommandError, type Terminal } from './command.ts';
 import { type IdentityFile, openWith, readIdentityFile } from './identity-file.ts';
 import { recipientPosition } from './recipient.ts';
 
 const CHALLENGE_BYTES = 32;
 
-export const checkIdentity: Command = {
-  description: CHECK_IDENTITY,
+export const checkIdentity = command(
+  {
+    summary: 'Prove that an identity opens what is encrypted to its recipient in a ceremony, offline',
+    usage: ['FILE --identity FILE [--recipient N|age1…]'],
+    notes: [
+      'A random challenge is encrypted to the recipient and opened with the identity; nothing is kept, and the identity ' +
+        'is never printed. Exit 0 only when it opened. Identities under a passphrase, or of an age plugin, are opened ' +
+        'by the program age, which asks on this terminal.',
+    ],
+    argument: CEREMONY_FILE,
+    flags: {
+      identity: {
+        placeholder: 'FILE',
+        required: true,
+        meaning: 'The participant\'s identities, as "strongroom ceremony keygen", age-keygen or age -p write them',
+      },
+      recipient: {
+        placeholder: 'N|age1…',
+        meaning:
+          'Which of root_token_recipients, by its number in "strongroom ceremony plan" or in full; needed when age is ' +
+          "the opener, because it asks once for each challenge (default: the one that the file's comment names, or each)",
+      },
+    },
+    examples: [
+      'strongroom ceremony check-identity ceremony.yaml --identity alice.age',
+      'strongroom ceremony check-identity ceremony.yaml --identity bob-passphrase.age --recipient 2',
+    ],
+  },
 
-  async run(argv, terminal) {
-    const { argument: file, values } = readArguments(argv, CHECK_IDENTITY, terminal);
+  async ({ argument: file, values }, terminal: Terminal) => {
     const { identity: identityPath, recipient } = values;
     const ceremony = await readCeremonyFile(file);
     const identity = await readIdentityFile(identityPath, terminal);
@@ -31,9 +56,8 @@ export const checkIdentity: Command = {
     terminal.stdout.write(`${wrapFor(terminal.stdout, proof(ceremony, proven)).join('\n')}\n`);
     note(terminal, `strongroom: opened by ${identity.opener} (${identity.kind})`);
   },
-};
+);
 
-/** Positions in root_token_recipients that are to be proven. */
 function candidates(ceremony: Ceremony, identity: IdentityFile, named: string | undefined): readonly number[] {
   const { rootTokenRecipients: recipients } = ceremony;
   if (named !== undefined) return [recipientPosition(recipients, named)];

@@ -6,7 +6,6 @@ import { CommandError, fileProblem, type Terminal } from './command.ts';
 /** A DynamoDB item is at most 400 KB (AWS, Quotas); its JSON escapes the line ends. */
 const MAX_INPUT_BYTES = 1024 * 1024;
 
-/** @throws CommandError */
 export async function readInput(file: string, { stdin }: Terminal): Promise<string> {
   const parts: Uint8Array[] = [];
   let length = 0;

@@ -2,22 +2,35 @@
 // only its owner can read, as `age-keygen` writes it, and nowhere else; the recipient goes to stdout.
 
 import { open } from 'node:fs/promises';
-import { note } from '../../command-line/terminal.ts';
+import { command } from '../../common/command-line/program.ts';
+import { note } from '../../common/command-line/terminal.ts';
 import { generateAgeIdentity } from '../age.ts';
-import { KEYGEN } from '../descriptions/custody.ts';
-import { type Command, CommandError, fileProblem, readArguments } from './command.ts';
+import { CommandError, fileProblem, type Terminal } from './command.ts';
 
-export const keygen: Command = {
-  description: KEYGEN,
+export const keygen = command(
+  {
+    summary: 'Make an age identity: the secret into a new file (mode 0600), its recipient to stdout',
+    flags: {
+      output: {
+        placeholder: 'FILE',
+        required: true,
+        isOutputFile: true,
+        meaning: 'The file to write; one that exists is never overwritten',
+      },
+    },
+    examples: [
+      'strongroom ceremony keygen --output alice.age',
+      'strongroom ceremony keygen --output /media/offline/root.age >> recipients.txt',
+    ],
+  },
 
-  async run(argv, terminal) {
-    const { output: file } = readArguments(argv, KEYGEN, terminal).values;
+  async ({ values: { output: file } }, terminal: Terminal) => {
     const { identity, recipient } = await generateAgeIdentity();
     await writeNew(file, `# recipient: ${recipient}\n${identity}\n`);
     terminal.stdout.write(`${recipient}\n`);
     note(terminal, `strongroom: the identity is in ${file}: keep it offline, it opens the root token`);
   },
-};
+);
 
 async function writeNew(file: string, text: string): Promise<void> {
   try {

@@ -1,25 +1,43 @@
-// `strongroom ceremony open-root-token`: the root token from the ROOT_TOKEN_BOOTSTRAP row, offline, with an age
-// identity. It reads the row as `aws dynamodb get-item` prints it, or its `value` alone. The token goes to stdout and
-// nowhere else; no input is repeated.
+// `strongroom ceremony open-root-token`, offline. The token goes to stdout and nowhere else; no input is repeated.
 
-import { OPEN_ROOT_TOKEN } from '../descriptions/custody.ts';
-import { type OpenedRootToken, readRootToken } from '../root-token.ts';
-import { type Command, CommandError, readArguments } from './command.ts';
+import { command } from '../../common/command-line/program.ts';
+import { type OpenedRootToken, readRootToken } from '../root-token-opening.ts';
+import { CommandError, type Terminal } from './command.ts';
 import { openWith, readIdentityFile } from './identity-file.ts';
 import { readInput } from './input.ts';
 
-export const openRootTokenCommand: Command = {
-  description: OPEN_ROOT_TOKEN,
+export const openRootTokenCommand = command(
+  {
+    summary: 'Decrypt the root token of a ROOT_TOKEN_BOOTSTRAP row, offline',
+    flags: {
+      identity: {
+        placeholder: 'FILE',
+        required: true,
+        meaning:
+          'age X25519 identities, one a line, as "strongroom ceremony keygen" and age-keygen write them; those under a ' +
+          'passphrase, or of an age plugin, are opened by the program age, which asks here',
+      },
+      row: {
+        placeholder: 'FILE',
+        required: true,
+        meaning: 'The row as "aws dynamodb get-item" prints it, or its armored value alone; - is stdin',
+      },
+    },
+    examples: [
+      'strongroom ceremony open-root-token --identity alice.age --row row.json',
+      `aws dynamodb get-item --table-name strongroom-state --key '{"pk":{"S":"ROOT_TOKEN_BOOTSTRAP"}}' |\n` +
+        '  strongroom ceremony open-root-token --identity alice.age --row -',
+    ],
+  },
 
-  async run(argv, terminal) {
-    const { identity, row } = readArguments(argv, OPEN_ROOT_TOKEN, terminal).values;
+  async ({ values: { identity, row } }, terminal: Terminal) => {
     const identities = await readIdentityFile(identity, terminal);
     const armored = armoredOf(await readInput(row, terminal));
     const opened = readRootToken(await openWith(identities, armored, terminal));
     if (!opened.ok) throw new CommandError(REFUSALS[opened.refusal]);
     terminal.stdout.write(`${opened.token}\n`);
   },
-};
+);
 
 const REFUSALS: Readonly<Record<Extract<OpenedRootToken, { ok: false }>['refusal'], string>> = {
   not_armored: 'the row has no armored age text: give the whole row, or its value from the first dash to the last',
@@ -32,7 +50,6 @@ const REFUSALS: Readonly<Record<Extract<OpenedRootToken, { ok: false }>['refusal
 const FETCH_IT = 'fetch it with aws dynamodb get-item, as --help shows';
 const START_FIRST = 'Has a signer started with this table?';
 
-/** The `value` of the row; text that is not JSON is taken as the value itself. */
 function armoredOf(text: string): string {
   let parsed: unknown;
   try {

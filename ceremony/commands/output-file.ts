@@ -1,8 +1,8 @@
-// What a command writes where `--output FILE` says (command-line/output-file.ts), and its refusals as those of a
+// What a command writes where `--output FILE` says (common/command-line/output-file.ts), and its refusals as those of a
 // ceremony's command.
 
-import { withAdvice } from '../../command-line/arguments.ts';
-import { checkOutput as check, OutputFileError, writeOutput as write } from '../../command-line/output-file.ts';
+import { withAdvice } from '../../common/command-line/arguments.ts';
+import { checkOutput as check, OutputFileError, writeOutput as write } from '../../common/command-line/output-file.ts';
 import { CommandError } from './command.ts';
 
 /** For a command that has much to do before it writes. @throws CommandError */
@@ -10,7 +10,6 @@ export async function checkOutput(path: string, isForced: boolean): Promise<void
   await check(path, isForced).catch(refuse);
 }
 
-/** @throws CommandError */
 export async function writeOutput(path: string, text: string, isForced: boolean): Promise<void> {
   await write(path, isForced, (file) => file.writeFile(text)).catch(refuse);
 }

@@ -1,22 +1,29 @@
 // `strongroom ceremony plan`: the ceremony of a file as the signer would take it, its digest, what it survives, and
 // warnings. It refuses, with every reason at once, what the signer would refuse.
 
-import { type Shown, wrapFor } from '../../command-line/wrap.ts';
+import { JSON_OUTPUT } from '../../common/command-line/json-output.ts';
+import { command } from '../../common/command-line/program.ts';
+import { type Shown, wrapFor } from '../../common/command-line/wrap.ts';
 import { type Ceremony, ceremonyBlock } from '../definition.ts';
-import { PLAN } from '../descriptions/custody.ts';
 import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
+import { CEREMONY_FILE } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { type Command, readArguments } from './command.ts';
+import type { Terminal } from './command.ts';
 
-export const plan: Command = {
-  description: PLAN,
+export const plan = command(
+  {
+    summary: 'Print a custody ceremony, its digest, its PCR17, which losses it survives, and warnings',
+    notes: ['KMS is not contacted.'],
+    argument: CEREMONY_FILE,
+    flags: JSON_OUTPUT,
+    examples: ['strongroom ceremony plan ceremony.yaml', 'strongroom ceremony plan strongroom.yaml --json'],
+  },
 
-  async run(argv, terminal) {
-    const { argument, values } = readArguments(argv, PLAN, terminal);
+  async ({ argument, values }, terminal: Terminal) => {
     const planned = planCeremony(await readCeremonyFile(argument));
     terminal.stdout.write(values.json ? asJson(planned) : asTable(planned, terminal.stdout));
   },
-};
+);
 
 function asJson({ ceremony, canonical, digest, pcr17, losses, warnings }: CeremonyPlan): string {
   const body = {

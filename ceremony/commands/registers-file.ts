@@ -1,10 +1,9 @@
 // The PCR values of a pcrs.json, as `strongroom eif build` and nitro-cli write it, one value a register.
 
-import { parseStrictJson } from '../../formats/strict-json.ts';
+import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import { CommandError, type Terminal } from './command.ts';
 import { readInput } from './input.ts';
 
-/** @throws CommandError */
 export async function readRegisters(file: string, terminal: Terminal): Promise<Record<string, string>> {
   const parsed = parseStrictJson(Buffer.from(await readInput(file, terminal)));
   if (parsed.kind === 'refused') throw new CommandError(`${file} is no JSON, or it names a member twice`);

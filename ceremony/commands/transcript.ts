@@ -1,30 +1,59 @@
 // `strongroom ceremony transcript …`: verifies the record of a ceremony, and makes a page of it to print and sign. It
 // trusts the record only after it is verified, and shows nothing of a refused one.
 
-import { note } from '../../command-line/terminal.ts';
-import { type Shown, wrapFor } from '../../command-line/wrap.ts';
+import type { Attested } from '../../common/attestation/key-evidence.ts';
+import { command } from '../../common/command-line/program.ts';
+import { note } from '../../common/command-line/terminal.ts';
+import { type Shown, wrapFor } from '../../common/command-line/wrap.ts';
 import { canonicalBytes } from '../definition.ts';
-import { TRANSCRIPT_PAGE, TRANSCRIPT_VERIFY } from '../descriptions/transcript.ts';
 import { headOf, isEnded, type Transcript } from '../transcript/chain.ts';
+import { lackingIn } from '../transcript/day.ts';
 import type { StartEntry } from '../transcript/entries.ts';
 import { readTranscriptFile } from '../transcript/file.ts';
 import { ceremonyOf } from '../transcript/meaning.ts';
+import { originsIn, type RecordedOrigin } from '../transcript/origin.ts';
 import { grouped, transcriptPage } from '../transcript/page.ts';
+import { TRANSCRIPT } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { type Command, CommandError, fileProblem, readArguments, type Terminal } from './command.ts';
+import { CommandError, documentsOf, fileProblem, type Terminal } from './command.ts';
 import { writeOutput } from './output-file.ts';
 import { readRegisters } from './registers-file.ts';
 
-export const transcriptVerify: Command = {
-  description: TRANSCRIPT_VERIFY,
+export const transcriptVerify = command(
+  {
+    summary: 'Verify the record of a ceremony: whole, in order, of this ceremony, as noted on paper',
+    notes: [
+      'Every line holds the SHA-256 of the line before, so what was changed, removed, inserted or moved inside is found, ' +
+        'and a record without its end is refused. Whoever has the file could write all of it anew: only --head shows that.',
+      'The evidence of a master key is judged again: its documents, the ceremony, and the PCR values recorded before it.',
+    ],
+    argument: TRANSCRIPT,
+    flags: {
+      head: { placeholder: 'HEX', meaning: 'The head that you noted on paper; blanks between its digits are ignored' },
+      ceremony: { placeholder: 'FILE', meaning: 'The ceremony that the record must be of' },
+      pcrs: { placeholder: 'FILE', meaning: 'The PCR values that the record must have (pcrs.json)' },
+      unfinished: { meaning: 'Accept a record that has not ended, and say what it lacks so far' },
+      incomplete: { meaning: 'Accept a record that ended without what the day asks for' },
+    },
+    examples: [
+      'strongroom ceremony transcript verify transcript.jsonl --head "9f86d081 884c7d65 …" --ceremony ceremony.yaml',
+      'strongroom ceremony transcript verify transcript.jsonl --unfinished',
+    ],
+  },
 
-  async run(argv, terminal) {
-    const { argument: file, values } = readArguments(argv, TRANSCRIPT_VERIFY, terminal);
-    const { head, ceremony, pcrs, unfinished } = values;
-    const transcript = await verified(file);
+  async ({ argument: file, values }, terminal: Terminal) => {
+    const { head, ceremony, pcrs, unfinished, incomplete } = values;
+    const { transcript, origins } = await verified(file, terminal);
     if (!isEnded(transcript) && !unfinished) {
       throw new CommandError(
         `NOT VERIFIED: ${file} has no end: lines may have been cut off; --unfinished accepts a record that goes on`,
+      );
+    }
+    const lacking = lackingIn(transcript.entries);
+    if (isEnded(transcript) && lacking.length > 0 && !incomplete) {
+      throw new CommandError(
+        `NOT COMPLETE: ${file} ended without what the day asks for; --incomplete accepts such a record:\n` +
+          lacking.map((sentence) => `  - ${sentence}`).join('\n'),
       );
     }
     const compared = [
@@ -33,29 +62,60 @@ export const transcriptVerify: Command = {
       ...compareHead(transcript, head),
     ];
     const { stdout } = terminal;
-    stdout.write(verdict(file, transcript, compared, { stdout, isHeadKnown: head !== undefined }));
+    stdout.write(verdict(file, { transcript, origins }, compared, { stdout, isHeadKnown: head !== undefined }));
   },
-};
+);
 
-export const transcriptPageCommand: Command = {
-  description: TRANSCRIPT_PAGE,
+export const transcriptPageCommand = command(
+  {
+    summary: 'Write the record of a ceremony as one page to print and sign',
+    notes: [
+      'The page is HTML without scripts that needs nothing else. It has the head, the ceremony, PCR values, files, every ' +
+        "line, and a line for each person's signature. A record that has not ended makes a page that says DRAFT.",
+    ],
+    argument: TRANSCRIPT,
+    flags: {
+      output: {
+        placeholder: 'FILE',
+        required: true,
+        isOutputFile: true,
+        meaning: 'Where to; one that exists is not overwritten',
+      },
+      force: { meaning: 'Overwrite it' },
+    },
+    examples: [
+      'strongroom ceremony transcript page transcript.jsonl --output transcript.html',
+      'chromium --headless --no-pdf-header-footer --print-to-pdf=transcript.pdf transcript.html',
+    ],
+  },
 
-  async run(argv, terminal) {
-    const { argument: file, values } = readArguments(argv, TRANSCRIPT_PAGE, terminal);
+  async ({ argument: file, values }, terminal: Terminal) => {
     const { output, force } = values;
-    const transcript = await verified(file);
-    await writeOutput(output, transcriptPage(transcript), force);
+    const { transcript, origins } = await verified(file, terminal);
+    await writeOutput(output, transcriptPage(transcript, origins), force);
     note(terminal, `strongroom: ${output} has head`, grouped(headOf(transcript)));
   },
-};
+);
 
-async function verified(file: string): Promise<Transcript> {
+interface Verified {
+  readonly transcript: Transcript;
+  readonly origins: readonly RecordedOrigin[];
+}
+
+async function verified(file: string, terminal: Terminal): Promise<Verified> {
   const read = await readTranscriptFile(file).catch((error: unknown) => {
     throw fileProblem(error, file);
   });
-  if (read.ok) return read;
+  if (read.ok) return { transcript: read, origins: originsOf(file, read, terminal) };
   const place = read.line === 0 ? file : `${file}: line ${read.line}`;
   throw new CommandError(`NOT VERIFIED: ${place} ${read.problem}`);
+}
+
+function originsOf(file: string, { entries }: Transcript, terminal: Terminal): readonly RecordedOrigin[] {
+  const origins = originsIn(entries, documentsOf(terminal));
+  if (!('fault' in origins)) return origins;
+  const { line, fault, detail } = origins;
+  throw new CommandError(`NOT VERIFIED: ${file}: line ${line} has evidence that is refused (${fault}): ${detail}`);
 }
 
 function startOf({ entries: [start] }: Transcript): StartEntry {
@@ -104,7 +164,7 @@ function compareHead(transcript: Transcript, noted: string | undefined): string[
 
 function verdict(
   file: string,
-  transcript: Transcript,
+  { transcript, origins }: Verified,
   compared: readonly string[],
   { stdout, isHeadKnown }: { readonly stdout: Shown; readonly isHeadKnown: boolean },
 ): string {
@@ -119,7 +179,25 @@ function verdict(
     ),
     `Head (SHA-256) ${grouped(headOf(transcript))}`,
     `Ceremony generation ${ceremony.generation}, digest (SHA-384) ${digest}`,
-    ...[...compared.map((line) => `Compared: ${line}`), ...missing].flatMap((line) => wrapFor(stdout, line)),
+    ...origins.flatMap((origin) => originLines(origin).flatMap((line) => wrapFor(stdout, line))),
+    ...[
+      ...compared.map((line) => `Compared: ${line}`),
+      ...missing,
+      ...lackingIn(transcript.entries).map((sentence) => `LACKS: ${sentence}`),
+    ].flatMap((line) => wrapFor(stdout, line)),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+function originLines({ line, entry, links, rootToken }: RecordedOrigin): readonly string[] {
+  const by = ({ madeAt, pcrs }: Attested): string =>
+    `at ${new Date(madeAt).toISOString()} by an enclave with PCR0 ${pcrs.get(0)?.toString('hex')}`;
+  return [
+    `Master key (line ${line}) of the deployment ${entry.deployment.id}, record ${entry.record}:`,
+    ...links.map(
+      (link) =>
+        `  ${link.counter}. ${link.purpose === 'made' ? 'made' : 'wrapped again'} in generation ${link.generation} ${by(link)}`,
+    ),
+    ...(rootToken === undefined ? [] : [`  root token encrypted ${by(rootToken)}, SHA-384 ${rootToken.content}`]),
+  ];
 }

@@ -1,12 +1,10 @@
-// The bytes of a transcript: one entry on each line as canonical JSON, each with the SHA-256 of the line before,
-// including its line end (specification/custody.md#transcript). Reading verifies: it finds every change inside, whether
-// a byte was flipped or a line removed, inserted, moved or cut. Only the head on paper shows two things: an end that
-// was cut off, and a whole file that was written anew.
+// The bytes of a transcript (specification/custody.md#transcript). Reading verifies: it finds every change inside. Only
+// the head on paper shows an end that was cut off, and a whole file that was written again.
 
 import { createHash } from 'node:crypto';
-import { bounded, renderPlace } from '../../command-line/text.ts';
-import { type CanonicalValue, canonicalJson } from '../../formats/canonical-json.ts';
-import { parseStrictJson } from '../../formats/strict-json.ts';
+import { bounded, renderPlace } from '../../common/command-line/text.ts';
+import { type CanonicalValue, canonicalJson } from '../../common/formats/canonical-json.ts';
+import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import { type Entry, entrySchema, type Said, timeText } from './entries.ts';
 import { meaningProblem } from './meaning.ts';
 
@@ -38,7 +36,6 @@ export function isEnded({ entries }: Transcript): boolean {
   return entries.at(-1)?.entry === 'end';
 }
 
-/** @returns the transcript with the line that follows, which has been read back; or why it cannot follow */
 export function following(transcript: Transcript, said: Said, at: Date): ReadTranscript & { readonly bytes: Buffer } {
   const place = { number: transcript.entries.length + 1, previous: headOf(transcript) };
   const entry = said.entry === 'end' ? { ...said, ...place } : { ...said, ...place, at: timeText(at) };
@@ -46,7 +43,6 @@ export function following(transcript: Transcript, said: Said, at: Date): ReadTra
   return { ...withLine(transcript, bytes), bytes };
 }
 
-/** @param bytes the whole file */
 export function readTranscript(bytes: Uint8Array): ReadTranscript {
   if (bytes.length === 0) return { ok: false, line: 0, problem: 'is empty' };
   if (bytes.length > MAX_TRANSCRIPT_BYTES) return { ok: false, line: 0, problem: 'is too large' };

@@ -1,6 +1,5 @@
-// The file of a transcript. To add a line, it durably writes the whole file anew beside the old one, and then replaces
-// the old one in one step. So a line is either completely there or not at all. It creates the new file exclusively, so
-// that two writers cannot fork the chain.
+// The file of a transcript. A line is either completely there or not at all, and two writers cannot fork the chain
+// (specification/custody.md#transcript).
 
 import { createReadStream } from 'node:fs';
 import { lstat, open, realpath, rename, rm } from 'node:fs/promises';
@@ -20,7 +19,6 @@ export type Appended =
   | { readonly ok: false; readonly refusal: 'exists' | 'busy' }
   | Extract<ReadTranscript, { ok: false }>;
 
-/** @throws the errors of the file system */
 export async function readTranscriptFile(path: string): Promise<ReadTranscript & { readonly bytes: Buffer }> {
   const parts: Buffer[] = [];
   // `end` is inclusive: one byte more than a transcript may have, which is enough to refuse it.
@@ -29,7 +27,6 @@ export async function readTranscriptFile(path: string): Promise<ReadTranscript &
   return { ...readTranscript(bytes), bytes };
 }
 
-/** A new transcript, whose first line is `said`. @throws the errors of the file system */
 export async function startTranscript(path: string, said: Said, at: Date): Promise<Appended> {
   return alone(path, async ({ write, putInPlace }) => {
     // A hard link would never replace, but the sticks that people carry transcripts on have none (FAT, exFAT).
@@ -42,7 +39,6 @@ export async function startTranscript(path: string, said: Said, at: Date): Promi
   });
 }
 
-/** The lines of `said`, all or none, after the last one. @throws the errors of the file system */
 export async function appendToTranscript(path: string, said: readonly Said[], at: Date): Promise<Appended> {
   const file = await realpath(path);
   return alone(file, async ({ write, putInPlace }) => {

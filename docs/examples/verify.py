@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """An independent verifier of the evidence of a strongroom enclave, written from docs/specification/evidence.md alone.
 
-It needs Python 3.9, its standard library and the package cryptography (38 or later; Debian: python3-cryptography). It
-trusts the root of AWS Nitro Enclaves by its digest, and the time and reference values that it is given; nothing in the
-evidence. Nothing is fetched. A live connection (the nonce of its TLS exporter) is beyond Python's ssl module.
+It needs Python 3.9, the package cryptography (38 or later; Debian: python3-cryptography), and verify_certificate.py,
+which lies in the same folder. It trusts the root of AWS Nitro Enclaves by its digest, and the time and reference values
+that it is given; nothing in the evidence. Nothing is fetched. A live connection (the nonce of its TLS exporter) is
+beyond Python's ssl module.
 
     verify.py document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z
     openssl s_client -connect HOST:9443 </dev/null | openssl x509 | verify.py - --pcrs pcrs.json --pcr 16=HEX
@@ -18,31 +19,20 @@ import json
 import re
 import sys
 
-from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, utils
 
+from verify_certificate import BASIC_CONSTRAINTS, CMW_EXTENSION, KEY_USAGE, P256, P384
+from verify_certificate import Certificate, Refused, demand, values
+
 ROOT_SHA256 = "641a0321a3e244efe456463195d606317ed7cdcc3c1756e09893f3c68f79bb5b"
-CMW_EXTENSION, MEDIA_TYPE = "1.3.6.1.5.5.7.1.35", "application/aws-nitro-document"
+MEDIA_TYPE, DIGITAL_SIGNATURE, CERT_SIGN = "application/aws-nitro-document", 0x80, 0x04
 BINDING_TAG = bytes.fromhex("7374726f6e67726f6f6d2072612d746c7320763100")
-ES384_HEADER, ECDSA_WITH_SHA384 = bytes.fromhex("a1013822"), "1.2.840.10045.4.3.3"
-MAX_DOCUMENT_BYTES, MAX_TLS_CERTIFICATE_BYTES = 12288, 16384
-CLOCK_SKEW_MS, UTC = 300_000, datetime.timezone.utc
+ES384_HEADER = bytes.fromhex("a1013822")
+MAX_DOCUMENT_BYTES, MAX_TLS_CERTIFICATE_BYTES, CLOCK_SKEW_MS = 12288, 16384, 300_000
+BASE64, UTC = "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", datetime.timezone.utc
 EXIT = {"expected": 0, "not_authentic": 5, "not_expected": 6, "no_reference_values": 8}
-
-
-class Refused(Exception):
-    """The evidence fails a check; `codes` has one code, or wrong_pcr for each register."""
-
-    def __init__(self, code, detail, count=1):
-        super().__init__(detail)
-        self.codes = [code] * count
-
-
-def demand(condition, code, detail):
-    if not condition:
-        raise Refused(code, detail)
 
 
 class Reader:
@@ -66,8 +56,10 @@ class Reader:
 
     def head(self):
         major, low = divmod(self.take(1)[0], 32)
-        if low < 24 or low == 31:
-            return major, low if low < 24 else None
+        if low < 24:
+            return major, low
+        if low == 31:
+            return major, None
         self.demand(low <= 27 and major != 7, "a head that is reserved, or a float")
         return major, int.from_bytes(self.take(1 << (low - 24)), "big")
 
@@ -96,7 +88,7 @@ class Reader:
         return (False, True, None)[argument - 20]
 
     def members(self, count):
-        yield from range(count or 0)
+        yield from range(0 if count is None else count)
         while count is None and (self.at >= len(self.data) or self.data[self.at] != 0xFF):
             yield None
         self.at += 1 if count is None else 0
@@ -106,7 +98,7 @@ def cbor(value):
     """Bytes, text, lists and the empty map, in the deterministic encoding."""
     major = {bytes: 2, str: 3, list: 4, dict: 5}[type(value)]
     content = b"".join(map(cbor, value)) if major > 3 else value if major == 2 else value.encode()
-    count = len(value) if major > 3 else len(content)
+    count = len(value if isinstance(value, (list, dict)) else content)
     if count < 24:
         return bytes([major << 5 | count]) + content
     size = next(size for size in (1, 2, 4, 8) if count < 1 << 8 * size)
@@ -121,7 +113,7 @@ def read_cose(data):
     demand(isinstance(parts, list) and len(parts) == 4, code, "no array of four")
     protected, unprotected, payload, signature = parts
     kinds = all(isinstance(part, bytes) for part in (protected, payload, signature))
-    demand(kinds and isinstance(unprotected, dict), code, "not two headers, payload and signature")
+    demand(kinds, code, "not two headers, payload and signature")
     demand(protected == ES384_HEADER, "wrong_algorithm", "the protected header is not exactly {1: -35}")
     demand(unprotected == {} and len(signature) == 96, code, "an unprotected header, or not 96 bytes of signature")
     demand(cbor(parts) == untagged, code, "not in the deterministic encoding")
@@ -152,94 +144,57 @@ def read_payload(payload):
     return fields
 
 
-def read_certificate(der):
-    try:
-        certificate = x509.load_der_x509_certificate(der)
-        # The package reads these when they are asked for, and raises more kinds of errors than it documents.
-        repr((certificate.issuer, certificate.subject, list(certificate.extensions), certificate.public_key()))
-        return certificate
-    except Exception as error:
-        raise Refused("malformed_certificate", "not the DER of one certificate") from error
-
-
-def extension(certificate, kind):
-    return next((one.value for one in certificate.extensions if isinstance(one.value, kind)), None)
-
-
-def check_validity(certificate, asked):
-    name, ends = certificate.subject.rfc4514_string(), []
-    for end in ("not_valid_before", "not_valid_after"):  # with a time zone since cryptography 42
-        time = getattr(certificate, end + "_utc", None) or getattr(certificate, end).replace(tzinfo=UTC)
-        ends.append(round(time.timestamp() * 1000))
-    demand(asked["at"] + asked["tolerance"] >= ends[0], "not_yet_valid", name)
-    demand(asked["at"] <= ends[1], "expired", name)
+def check_validity(certificate, asked, name):
+    demand(asked["at"] + asked["tolerance"] >= certificate.begins, "not_yet_valid", name)
+    demand(asked["at"] <= certificate.ends, "expired", name)
 
 
 def check_use(certificate, depth):
-    name, misuse = certificate.subject.rfc4514_string(), "certificate_misuse"
-    for one in certificate.extensions:
-        handled = isinstance(one.value, (x509.BasicConstraints, x509.KeyUsage))
-        demand(handled or not one.critical, "unknown_critical_extension", name)
-    key = certificate.public_key()
-    demand(isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name == "secp384r1", misuse, name + ": P-384")
-    demand(certificate.signature_algorithm_oid.dotted_string == ECDSA_WITH_SHA384, misuse, name + ": SHA-384")
-    constraints, usage = extension(certificate, x509.BasicConstraints), extension(certificate, x509.KeyUsage)
-    is_authority = constraints is not None and constraints.ca
-    demand(is_authority == (depth > 0), misuse, name + ": an authority as the leaf, or none above it")
-    may_sign = usage is not None and (usage.key_cert_sign if is_authority else usage.digital_signature)
-    demand(may_sign, misuse, name + ": its key usage")
-    limit = constraints.path_length if is_authority else None
+    name, misuse = f"certificate {depth}", "certificate_misuse"
+    demand(certificate.critical <= {BASIC_CONSTRAINTS, KEY_USAGE}, "unknown_critical_extension", name)
+    key = certificate.key(P384)
+    demand(key is not None, misuse, name + ": no key of P-384, or not signed with ECDSA and SHA-384")
+    demand(certificate.is_authority == (depth > 0), misuse, name + ": an authority as the leaf, or none above it")
+    demand(certificate.usage & (CERT_SIGN if depth > 0 else DIGITAL_SIGNATURE), misuse, name + ": its key usage")
+    limit = certificate.path_length
     demand(limit is None or depth - 1 <= limit, misuse, name + ": too many authorities below it")
+    return key
 
 
-def is_issued_by(certificate, issuer):
-    named, own = extension(certificate, x509.AuthorityKeyIdentifier), extension(issuer, x509.SubjectKeyIdentifier)
-    other = named is not None and own is not None and named.key_identifier not in (None, own.digest)
-    return not other and certificate.issuer == issuer.subject and is_signed_with(certificate, issuer.public_key())
-
-
-def is_signed_with(certificate, key):
-    try:
-        hashed = ec.ECDSA(certificate.signature_hash_algorithm)
-        return key.verify(certificate.signature, certificate.tbs_certificate_bytes, hashed) is None
-    except (InvalidSignature, UnsupportedAlgorithm, TypeError, AttributeError, ValueError):
-        return False
+def is_issued_by(certificate, issuer, key):
+    named, own = certificate.issuer_identifier, issuer.identifier
+    is_named = named is None or own is None or named == own
+    return is_named and certificate.issuer == issuer.subject and certificate.is_signed_with(key, P384)
 
 
 def check_chain(fields, asked):
     ders = [fields["certificate"], *reversed(fields["cabundle"])]
-    chain = [read_certificate(der) for der in ders]
+    chain, keys = [Certificate(der) for der in ders], []
     root = hashlib.sha256(ders[-1]).hexdigest()
     demand(root == asked["root_sha256"], "untrusted_root", "SHA-256 " + root)
     for depth, certificate in enumerate(chain):
-        check_validity(certificate, asked)
-        check_use(certificate, depth)
-    for certificate, issuer in zip(chain, chain[1:] + chain[-1:]):
-        demand(is_issued_by(certificate, issuer), "broken_chain", certificate.subject.rfc4514_string())
-    return chain[0].public_key()
+        check_validity(certificate, asked, f"certificate {depth}")
+        keys.append(check_use(certificate, depth))
+    for depth, issued in enumerate(zip(chain, chain[1:] + chain[-1:], keys[1:] + keys[-1:])):
+        demand(is_issued_by(*issued), "broken_chain", f"certificate {depth}")
+    return keys[0]
 
 
 def open_certificate(der, asked):
     demand(len(der) <= MAX_TLS_CERTIFICATE_BYTES, "malformed_certificate", "too large")
-    certificate = read_certificate(der)
-    values = [one.value.value for one in certificate.extensions if one.oid.dotted_string == CMW_EXTENSION]
-    demand(values, "no_evidence", "no extension " + CMW_EXTENSION)
-    check_validity(certificate, asked)
-    demand(is_signed_with(certificate, certificate.public_key()), "broken_chain", "not signed with its own key")
-    record = Reader(octet_string(values[0]), "malformed_evidence").whole()
+    certificate = Certificate(der)
+    extension = certificate.extensions.get(CMW_EXTENSION)
+    demand(extension is not None, "no_evidence", "no extension id-pe-cmw")
+    key = certificate.key(P256)
+    demand(key is not None, "certificate_misuse", "no key of P-256, or not signed with ECDSA and SHA-256")
+    check_validity(certificate, asked, "the TLS certificate")
+    demand(certificate.is_signed_with(key, P256), "broken_chain", "not signed with its own key")
+    inside = values(extension, "malformed_evidence")
+    demand([one[0] for one in inside] == [4], "malformed_evidence", "not one OCTET STRING in DER")
+    record = Reader(inside[0][1], "malformed_evidence").whole()
     good = isinstance(record, list) and len(record) == 3 and record[0] == MEDIA_TYPE and isinstance(record[1], bytes)
-    demand(good and type(record[2]) is int and record[2] == 4, "malformed_evidence", "not the one known record")
-    form = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return record[1], BINDING_TAG + hashlib.sha384(certificate.public_key().public_bytes(*form)).digest()
-
-
-def octet_string(der):  # X.690 §8.1.3, §10.1: the length in its shortest form, nothing after it
-    for start in (2, 3, 4, 5):
-        length = len(der) - start
-        digits = length.to_bytes((length.bit_length() + 7) // 8, "big") if length > 0 else b""
-        if der[:start] == b"\x04" + (bytes([length & 127]) if length < 128 else bytes([128 | len(digits)]) + digits):
-            return der[start:]
-    raise Refused("malformed_evidence", "not one OCTET STRING in DER")
+    demand(good and record[2] == 4, "malformed_evidence", "not the one known record")
+    return record[1], BINDING_TAG + hashlib.sha384(certificate.spki).digest()
 
 
 def take_steps(form, data, asked, found):
@@ -293,10 +248,10 @@ def judge(form, data, asked):
 def read_reference(measurements, any_configuration):
     reference = {}
     for name, written in ((name, measurements[name]) for name in measurements if name != "HashAlgorithm"):
-        if not re.fullmatch(r"PCR(0|[1-9]|[12]\d|3[01])", name):
+        if not re.fullmatch(r"PCR(0|[1-9]|[12][0-9]|3[01])", name):
             raise ValueError(f"{name} is no register: there are PCR0 to PCR31, and a flag is --pcr N=HEX")
         values = written if isinstance(written, list) else [written]
-        if not 1 <= len(values) <= 16 or not all(re.fullmatch("[0-9a-fA-F]{96}", str(value)) for value in values):
+        if not 1 <= len(values) <= 16 or not all(type(v) is str and re.fullmatch("[0-9a-fA-F]{96}", v) for v in values):
             raise ValueError(name + " is not 1 to 16 values of 48 bytes of hex")
         reference[(index := int(name[3:]))] = {bytes.fromhex(value) for value in values}
         if index < 3 and bytes(48) in reference[index]:
@@ -307,7 +262,7 @@ def read_reference(measurements, any_configuration):
 
 
 def read_asked(at, max_age_seconds, nonce, measurements, any_configuration):
-    if nonce is not None and not re.fullmatch("([0-9a-fA-F]{2})*", nonce):
+    if nonce is not None and not re.fullmatch("([0-9a-fA-F]{2})+", nonce):
         raise ValueError(f"--nonce {nonce}: not hex: give the bytes of the nonce as pairs of hex digits")
     try:  # nothing can be subtracted from a time without a zone
         iso = datetime.datetime.now(UTC).isoformat() if at is None else re.sub("[zZ]$", "+00:00", at)
@@ -327,23 +282,23 @@ def read_asked(at, max_age_seconds, nonce, measurements, any_configuration):
 def read_evidence(content):
     text = content.decode("latin-1")
     certificates = re.findall(r"-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----", text)
-    if len(certificates) > 1:
-        raise ValueError("several certificates: keep the attested one in a file of its own")
+    if len(certificates) > 1 or len(content) > 65536:
+        raise ValueError("several certificates, or more than 65536 bytes: keep the attested one in a file of its own")
     if certificates:
         return "certificate", base64.b64decode(certificates[0])
     compact = "".join(text.split())
     if re.fullmatch("([0-9a-fA-F]{2})+", compact):
         return "document", bytes.fromhex(compact)
-    return "document", base64.b64decode(compact) if re.fullmatch("[A-Za-z0-9+/]+={0,2}", compact) else content
+    return "document", base64.b64decode(compact) if compact and re.fullmatch(BASE64, compact) else content
 
 
 def read_json(flag, path, kind, *names):  # what it holds, and the first member of these names and this kind
     try:
         with open(path, "rb") as file:
-            content = json.load(file)
+            content = json.load(file, object_pairs_hook=lambda m: dict(m) if len(dict(m)) == len(m) else None)
         return content, next(content[name] for name in names if isinstance(content.get(name), kind))
     except (ValueError, AttributeError, StopIteration) as error:
-        problem = f"not JSON ({error})" if isinstance(error, ValueError) else f'it has no "{names[0]}"'
+        problem = f"not JSON ({error})" if isinstance(error, ValueError) else f'no "{names[0]}", or a member twice'
         raise ValueError(f"{flag} {path}: {problem}; see what it takes: verify.py --help") from None
 
 
@@ -352,7 +307,7 @@ def judge_vectors(path):
     for case in cases:
         record, pcrs = vectors["evidence"][case["evidence"]], vectors["reference_values"].get(case["reference_values"])
         asked = read_asked(case["judged_at"], case["max_age_seconds"], case["nonce"], pcrs, False)
-        asked["root_sha256"] = vectors["root_sha256"]
+        asked["root_sha256"] = case.get("root_sha256", vectors["root_sha256"])
         answer = judge(record["form"], base64.b64decode(record["base64"]), asked)
         answers.append(dict(zip(("name", "verdict", "step", "codes"), (case["name"], *answer))))
     print(json.dumps(answers, indent=1))
@@ -384,7 +339,7 @@ def main():
     if options.evidence == "-" and sys.stdin.isatty():
         print("verify.py: reading the evidence from this terminal, up to Ctrl-D (--help says more)", file=sys.stderr)
     with sys.stdin.buffer if options.evidence == "-" else open(options.evidence, "rb") as source:
-        form, data = read_evidence(source.read(65536))
+        form, data = read_evidence(source.read(65537))
     verdict, _, codes, lines, found = judge(form, data, asked)
     print(" ".join([verdict, *codes]) + "\n  steps:", *lines, sep="\n    ")
     for index, value in sorted(found.get("pcrs", {}).items()):

@@ -1,16 +1,15 @@
-// A program as an image or a release has it: what its entry imports, and nothing else, in a few modules of one folder.
-// The same sources and packages give the same bytes in any folder, for any user. Refused: packages that are for
-// development only, imports that would be looked for at run time, sources that name files the image does not have.
+// A program as an image or a release has it: what its entry imports, in a few modules of one folder. The same sources
+// give the same bytes. Refused: packages for development, imports that would be looked for at run time.
 
 import { readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import { basename, join, relative } from 'node:path';
 import { type BuildOptions, type BuildResult, build, type Metafile, type OnResolveResult, type Plugin } from 'esbuild';
+import { z } from 'zod';
 import { BuildError, type Input, inputOf, readInput, sortedInputs } from '../inputs.ts';
 import { COMPILED_FILE } from './compiled-module.ts';
 import { ADDON, readCompiledPart } from './compiled-parts.ts';
 import { ADDON_SOURCE, relocate, workerOutput } from './locations.ts';
-import { importsOfOtherLibcs, lockedPackages } from './lockfile.ts';
 
 /** For records of how something was built. */
 export { version as esbuildVersion } from 'esbuild';
@@ -23,7 +22,6 @@ export interface BundleFile {
 
 export interface Bundle {
   readonly files: readonly BundleFile[];
-  /** Every source and package file that is in it; paths relative to the project. */
   readonly inputs: readonly Input[];
 }
 
@@ -31,9 +29,7 @@ export interface Bundle {
 export type InPlace = { readonly beside: string } | { readonly source: string } | { readonly text: string };
 
 export interface Program {
-  /** TypeScript, as if in the project's folder. */
   readonly entry: string;
-  /** By the paths of the modules, relative to the project. */
   readonly inPlaceOf: ReadonlyMap<string, InPlace>;
 }
 
@@ -41,21 +37,10 @@ export interface Program {
 export const MAIN_FILE = 'main.mjs';
 
 const ENTRY = 'strongroom-image';
-/** The texts that stand in the place of modules. */
 const WRITTEN = 'strongroom-written';
-/** `server` is all that runs in an image: the other commands are for an operator's shell, and an enclave has none. */
-const ENTRY_SOURCE = `import { main } from "./enclave/main.ts";
-const [command, ...rest] = process.argv.slice(2);
-if (command !== "server") {
-  process.stderr.write("strongroom: an enclave image runs the server and nothing else\\n");
-  process.exit(1);
-}
-await main("server", rest);
-`;
-const SIGNER: Program = {
-  entry: ENTRY_SOURCE,
-  inPlaceOf: new Map([['enclave/compiled.ts', { beside: COMPILED_FILE }]]),
-};
+const IN_AN_IMAGE = { inPlaceOf: new Map([['enclave/compiled.ts', { beside: COMPILED_FILE }]]) } as const;
+const SIGNER: Program = { entry: 'import "./enclave/main.ts";\n', ...IN_AN_IMAGE };
+const CHECK: Program = { entry: 'import "./enclave/check.ts";\n', ...IN_AN_IMAGE };
 
 /** What these packages ask for and do without: builds for other platforms, and extras. Nothing else may be missing. */
 const MAY_MISS: readonly string[] = ['@chainsafe/blst', '@chainsafe/hashtree', 'debug', 'pg'];
@@ -66,24 +51,28 @@ const require = strongroomCreateRequire(import.meta.url);
 const { filename: __filename, dirname: __dirname } = import.meta;`;
 
 /**
- * A loader that napi-rs wrote: it gives itself the `require` that it has anyway, and the one of a bundle cannot be
- * given anew. The loader would fail, and its caller do without the addon, without a word.
+ * A loader that napi-rs wrote gives itself the `require` that it has anyway; that of a bundle cannot be given again.
+ * The loader would fail, and its caller do without the addon, without a word.
  */
 const NATIVE_LOADER = /[/\\]@chainsafe[/\\]hashtree[/\\]index\.js$/;
 const OWN_REQUIRE = /^require = createRequire\(__filename\)$/m;
 
 const MAX_ROUNDS = 8;
 
-/**
- * The signer of an image: what `enclave/main.ts` imports.
- * @param root the project's folder
- * @throws BuildError when the sources do not bundle, or would bring what must not be in an image
- */
+/** @param root the project's folder @throws BuildError */
 export function bundleSigner(root: string): Promise<Bundle> {
   return bundleProgram(root, SIGNER);
 }
 
-/** @throws BuildError */
+export function ownSources({ inputs }: Bundle): readonly Input[] {
+  return inputs.filter(({ path }) => path.endsWith('.ts') && packageFolderOf(path) === undefined);
+}
+
+/** What says whether that signer takes a configuration (enclave/check.ts); not for an image. @throws BuildError */
+export function bundleCheck(root: string): Promise<Bundle> {
+  return bundleProgram(root, CHECK);
+}
+
 export async function bundleProgram(root: string, program: Program): Promise<Bundle> {
   let workers: readonly string[] = [];
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -186,10 +175,7 @@ function bundlingFailed(error: unknown): unknown {
   return new BuildError('the program cannot be bundled', lines);
 }
 
-/**
- * Imports that stay are Node's own modules and those that lie beside the bundle: everything else would be looked for in
- * the running image.
- */
+/** Everything but Node's own modules and files beside the bundle would be looked for in the running image. */
 function checkImports({ inputs }: Metafile, { inPlaceOf }: Program): void {
   const beside = [...inPlaceOf.values()].flatMap((inPlace) => ('beside' in inPlace ? [`./${inPlace.beside}`] : []));
   const wrong = Object.entries(inputs).flatMap(([importer, { imports }]) =>
@@ -202,10 +188,7 @@ function checkImports({ inputs }: Metafile, { inPlaceOf }: Program): void {
   if (wrong.length > 0) throw new BuildError('the bundle would look for modules that the image does not have', wrong);
 }
 
-/**
- * By the lockfile: what it calls `dev` is not installed by those who only run the program, and no test ran with it in
- * the bundle.
- */
+/** What the lockfile calls `dev` is not installed by those who only run the program, and no test ran with it. */
 function checkPackages(root: string, { inputs }: Metafile): void {
   const packages = lockedPackages(root);
   const wrong = Object.keys(inputs).flatMap((path) => {
@@ -240,4 +223,28 @@ function assembled(root: string, { outputFiles, metafile }: Result): Bundle {
   const sources = Object.keys(metafile.inputs).filter((path) => !isWritten(path));
   const inputs = sources.map((path) => inputOf(path, readInput(join(root, path), 'a source')));
   return { files, inputs: sortedInputs([...inputs, inputOf(ADDON_SOURCE, addon)]) };
+}
+
+// The lockfile says which packages are for development, and which are for another C library than the pinned Node.js.
+// npm 9 installs packages of every libc, later ones do not; a bundle is the same whichever installed it.
+
+/** The pinned Node.js, and so everything beside it. */
+const LIBC = 'glibc';
+
+const lockfileSchema = z.object({
+  packages: z.record(z.string(), z.object({ dev: z.boolean().optional(), libc: z.array(z.string()).optional() })),
+});
+
+type LockedPackages = z.infer<typeof lockfileSchema>['packages'];
+
+function lockedPackages(root: string): LockedPackages {
+  const text = readInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
+  return lockfileSchema.parse(JSON.parse(text)).packages;
+}
+
+/** The imports that the pinned Node.js cannot load, whether they are installed or not. */
+function importsOfOtherLibcs(packages: LockedPackages): (path: string) => boolean {
+  const others = Object.entries(packages).filter(([, { libc }]) => libc !== undefined && !libc.includes(LIBC));
+  const names = others.map(([folder]) => folder.replace(/^.*node_modules\//, ''));
+  return (path) => names.some((name) => path === name || path.startsWith(`${name}/`));
 }

@@ -1,17 +1,13 @@
-// How the signer's own sources name files beside them: `new URL('./x-worker.ts', import.meta.url)` for a worker, and
-// the addon. In the image all of them lie in one folder, so the bundler rewrites these names and nothing else. A use of
-// `import.meta` that it does not know would name a place that the image does not have: it is refused while the image is
-// built, not found out at the first request.
+// How the signer's sources name files beside them. In the image all lie in one folder, so the bundler rewrites these
+// names. A use of `import.meta` that it does not know is refused while the image is built.
 
 import { basename, dirname, join, relative } from 'node:path';
 import { BuildError } from '../inputs.ts';
 
-/** Relative to the project (enclave/native/native.mk). */
 export const ADDON_SOURCE = 'build/native/strongroom.node';
 
 export interface LocatedFiles {
   readonly contents: string;
-  /** Relative to the project. */
   readonly workers: readonly string[];
   readonly addon: boolean;
 }
@@ -20,10 +16,7 @@ const LOCATION = /new URL\(\s*'([^']+)',\s*import\.meta\.url,?\s*\)/g;
 /** Loads what it is given an absolute path of. */
 const ALLOWED = 'createRequire(import.meta.url)';
 
-/**
- * @param file of the source, absolute
- * @throws BuildError for a place that the image does not have
- */
+/** @param file of the source, absolute @throws BuildError for a place that the image does not have */
 export function relocate(root: string, file: string, source: string): LocatedFiles {
   const workers: string[] = [];
   let addon = false;
@@ -45,7 +38,6 @@ export function relocate(root: string, file: string, source: string): LocatedFil
   return { contents, workers, addon };
 }
 
-/** The name of a worker in the image. */
 export function workerOutput(source: string): string {
   return `${basename(source, '.ts')}.mjs`;
 }

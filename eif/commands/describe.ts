@@ -1,24 +1,44 @@
 // `strongroom eif describe`: what an image holds and what will be measured of it, for whoever did not build it. Exit 1
 // when its signature is not valid, or the configuration that is asked about is not the one baked in.
 
+import { X509Certificate } from 'node:crypto';
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';
-import { note } from '../../command-line/terminal.ts';
-import { testOnlyStatements } from '../cmdline.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { JSON_OUTPUT } from '../../common/command-line/json-output.ts';
+import { command } from '../../common/command-line/program.ts';
+import { note, type Printed } from '../../common/command-line/terminal.ts';
+import type { Compiled } from '../bundle/compiled-module.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
-import { DESCRIBE } from '../descriptions/describe.ts';
 import type { ReadEntry } from '../format/cpio.ts';
 import type { SignatureCheck } from '../format/signature.ts';
 import { BuildError, readInput } from '../inputs.ts';
 import { sha256Hex } from '../measure.ts';
-import { type Command, json, readArguments, rows } from './command.ts';
 import { naming, readImageBytes } from './images.ts';
+import { json, rows } from './text.ts';
 
-export const describeCommand: Command = {
-  description: DESCRIBE,
+export const describeCommand = command(
+  {
+    summary: 'Print what an image holds and what will be measured of it',
+    notes: [
+      "Everything is computed from the image's bytes. Exit 1 when its signature is not valid, or FILE is not the " +
+        'configuration baked in.',
+    ],
+    argument: { name: 'IMAGE', meaning: 'An image file' },
+    flags: {
+      config: {
+        placeholder: 'FILE',
+        meaning: 'The configuration that the image will fetch: adds PCR16; or the one that should be baked in',
+      },
+      ...JSON_OUTPUT,
+    },
+    examples: [
+      'strongroom eif describe build/image/image.eif',
+      'strongroom eif describe image.eif --config strongroom.yaml --json',
+    ],
+  },
 
-  async run(argv, terminal) {
+  async ({ values, argument: path }, terminal: Printed) => {
     const { stdout } = terminal;
-    const { values, argument: path } = readArguments(argv, DESCRIBE, terminal);
     const { config: file } = values;
     const configuration = file === undefined ? undefined : readInput(file, 'the configuration');
     const described = naming(path, () => describeImage(readImageBytes(path), configuration));
@@ -27,11 +47,12 @@ export const describeCommand: Command = {
     if (configuration !== undefined && compiled?.configuration === 'baked' && baked?.equals(configuration) !== true)
       throw new BuildError(`${file} is not the configuration that is baked in`);
     if (signature?.valid === false) note(terminal, 'strongroom: the signature is not valid');
-    return signature?.valid === false ? 1 : 0;
+    return signature?.valid === false ? EXIT.failed : EXIT.ok;
   },
-};
+);
 
-function asJson({ image, sha256, size, measurements, ramdisks, compiled, signature }: ImageDescription): unknown {
+function asJson(described: ImageDescription): unknown {
+  const { image, sha256, size, measurements, ramdisks, compiled, sources, signature } = described;
   return {
     architecture: image.architecture,
     sha256,
@@ -45,6 +66,8 @@ function asJson({ image, sha256, size, measurements, ramdisks, compiled, signatu
         ? null
         : { digest_sha384: ceremonyDigest(compiled.ceremony).toString('hex'), block: ceremonyBlock(compiled.ceremony) },
     configuration: compiled?.configuration ?? null,
+    authorities: compiled === undefined ? null : Object.fromEntries(authoritiesOf(compiled)),
+    sources: sources ?? null,
     signature: signature === undefined ? null : signatureOf(signature),
     files: ramdisks.map((ramdisk) => (ramdisk.readable ? ramdisk.entries.map(entryOf) : { problem: ramdisk.problem })),
   };
@@ -76,10 +99,10 @@ function signatureOf(check: SignatureCheck): Readonly<Record<string, unknown>> {
     ...(certificate === undefined
       ? {}
       : {
-          subject: certificate.subject,
+          subject: subjectOf(certificate),
           certificate_sha256: sha256Hex(certificate.raw),
-          not_before: certificate.validFromDate.toISOString(),
-          not_after: certificate.validToDate.toISOString(),
+          not_before: iso(certificate.validFromDate),
+          not_after: iso(certificate.validToDate),
         }),
   };
 }
@@ -97,7 +120,7 @@ function entryOf(entry: ReadEntry): Readonly<Record<string, unknown>> {
 }
 
 function asTable(described: ImageDescription): string {
-  const { image, sha256, size, measurements, ramdisks, compiled, signature } = described;
+  const { image, sha256, size, measurements, ramdisks, compiled, sources, signature } = described;
   const lines = [
     `Enclave image for ${image.architecture}, ${size} bytes, SHA-256 ${sha256}`,
     '',
@@ -111,10 +134,20 @@ function asTable(described: ImageDescription): string {
     ...testOnlyLine(image.cmdline.toString('latin1')),
     ceremonyLine(compiled),
     configurationLine(described),
+    ...authorityLines(compiled),
     `Signature: ${signature === undefined ? 'none' : signatureLine(signature)}`,
     ...ramdisks.flatMap((ramdisk, at) => ['', `Ramdisk ${at + 1}`, ...filesOf(ramdisk)]),
+    '',
+    ...sourceLines(sources),
   ];
   return `${lines.join('\n')}\n`;
+}
+
+/** The image says it of itself: who builds it again knows it. */
+function sourceLines(sources: ImageDescription['sources']): string[] {
+  if (sources === undefined) return ['Own sources: no list that can be read'];
+  const head = `Own sources: ${sources.length} files, as the image says; a reproduction of the image shows it`;
+  return [head, ...sources.map(({ path, sha256 }) => `  ${sha256}  ${path}`)];
 }
 
 function testOnlyLine(cmdline: string): string[] {
@@ -140,10 +173,43 @@ function configurationLine({ compiled, baked, measurements }: ImageDescription):
   return `Configuration: fetched from the parent at boot${known}`;
 }
 
+interface Authority {
+  readonly subject: string;
+  readonly sha256: string;
+}
+
+function authoritiesOf({ authorities }: Compiled): readonly (readonly [string, readonly Authority[]])[] {
+  return [...authorities].map(([host, pems]) => {
+    const certificates = pems.map((pem) => new X509Certificate(pem));
+    return [host, certificates.map((one) => ({ subject: subjectOf(one), sha256: sha256Hex(one.raw) }))];
+  });
+}
+
+function authorityLines(compiled: ImageDescription['compiled']): string[] {
+  if (compiled === undefined) return ['Authorities: not known'];
+  return [
+    "Authorities: Amazon's roots, except for the hosts that follow",
+    ...authoritiesOf(compiled).flatMap(([host, authorities]) => [
+      `  ${printable(host)}: these alone`,
+      ...authorities.map((one) => `    ${one.sha256}  ${printable(one.subject.replaceAll('\n', ', '))}`),
+    ]),
+  ];
+}
+
 function signatureLine(check: SignatureCheck): string {
   const { certificate } = check;
-  const subject = certificate === undefined ? '' : `, ${printable(certificate.subject.replaceAll('\n', ', '))}`;
+  const subject = certificate === undefined ? '' : `, ${printable(subjectOf(certificate).replaceAll('\n', ', '))}`;
   return check.valid ? `valid${subject}` : `NOT VALID: ${check.problem}${subject}`;
+}
+
+/** Node has no subject for an empty name, whatever its types say. */
+function subjectOf({ subject }: { readonly subject: string | undefined }): string {
+  return subject ?? 'a certificate without a name';
+}
+
+/** Null for a time that cannot be read. */
+function iso(date: Date): string | null {
+  return Number.isNaN(date.getTime()) ? null : date.toISOString();
 }
 
 function filesOf(ramdisk: RamdiskDescription): string[] {
@@ -163,4 +229,20 @@ function contentsOf(entry: ReadEntry): string {
 /** An image may come from anybody: nothing in it moves the terminal's cursor. */
 function printable(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]/g, '?');
+}
+
+// What the command line of an image says to its init (eif/init/settings.c), for an auditor of the image: it is measured
+// in PCR0 and PCR1, so a word there is a statement that clients can refuse. No image for Nitro needs any.
+
+const NITRO_PARENT_CID = '3';
+const PARENT_CID = /(?:^| )strongroom\.parent_cid=(\S*)/;
+const UNSIGNED_EVIDENCE = /(?:^| )strongroom\.evidence=unsigned(?: |$)/;
+
+/** Statements that no image for Nitro makes, one a line; none: it is one for Nitro. */
+export function testOnlyStatements(cmdline: string): readonly string[] {
+  const cid = PARENT_CID.exec(cmdline)?.[1] ?? NITRO_PARENT_CID;
+  return [
+    ...(cid === NITRO_PARENT_CID ? [] : [`its parent is CID ${cid}, not ${NITRO_PARENT_CID}`]),
+    ...(UNSIGNED_EVIDENCE.test(cmdline) ? ['its evidence is unsigned: no client and no key policy believes it'] : []),
+  ];
 }

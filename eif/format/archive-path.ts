@@ -1,12 +1,8 @@
 // The paths inside a ramdisk: relative to its root, one way to write each. What could name another place, or one place
 // twice, is refused.
 
-/**
- * PATH_MAX with the terminating NUL: the kernel leaves out, without a word, an entry whose name is longer
- * (Linux's init/initramfs.c).
- */
+/** The kernel leaves out, without a word, an entry whose name is longer (Linux's init/initramfs.c). */
 const MAX_PATH_BYTES = 4095;
-/** NAME_MAX. */
 const MAX_NAME_BYTES = 255;
 
 /** newc (cpio(5)): the name of the entry that ends an archive. */
@@ -26,13 +22,11 @@ export function pathProblem(path: string): string | undefined {
   return undefined;
 }
 
-/** The folder it lies in; undefined at the root. */
 export function parentOf(path: string): string | undefined {
   const slash = path.lastIndexOf('/');
   return slash === -1 ? undefined : path.slice(0, slash);
 }
 
-/** The folders above it, the outermost first. */
 export function parentsOf(path: string): string[] {
   const names = path.split('/');
   return names.slice(1).map((_, at) => names.slice(0, at + 1).join('/'));

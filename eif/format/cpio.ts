@@ -1,8 +1,5 @@
-// Ramdisks: the "newc" cpio archive that the kernel unpacks (cpio(5);
-// Documentation/driver-api/early-userspace/buffer-format.rst). The same entries give the same bytes, whoever writes
-// them and when: sorted by the bytes of their paths, owned by root, of time 0. Read strictly: an archive that could
-// unpack to something other than its listing says (a path twice, hard links, bytes behind the end, a path that leaves
-// the root) is refused, because people compare listings.
+// Ramdisks: the "newc" cpio archive (cpio(5)). The same entries give the same bytes (specification/image.md#ramdisks).
+// An archive that could unpack to something other than its listing says is refused, because people compare listings.
 
 import { parentOf, parentsOf, pathProblem, TRAILER_NAME } from './archive-path.ts';
 
@@ -19,10 +16,8 @@ export type CpioEntry =
       readonly mode?: number;
     };
 
-/** As it is in an archive. */
 export type ReadEntry = CpioEntry & { readonly mode: number };
 
-/** Entries that make no archive, or bytes that are none. */
 export class CpioError extends Error {
   constructor(problem: string) {
     super(problem);
@@ -46,10 +41,7 @@ const PERMISSIONS = 0o7777;
 const KIND = { directory: 0o04, file: 0o10, symlink: 0o12, 'character-device': 0o02 } as const;
 const DEFAULT_MODE = { directory: 0o755, file: 0o644, symlink: 0o777, 'character-device': 0o600 } as const;
 
-/**
- * Folders above an entry that are not among the entries are added, of mode 0755.
- * @throws CpioError for a path that is unsafe, twice there, or beneath something that is no directory
- */
+/** Folders above an entry are added, of mode 0755. @throws CpioError for an unsafe path */
 export function writeCpio(entries: Iterable<CpioEntry>): Buffer {
   const byPath = new Map<string, CpioEntry>();
   for (const entry of entries) {
@@ -69,10 +61,7 @@ export function writeCpio(entries: Iterable<CpioEntry>): Buffer {
   return padded(Buffer.concat(parts), BLOCK_BYTES);
 }
 
-/**
- * The entries of one archive, in their order. File contents are views of the given bytes.
- * @throws CpioError
- */
+/** File contents are views of the given bytes. @throws CpioError */
 export function readCpio(bytes: Uint8Array): ReadEntry[] {
   const archive = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries = new Map<string, ReadEntry>();
@@ -154,7 +143,6 @@ function alignUp(length: number, alignmentBytes: number): number {
   return Math.ceil(length / alignmentBytes) * alignmentBytes;
 }
 
-/** `entry` is undefined for the trailer. */
 function readRecord(archive: Buffer, offset: number): { readonly entry: ReadEntry | undefined; readonly end: number } {
   const text = take(archive, offset, HEADER_BYTES).toString('latin1');
   if (!text.startsWith(MAGIC)) throw new CpioError(`there is no newc header at byte ${offset}`);

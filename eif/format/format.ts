@@ -1,7 +1,5 @@
-// The enclave image file, version 4 (AWS, aws-nitro-enclaves-image-format): a header of 548 bytes, then sections, each
-// behind a header of its own; big endian; a CRC-32 over everything. The CRC finds accidents only: nothing here says
-// that an image is to be trusted. Read strictly, because a file may come from anybody: every offset, size and count is
-// checked, and no byte is left over.
+// The enclave image file, version 4 (specification/image.md#file). The CRC finds accidents only. A file may come from
+// anybody: every offset, size and count is checked, and no byte is left over.
 
 import { crc32 } from 'node:zlib';
 
@@ -16,13 +14,11 @@ export interface EnclaveImage {
   readonly cmdline: Buffer;
   /** The first is the init ramdisk (PCR1), the others the application (PCR2). */
   readonly ramdisks: readonly Buffer[];
-  /** JSON about the build. Not measured. */
   readonly metadata: Buffer | undefined;
   /** CBOR, as signature.ts reads it. Not measured. */
   readonly signature: Buffer | undefined;
 }
 
-/** Bytes that are no enclave image of version 4. */
 export class ImageFormatError extends Error {
   constructor(problem: string) {
     super(`not an enclave image: ${problem}`);
@@ -30,7 +26,6 @@ export class ImageFormatError extends Error {
   }
 }
 
-/** Larger than any image of ours, and than the memory most enclaves are given; a Buffer of Node holds it. */
 const MAX_IMAGE_BYTES = 1024 ** 3;
 
 const MAGIC = '.eif';
@@ -38,7 +33,6 @@ const VERSION = 4;
 const HEADER_BYTES = 548;
 const SECTION_HEADER_BYTES = 12;
 const MAX_SECTIONS = 32;
-/** Where in the header the fields begin. */
 const AT = {
   version: 4,
   flags: 6,
@@ -52,7 +46,6 @@ const AT = {
   crc: 544,
 };
 const SECTION = { kernel: 1, cmdline: 2, ramdisk: 3, signature: 4, metadata: 5 } as const;
-/** In their order in the file. */
 const MEASURED: readonly number[] = [SECTION.kernel, SECTION.cmdline, SECTION.ramdisk];
 const FLAGS: Readonly<Record<Architecture, number>> = { x86_64: 0, aarch64: 1 };
 
@@ -61,7 +54,6 @@ interface Section {
   readonly data: Buffer;
 }
 
-/** Sections in the order of AWS's own builder. */
 export function writeImage(image: EnclaveImage): Buffer {
   const sections: readonly Section[] = [
     { type: SECTION.kernel, data: image.kernel },
@@ -90,10 +82,7 @@ export function writeImage(image: EnclaveImage): Buffer {
   return Buffer.concat([header, ...parts]);
 }
 
-/**
- * Sections are views of the given bytes.
- * @throws ImageFormatError
- */
+/** Sections are views of the given bytes. @throws ImageFormatError */
 export function readImage(bytes: Uint8Array): EnclaveImage {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (file.toString('latin1', 0, MAGIC.length) !== MAGIC) throw new ImageFormatError('it does not begin with .eif');
@@ -133,7 +122,6 @@ function sectionHeader(type: number, size: number): Buffer {
   return header;
 }
 
-/** CRC-32 of everything but the four bytes that hold it, which are the header's last. */
 function checksum(header: Buffer, parts: readonly Buffer[]): number {
   return parts.reduce((crc, part) => crc32(part, crc), crc32(header.subarray(0, AT.crc)));
 }
@@ -173,10 +161,7 @@ function readSection(file: Buffer, offset: number, size: bigint, at: number): Se
   return { type, data: file.subarray(start, start + Number(size)) };
 }
 
-/**
- * The platform measures sections as they come in the file: in another order PCR0 would be another one than is computed
- * here.
- */
+/** The platform measures sections as they come in the file: another order is another PCR0. */
 function checkOrder(sections: readonly Section[]): void {
   const measured = sections.map(({ type }) => type).filter((type) => MEASURED.includes(type));
   const expected = measured.toSorted((a, b) => MEASURED.indexOf(a) - MEASURED.indexOf(b));

@@ -1,6 +1,5 @@
-// `image.yaml`: what of an image does not come from this project, each file pinned by its digest: the kernel, its
-// command line and its modules. It refuses members it does not know, with every violation and its place; a file of
-// other bytes stops the build.
+// `image.yaml`: what of an image does not come from this project, each file pinned by its digest. A file of other bytes
+// stops the build.
 
 import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
@@ -47,7 +46,6 @@ const imageFileSchema = z.strictObject({
 });
 
 export interface KernelModule {
-  /** `nsm.ko` */
   readonly name: string;
   readonly data: Buffer;
 }
@@ -56,15 +54,12 @@ export interface ImageParts {
   readonly name: string;
   readonly kernel: Buffer;
   readonly cmdline: string;
-  /** In the order in which init loads them. */
   readonly modules: readonly KernelModule[];
   readonly defaultMemoryBytes: bigint;
   readonly defaultCpus: bigint;
-  /** The files, by their paths as they are written. */
   readonly inputs: readonly Input[];
 }
 
-/** @throws BuildError */
 export function readImageFile(file: string, architecture: Architecture): ImageParts {
   const { name, kernel, cmdline, modules, memory_mib, cpus } = parse(file);
   const read = (pinned: z.infer<typeof pinnedFileSchema>, what: string): Buffer =>

@@ -1,17 +1,7 @@
-// An image's signature: PCR0 under an ECDSA P-384 key whose certificate becomes PCR8. The hypervisor checks it before
-// it starts the image, so that a key policy may name the signer instead of every image. Nothing here decides whom to
+// An image's signature: PCR0 under an ECDSA P-384 key whose certificate becomes PCR8. Nothing here decides whom to
 // trust: PCR8 does.
 
 import { createPrivateKey, type KeyObject, sign, verify, X509Certificate } from 'node:crypto';
-import {
-  ES384_HEADER,
-  readRegisterPayload,
-  readSignatureRecord,
-  registerPayload,
-  SignatureShapeError,
-  signedBytes,
-  writeSignatureRecord,
-} from './signature-record.ts';
 
 const CURVE = 'secp384r1';
 
@@ -20,7 +10,6 @@ export interface ImageSigner {
   readonly certificate: X509Certificate;
 }
 
-/** A key or certificate that cannot sign an image. */
 export class ImageSignerError extends Error {
   constructor(problem: string) {
     super(problem);
@@ -28,7 +17,6 @@ export class ImageSignerError extends Error {
   }
 }
 
-/** @throws ImageSignerError, which says nothing of the key */
 export function readSigner(keyPem: Buffer, certificatePem: Buffer): ImageSigner {
   const certificate = attempt(
     () => new X509Certificate(certificatePem),
@@ -41,10 +29,7 @@ export function readSigner(keyPem: Buffer, certificatePem: Buffer): ImageSigner 
   return { key, certificate };
 }
 
-/**
- * ES384 over the register payload. The PEM is written anew from the certificate, so that the text around it does not
- * matter.
- */
+/** The PEM is written again from the certificate, so that the text around it does not matter. */
 export function signImage(pcr0: Buffer, { key, certificate }: ImageSigner): Buffer {
   const payload = registerPayload(pcr0);
   const signature = sign('sha384', signedBytes(ES384_HEADER, payload), { key, dsaEncoding: 'ieee-p1363' });
@@ -54,19 +39,16 @@ export function signImage(pcr0: Buffer, { key, certificate }: ImageSigner): Buff
 
 export type SignatureCheck =
   | { readonly valid: true; readonly certificate: X509Certificate }
-  /** `certificate` when there is one that can be read. */
   | { readonly valid: false; readonly problem: string; readonly certificate?: X509Certificate };
 
-/**
- * Whether the section signs this PCR0, by the key of the certificate it carries. Dates are for the reader: the platform
- * ignores them.
- */
+/** Dates are for the reader: the platform ignores them. */
 export function checkSignature(section: Buffer, pcr0: Buffer): SignatureCheck {
   try {
     const { certificate: pem, cose } = readSignatureRecord(section);
     const certificate = attempt(() => new X509Certificate(pem), 'the certificate of the signature cannot be read');
     const refuse = (problem: string): SignatureCheck => ({ valid: false, problem, certificate });
-    const { publicKey: key } = certificate;
+    const key = keyOf(certificate);
+    if (key === undefined) return refuse('the key of its certificate cannot be read');
     if (key.asymmetricKeyDetails?.namedCurve !== CURVE || !cose.protectedHeader.equals(ES384_HEADER))
       return refuse('it is not ECDSA with P-384 and SHA-384');
     if (!readRegisterPayload(cose.payload).equals(pcr0)) return refuse('it signs another image');
@@ -81,10 +63,184 @@ export function checkSignature(section: Buffer, pcr0: Buffer): SignatureCheck {
   }
 }
 
+function keyOf(certificate: X509Certificate): KeyObject | undefined {
+  try {
+    return certificate.publicKey;
+  } catch {
+    return undefined;
+  }
+}
+
 function attempt<T>(action: () => T, problem: string): T {
   try {
     return action();
   } catch {
     throw new ImageSignerError(problem);
+  }
+}
+
+// The CBOR of the signature section (specification/image.md#signature): anything of another shape is refused.
+
+const MAX_CERTIFICATE_BYTES = 16 * 1024;
+const MAX_COSE_BYTES = 16 * 1024;
+const PCR_BYTES = 48;
+
+interface SignatureRecord {
+  readonly certificate: Buffer;
+  readonly cose: CoseSign1;
+}
+
+interface CoseSign1 {
+  readonly protectedHeader: Buffer;
+  readonly payload: Buffer;
+  readonly signature: Buffer;
+}
+
+export class SignatureShapeError extends Error {
+  constructor(problem: string) {
+    super(`the signature section ${problem}`);
+    this.name = 'SignatureShapeError';
+  }
+}
+
+/** RFC 9053 §2.1: ECDSA with SHA-384. `{1: -35}`. */
+const ES384_HEADER = Buffer.from('a1013822', 'hex');
+
+function writeSignatureRecord({ certificate, cose }: SignatureRecord): Buffer {
+  const sign1 = Buffer.concat([
+    head(ARRAY, 4),
+    bytes(cose.protectedHeader),
+    head(MAP, 0),
+    bytes(cose.payload),
+    bytes(cose.signature),
+  ]);
+  const entry = [text('signing_certificate'), integers(certificate), text('signature'), integers(sign1)];
+  return Buffer.concat([head(ARRAY, 1), head(MAP, 2), ...entry]);
+}
+
+export function readSignatureRecord(section: Buffer): SignatureRecord {
+  const reader = new Reader(section);
+  reader.expect(head(ARRAY, 1));
+  reader.expect(head(MAP, 2));
+  reader.expect(text('signing_certificate'));
+  const certificate = reader.integers(MAX_CERTIFICATE_BYTES);
+  reader.expect(text('signature'));
+  const sign1 = reader.integers(MAX_COSE_BYTES);
+  reader.end();
+  return { certificate, cose: readCose(sign1) };
+}
+
+function registerPayload(pcr0: Buffer): Buffer {
+  return Buffer.concat([
+    head(MAP, 2),
+    text('register_index'),
+    head(UNSIGNED, 0),
+    text('register_value'),
+    integers(pcr0),
+  ]);
+}
+
+function readRegisterPayload(payload: Buffer): Buffer {
+  const reader = new Reader(payload);
+  reader.expect(head(MAP, 2));
+  reader.expect(text('register_index'));
+  reader.expect(head(UNSIGNED, 0));
+  reader.expect(text('register_value'));
+  const pcr0 = reader.integers(PCR_BYTES);
+  reader.end();
+  if (pcr0.length !== PCR_BYTES) throw new SignatureShapeError('signs something that is no PCR');
+  return pcr0;
+}
+
+/** RFC 9052 §4.4: the bytes that the key signs. */
+function signedBytes(protectedHeader: Buffer, payload: Buffer): Buffer {
+  return Buffer.concat([
+    head(ARRAY, 4),
+    text('Signature1'),
+    bytes(protectedHeader),
+    bytes(Buffer.alloc(0)),
+    bytes(payload),
+  ]);
+}
+
+function readCose(sign1: Buffer): CoseSign1 {
+  const reader = new Reader(sign1);
+  reader.expect(head(ARRAY, 4));
+  const protectedHeader = reader.bytes();
+  reader.expect(head(MAP, 0));
+  const payload = reader.bytes();
+  const signature = reader.bytes();
+  reader.end();
+  return { protectedHeader, payload, signature };
+}
+
+/** RFC 8949 §3.1: the major types that occur. */
+const UNSIGNED = 0;
+const BYTES = 2;
+const TEXT = 3;
+const ARRAY = 4;
+const MAP = 5;
+
+/** The shortest head (RFC 8949 §4.2.1); no length here needs more than two bytes. */
+function head(major: number, argument: number): Buffer {
+  const initial = major << 5;
+  if (argument < 24) return Buffer.from([initial | argument]);
+  if (argument < 0x100) return Buffer.from([initial | 24, argument]);
+  if (argument < 0x1_0000) return Buffer.from([initial | 25, argument >> 8, argument & 0xff]);
+  throw new SignatureShapeError('would be too long');
+}
+
+function text(value: string): Buffer {
+  return Buffer.concat([head(TEXT, value.length), Buffer.from(value, 'ascii')]);
+}
+
+function bytes(value: Buffer): Buffer {
+  return Buffer.concat([head(BYTES, value.length), value]);
+}
+
+function integers(value: Buffer): Buffer {
+  return Buffer.concat([head(ARRAY, value.length), ...Array.from(value, (byte) => head(UNSIGNED, byte))]);
+}
+
+class Reader {
+  readonly #input: Buffer;
+  #at = 0;
+
+  constructor(input: Buffer) {
+    this.#input = input;
+  }
+
+  expect(wanted: Buffer): void {
+    if (!this.#take(wanted.length).equals(wanted))
+      throw new SignatureShapeError('is not of the shape of an image’s signature');
+  }
+
+  bytes(): Buffer {
+    return this.#take(this.#argument(BYTES, MAX_COSE_BYTES));
+  }
+
+  integers(maxLength: number): Buffer {
+    const length = this.#argument(ARRAY, maxLength);
+    return Buffer.from(Array.from({ length }, () => this.#argument(UNSIGNED, 0xff)));
+  }
+
+  end(): void {
+    if (this.#at !== this.#input.length) throw new SignatureShapeError('has bytes left over');
+  }
+
+  #argument(major: number, max: number): number {
+    const [initial = 0] = this.#take(1);
+    if (initial >> 5 !== major) throw new SignatureShapeError('is not of the shape of an image’s signature');
+    const low = initial & 0x1f;
+    if (low > 25) throw new SignatureShapeError('has a length that is not allowed');
+    const value = low < 24 ? low : this.#take(low - 23).readUIntBE(0, low - 23);
+    if (value > max) throw new SignatureShapeError('has a length or a value that is too large');
+    return value;
+  }
+
+  #take(length: number): Buffer {
+    if (this.#at + length > this.#input.length) throw new SignatureShapeError('is cut off');
+    this.#at += length;
+    return this.#input.subarray(this.#at - length, this.#at);
   }
 }

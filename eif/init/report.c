@@ -3,15 +3,31 @@
 #include "report.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/reboot.h>
+#include <termios.h>
 #include <unistd.h>
 
 #define PREFIX "strongroom init: "
+#define DRAIN_SECONDS 2
+
+static void nothing(int signal_number) { (void)signal_number; }
+
+// What the console has not sent yet would be lost, and with it the reason. A console that never sends it holds up
+// nothing: the alarm interrupts the wait.
+static void drain_console(void) {
+  struct sigaction interrupt = {.sa_handler = nothing};
+  if (sigaction(SIGALRM, &interrupt, NULL) != 0) return;
+  (void)alarm(DRAIN_SECONDS);
+  (void)tcdrain(STDERR_FILENO);
+  (void)alarm(0);
+}
 
 void restart(void) {
+  drain_console();
   sync();
   (void)reboot(RB_AUTOBOOT);
   // Without the right to restart, the end of PID 1 is a kernel panic, which ends the enclave as well.

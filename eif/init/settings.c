@@ -22,7 +22,7 @@
 /** More than the connections, files and workers of a signer at its limits. */
 #define MAX_OPEN_FILES 65536
 
-/** No accept queue is longer, whatever its listener asks for (enclave/native/vsock.ts: 4096). listen(2). */
+/** No accept queue is longer, whatever its listener asks for (signer/native/vsock.ts: 4096). listen(2). */
 #define MAX_ACCEPT_QUEUE "/proc/sys/net/core/somaxconn"
 /** Since Linux 6.6; 2: no process makes a ring any more. */
 #define IO_URING "/proc/sys/kernel/io_uring_disabled"

@@ -22,7 +22,6 @@ static char *const ARGUMENTS[] = {
     "--v8-pool-size=0",
     "--use-openssl-ca",
     "/app/main.mjs",
-    "server",
     NULL,
 };
 

@@ -1,10 +1,10 @@
 // A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of
 // somebody else, 8 when no reference values were given. The code of each failing check is in the message.
 
-import { EXIT } from '../../command-line/exit-codes.ts';
+import { FAILURES, type Failure, type Fault } from '../../common/attestation/failure.ts';
+import type { Verdict } from '../../common/attestation/verify.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
-import { FAILURES, type Failure, type Fault } from './failure.ts';
-import type { Verdict } from './verify.ts';
 
 /** specification/evidence.md#checks */
 export const EXIT_OF_VERDICT: Readonly<Record<Fault | 'expected', OperatorExitCode>> = {

@@ -1,14 +1,26 @@
-// The evidence in an attested TLS certificate: the extension id-pe-cmw (RFC 9999) with a Nitro document that is bound
-// to the certificate's own key. It trusts nothing of the certificate, which anybody can make: it has to be in its
-// validity and signed by itself, and a certificate without evidence, or with more than one form of it, is refused.
+// The evidence in an attested TLS certificate (specification/evidence.md#tls). It trusts nothing of the certificate,
+// which anybody can make.
 
-import type { X509Certificate } from 'node:crypto';
-import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../enclave/api/attestation.ts';
-import { CborError, type CborValue, decodeCbor } from '../../formats/cbor.ts';
-import { readExtensions, readOctetString } from './certificate-extensions.ts';
-import { type Moment, parseCertificate } from './chain.ts';
-import { demand, EvidenceError } from './failure.ts';
-import { refuseEvidence, toleranceMs, type Verdict, type VerifyOptions, verifyDocument } from './verify.ts';
+import {
+  type Certificate,
+  isSignedWith,
+  keyOf,
+  readCertificate,
+  readOctetString,
+} from '../../common/attestation/certificate.ts';
+import type { Moment } from '../../common/attestation/chain.ts';
+import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../common/attestation/contract.ts';
+import { demand, EvidenceError, type Failure } from '../../common/attestation/failure.ts';
+import {
+  type RefusedVerdict,
+  STEP_NAMES,
+  type Step,
+  toleranceMs,
+  type Verdict,
+  type VerifyOptions,
+  verifyDocument,
+} from '../../common/attestation/verify.ts';
+import { CborError, type CborValue, decodeCbor } from '../../common/formats/cbor.ts';
 
 /** Bytes of a certificate as it comes; the document alone is at most 12 KiB. */
 const MAX_CERTIFICATE_BYTES = 16 * 1024;
@@ -17,7 +29,6 @@ export interface CertificateEvidence {
   readonly document: Buffer;
   /** What `user_data` of the document has to be, and of any other document of the same peer. */
   readonly binding: Buffer;
-  /** The end of the TLS certificate, milliseconds since the epoch. */
   readonly expiresAt: number;
 }
 
@@ -40,34 +51,26 @@ export function verifyCertificate(
 
 function readCertificateEvidence(der: Uint8Array, moment: Moment): CertificateEvidence {
   demand(der.length <= MAX_CERTIFICATE_BYTES, 'malformed_certificate', `more than ${MAX_CERTIFICATE_BYTES} bytes`);
-  const { x509, key } = parseCertificate(der);
-  const extension = readExtensions(der).values.get(CMW_EXTENSION_OID);
-  demand(extension !== undefined, 'no_evidence', `it has no extension ${CMW_EXTENSION_OID}`);
-  checkCertificate(x509, moment);
+  const certificate = readCertificate(der);
+  const { cmw, spki, notAfter } = certificate;
+  demand(cmw !== undefined, 'no_evidence', `it has no extension ${CMW_EXTENSION_OID}`);
+  checkCertificate(certificate, moment);
   return {
-    document: readCmwRecord(readOctetString(extension)),
-    binding: keyBinding(key.export({ type: 'spki', format: 'der' })),
-    expiresAt: x509.validToDate.getTime(),
+    document: readCmwRecord(readOctetString(cmw)),
+    binding: keyBinding(spki),
+    expiresAt: notAfter,
   };
 }
 
-function checkCertificate(x509: X509Certificate, { at, toleranceMs }: Moment): void {
-  const [notBefore, notAfter] = [x509.validFromDate, x509.validToDate];
-  const readable = Number.isFinite(notBefore.getTime() + notAfter.getTime());
-  demand(readable, 'malformed_certificate', 'its validity cannot be read');
-  const begun = at + toleranceMs >= notBefore.getTime();
-  demand(begun, 'not_yet_valid', `the TLS certificate is valid from ${notBefore.toISOString()}`);
-  demand(at <= notAfter.getTime(), 'expired', `the TLS certificate was valid until ${notAfter.toISOString()}`);
-  demand(isSelfSigned(x509), 'broken_chain', 'the TLS certificate is not signed with its own key');
-}
-
-/** Any kind of key may be in it. */
-function isSelfSigned(x509: X509Certificate): boolean {
-  try {
-    return x509.verify(x509.publicKey);
-  } catch {
-    return false;
-  }
+function checkCertificate(certificate: Certificate, { at, toleranceMs }: Moment): void {
+  const { notBefore, notAfter } = certificate;
+  const key = keyOf(certificate, 'P-256');
+  const kind = 'not a key of P-256 and a signature of ECDSA and SHA-256';
+  demand(key !== undefined, 'certificate_misuse', `the TLS certificate: ${kind}`);
+  const begins = new Date(notBefore).toISOString();
+  demand(at + toleranceMs >= notBefore, 'not_yet_valid', `the TLS certificate is valid from ${begins}`);
+  demand(at <= notAfter, 'expired', `the TLS certificate was valid until ${new Date(notAfter).toISOString()}`);
+  demand(isSignedWith(certificate, key, 'P-256'), 'broken_chain', 'the TLS certificate is not signed with its own key');
 }
 
 /** RFC 9999: a record of media type, message and indicators. */
@@ -91,4 +94,9 @@ function decodeRecord(bytes: Uint8Array): CborValue {
     if (error instanceof CborError) throw new EvidenceError({ code: 'malformed_evidence', detail: error.message });
     throw error;
   }
+}
+
+export function refuseEvidence(failure: Failure): RefusedVerdict {
+  const steps = STEP_NAMES.map((name): Step => ({ name, result: 'not_reached', detail: '' }));
+  return { authentic: false, expected: false, document: undefined, chain: undefined, steps, failures: [failure] };
 }

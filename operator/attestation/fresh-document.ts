@@ -1,32 +1,25 @@
-// The nonce route of an enclave's RA-TLS listener: GET /api/v1/attestation?nonce=…, over a connection that is there
-// already. It sends no token and nothing else than the nonce. The enclave makes a few documents at a time and lets
-// others wait in turns; a 503, which says that its queue is full, is asked again a few times
-// (specification/evidence.md#nonce).
+// The nonce route of an enclave (specification/evidence.md#nonce), over a connection that is there already. It sends no
+// token and nothing else than the nonce. A 503, which says that the queue is full, is asked again a few times.
 
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { EXIT } from '../../command-line/exit-codes.ts';
-import { DOCUMENT_MEDIA_TYPE } from '../../enclave/api/attestation.ts';
+import { DOCUMENT_MEDIA_TYPE } from '../../common/attestation/contract.ts';
+import { MAX_DOCUMENT_BYTES } from '../../common/attestation/document.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { CommandFailure } from '../exit.ts';
-import { MAX_DOCUMENT_BYTES } from './document.ts';
 
 const NONCE_ROUTE = '/api/v1/attestation';
-/** Before the second, third, … attempt. */
 const RETRY_DELAYS_MS: readonly number[] = [100, 300, 900, 2700];
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
 export interface DocumentRequest {
-  /** For the Host header. */
   readonly host: string;
   readonly clientNonce: Uint8Array;
   readonly signal: AbortSignal;
 }
 
-/**
- * The connection can be used for another request afterwards.
- * @throws CommandFailure when the route refuses; the socket's own error
- */
+/** @throws CommandFailure when the route refuses; the socket's own error */
 export async function fetchDocument(socket: Socket, request: DocumentRequest): Promise<Buffer> {
   for (const delayMs of [...RETRY_DELAYS_MS, undefined]) {
     const { status, body } = await ask(socket, request);

@@ -1,15 +1,15 @@
-// What an attested peer proves over one TLS 1.3 connection: first the evidence in its certificate, then a fresh
-// document that is bound to this connection by its exporter, so that neither an old document nor one of another
-// connection will do (specification/evidence.md#nonce). Nothing but the nonce is sent.
+// What an attested peer proves over one TLS 1.3 connection: the evidence in its certificate, then a fresh document that
+// is bound to this connection (specification/evidence.md#nonce). Nothing but the nonce is sent.
 
 import { randomBytes } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL } from '../../enclave/api/attestation.ts';
-import { type CertificateEvidence, verifyCertificate } from './certificate-evidence.ts';
+import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL } from '../../common/attestation/contract.ts';
+import type { ReferenceValues } from '../../common/attestation/policy.ts';
+import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import { CLOCK_SKEW_SECONDS, type Verdict, verifyDocument } from '../../common/attestation/verify.ts';
+import { type CertificateEvidence, refuseEvidence, verifyCertificate } from './certificate-evidence.ts';
 import { fetchDocument } from './fresh-document.ts';
-import type { ReferenceValues } from './policy.ts';
-import type { DocumentProvider } from './provider.ts';
-import { CLOCK_SKEW_SECONDS, refuseEvidence, type Verdict, verifyDocument } from './verify.ts';
+import type { JudgedEvidence } from './report.ts';
 
 const CLIENT_NONCE_BYTES = 32;
 /** RFC 8446 §7.5: no context and an empty one are the same. */
@@ -17,13 +17,10 @@ const NO_CONTEXT = Buffer.alloc(0);
 /** How old a document may be that was asked for just now: as far as clocks may be apart. */
 const MAX_FRESH_AGE_SECONDS = CLOCK_SKEW_SECONDS;
 
-/** What is asked of a peer. */
 export interface AttestationPolicy {
   readonly provider: DocumentProvider;
   readonly referenceValues: ReferenceValues | undefined;
-  /** The oldest evidence in the certificate that is accepted. */
   readonly maxAgeSeconds: number;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
@@ -33,6 +30,8 @@ export interface PeerEvidence {
   readonly fresh: Verdict | undefined;
   /** Until when both prove something, milliseconds; 0 when one does not. */
   readonly expiresAt: number;
+  /** What was judged, byte for byte. */
+  readonly judged: readonly JudgedEvidence[];
 }
 
 export interface Inquiry {
@@ -51,26 +50,37 @@ export async function collectEvidence(
   const der = socket.getPeerX509Certificate()?.raw; // works once on Node 20 to 24: it is kept
   if (der === undefined) {
     const failure = { code: 'no_evidence', detail: 'the peer shows no certificate' } as const;
-    return { certificate: refuseEvidence(failure), fresh: undefined, expiresAt: 0 };
+    return { certificate: refuseEvidence(failure), fresh: undefined, expiresAt: 0, judged: [] };
   }
-  const { verdict: certificate, evidence } = verifyCertificate(der, { ...policy, at: policy.now(), live: true });
-  if (evidence === undefined || !goOn(certificate)) return { certificate, fresh: undefined, expiresAt: 0 };
-  const fresh = await verifyFresh(socket, policy, evidence, { host, signal });
-  return { certificate, fresh, expiresAt: endOf(certificate, fresh, evidence, policy) };
+  const at = policy.now();
+  const { verdict: certificate, evidence } = verifyCertificate(der, { ...policy, at, live: true });
+  const first: JudgedEvidence = { kind: 'certificate', bytes: der, at, live: true, nonce: undefined };
+  if (evidence === undefined || !goOn(certificate))
+    return { certificate, fresh: undefined, expiresAt: 0, judged: [first] };
+  const second = await fetchFresh(socket, policy, { host, signal });
+  const fresh = verifyFresh(second, policy, evidence);
+  return { certificate, fresh, expiresAt: endOf(certificate, fresh, evidence, policy), judged: [first, second] };
 }
 
-async function verifyFresh(
+async function fetchFresh(
   socket: TLSSocket,
-  policy: AttestationPolicy,
-  { binding }: CertificateEvidence,
+  { now }: AttestationPolicy,
   { host, signal }: Pick<Inquiry, 'host' | 'signal'>,
-): Promise<Verdict> {
+): Promise<JudgedEvidence> {
   const clientNonce = randomBytes(CLIENT_NONCE_BYTES);
   const nonce = connectionNonce(clientNonce, socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT));
-  const document = await fetchDocument(socket, { host, clientNonce, signal });
+  const bytes = await fetchDocument(socket, { host, clientNonce, signal });
+  return { kind: 'fresh_document', bytes, at: now(), live: true, nonce };
+}
+
+/** Also of one that a report keeps. */
+export function verifyFresh(
+  { bytes, at, live, nonce }: JudgedEvidence,
+  policy: Omit<AttestationPolicy, 'now'>,
+  { binding }: CertificateEvidence,
+): Verdict {
   const maxAgeSeconds = Math.min(MAX_FRESH_AGE_SECONDS, policy.maxAgeSeconds);
-  const options = { ...policy, at: policy.now(), live: true, maxAgeSeconds, nonce, expectedUserData: binding };
-  return asRelayed(verifyDocument(document, options));
+  return asRelayed(verifyDocument(bytes, { ...policy, at, live, maxAgeSeconds, nonce, expectedUserData: binding }));
 }
 
 /** The nonce is of this connection and of this moment: another one says that the document is of another. */

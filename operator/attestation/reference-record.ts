@@ -1,20 +1,17 @@
-// What a pcrs.json of `strongroom eif build` says beside its measurements, for a report: which commit the image was
-// built from, and the digests that its registers were extended with. None of it is compared with a document but
-// through the registers, and what has another form than ours is passed over.
+// What a pcrs.json says beside its measurements, for a report. None of it is compared with a document but through the
+// registers, and what has another form than ours is passed over.
 
 import { readFileSync } from 'node:fs';
-import { parseStrictJson } from '../../formats/strict-json.ts';
+import { parseStrictJson } from '../../common/formats/strict-json.ts';
 
 export interface ReferenceRecord {
   readonly commit: string | undefined;
   readonly version: string | undefined;
   readonly imageSha256: string | undefined;
-  /** SHA-384, hex. */
   readonly configurationDigest: string | undefined;
   readonly ceremonyDigest: string | undefined;
 }
 
-/** @param path a file that reference values were read from already */
 export function readReferenceRecord(path: string): ReferenceRecord {
   const parsed = parseStrictJson(readFileSync(path));
   const file = parsed.kind === 'refused' ? undefined : parsed.value;
@@ -40,7 +37,6 @@ function hexOf(value: unknown, digits: number): string | undefined {
   return typeof value === 'string' && value.length === digits && /^[0-9a-f]+$/.test(value) ? value : undefined;
 }
 
-/** As `eif build` names it. */
 function commitOf(value: unknown): string | undefined {
   return typeof value === 'string' && /^(?:[0-9a-f]{40}(?:-modified)?|unknown)$/.test(value) ? value : undefined;
 }

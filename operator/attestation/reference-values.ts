@@ -1,36 +1,32 @@
-// Reference values as an operator gives them: a pcrs.json, single registers, or both. Messages name who gave them.
-// Values that leave the configuration open are refused unless that is asked for: the record of an image that fetches
-// its configuration has none (PCR16).
+// Reference values as an operator gives them: a pcrs.json, single registers, or both. Values that leave the
+// configuration open (no PCR16) are refused unless that is asked for.
 
 import { readFileSync, statSync } from 'node:fs';
-import { bounded } from '../../command-line/text.ts';
-import { CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
-import { errorCode } from '../../formats/error-code.ts';
-import { localFailure, UsageFailure } from '../exit.ts';
-import { fileFailure } from '../file-failure.ts';
+import { CONFIGURATION_PCR } from '../../common/attestation/contract.ts';
+import type { ReferenceValues } from '../../common/attestation/policy.ts';
 import {
   combineReferenceValues,
   parseReferenceFile,
   parseRegisters,
   ReferenceValueError,
-  type ReferenceValues,
-} from './policy.ts';
+} from '../../common/attestation/reference-file.ts';
+import { bounded } from '../../common/command-line/text.ts';
+import { errorCode } from '../../common/formats/error-code.ts';
+import { localFailure, UsageFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
 
 const MAX_FILE_BYTES = 1024 * 1024;
 const MAX_PATH_CHARACTERS = 200;
 
-/** A value and who gave it: a flag, a variable, a profile. */
 export interface GivenText {
   readonly text: string;
   readonly origin: string;
 }
 
 /**
- * @param file the path of a pcrs.json
  * @param registers `N=HEX`, with commas between them
  * @param anyConfiguration PCR16 may be missing; one that is there counts all the same
- * @returns undefined when neither is given
- * @throws CommandFailure
+ * @returns undefined when neither is given @throws CommandFailure
  */
 export function readReferenceValues(
   file: GivenText | undefined,

@@ -1,33 +1,36 @@
 // The report of a verification for a terminal: the verdict last, where the eye is. Text of the evidence is made fit for
 // a terminal.
 
-import type { Paint } from '../../command-line/color.ts';
-import { renderFields, renderTable } from '../../command-line/table.ts';
-import { bounded } from '../../command-line/text.ts';
-import { columnsOf } from '../../command-line/wrap.ts';
-import { FAILURES } from './failure.ts';
+import { FAILURES } from '../../common/attestation/failure.ts';
+import type { Verdict } from '../../common/attestation/verify.ts';
+import { type Paint, paintResults } from '../../common/command-line/color.ts';
+import { renderFields, renderTable } from '../../common/command-line/table.ts';
+import { bounded } from '../../common/command-line/text.ts';
+import { columnsOf } from '../../common/command-line/wrap.ts';
 import {
   chainOf,
+  coverageOf,
   decisive,
   type Finding,
   type Findings,
   faultOf,
-  openQuestion,
+  PARENT_WRITES_TABLES,
   type RegisterReport,
   type ReportContext,
   registersOf,
   rfc3339,
+  sha256Of,
   TITLES,
   VERDICTS,
 } from './report.ts';
-import type { Verdict } from './verify.ts';
 
+export const DISAGREES =
+  'does NOT say what its evidence and its own terms give: it was altered, or another version made it';
 const MAX_MODULE_ID_CHARACTERS = 256;
 /** `PCR16  ` and 48 bytes in hex. */
 const REGISTER_COLUMNS = 103;
 const NAME_COLUMNS = 7;
 
-/** What it is shown on: a terminal has a width. */
 type Shown = Parameters<typeof columnsOf>[0];
 
 export function tableReport(
@@ -38,27 +41,36 @@ export function tableReport(
 ): string {
   const head = renderFields(
     [
+      ...(context.parentWritesTables === true ? [['UNSAFE', PARENT_WRITES_TABLES] as const] : []),
       ['evidence', context.subject],
+      ...context.evidence.map(
+        ({ kind, bytes }) => ['SHA-256', `${sha256Of(bytes)} (${kind.replace('_', ' ')})`] as const,
+      ),
+      ...(context.pageAgrees === undefined
+        ? []
+        : [['the page', context.pageAgrees ? 'says what its evidence and its own terms give' : DISAGREES] as const]),
       ['judged at', rfc3339(context.at)],
       ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
     ],
     columnsOf(shown),
   );
-  const reports = findings.map((finding) => tableFinding(finding, context, shown));
+  const reports = findings.map((finding) => paintResults(tableFinding(finding, context, shown), RESULTS, paint));
   return [head, ...reports, tableVerdict(findings, context, shown, paint)].join('\n');
 }
 
-/** Under what it is about. */
+const RESULTS = { passed: 'good', FAILED: 'bad' } as const;
 const LAST_WORDS = { ...VERDICTS, not_authentic: 'NOT authentic: everything above is unverified' };
 
 function tableVerdict(findings: Findings, context: ReportContext, shown: Shown, paint: Paint): string {
   const verdict = decisive(findings);
-  const open = openQuestion(verdict, context);
-  const text = renderFields(
-    [['verdict', LAST_WORDS[faultOf(verdict)]], ...(open === undefined ? [] : [['NOT asked', open] as const])],
-    columnsOf(shown),
-  );
-  return paint(text, !verdict.expected ? 'bad' : open === undefined ? 'good' : 'doubtful');
+  const { compared = [], notCompared = [] } = coverageOf(findings, context) ?? {};
+  const covered: (readonly [string, string])[] = [
+    ...(compared.length === 0 ? [] : [['compared', compared.join(', ')] as const]),
+    ...(notCompared.length === 0 ? [] : [['NOT compared', notCompared.join('; ')] as const]),
+  ];
+  const words = renderFields([['verdict', LAST_WORDS[faultOf(verdict)]]], columnsOf(shown));
+  const text = covered.length === 0 ? words : `${renderFields(covered, columnsOf(shown))}${words}`;
+  return paint(text, !verdict.expected ? 'bad' : notCompared.length === 0 ? 'good' : 'doubtful');
 }
 
 function tableFinding({ evidence, verdict }: Finding, context: ReportContext, shown: Shown): string {

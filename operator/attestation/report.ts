@@ -1,13 +1,14 @@
-// What a verification found, for an auditor: every step with its result, who signed, what each register holds and
-// whether that was asked for. Here are the words of it, and the report for programs; report-table.ts and page/page.ts
-// are for people. The registers of a document that is not authentic are never compared: what it says is a claim.
+// What a verification found, for an auditor, and the report for programs; report-table.ts and page/page.ts are for
+// people. The registers of a document that is not authentic are never compared: what it says is a claim.
 
-import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
-import { describeChain } from './chain.ts';
-import { FAILURES, type Fault } from './failure.ts';
-import { compareRegisters, type ReferenceValues, type RegisterComparison } from './policy.ts';
-import type { DocumentProvider } from './provider.ts';
-import type { Verdict } from './verify.ts';
+import { createHash } from 'node:crypto';
+import { type ChainCertificate, readLinks } from '../../common/attestation/chain.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../common/attestation/contract.ts';
+import type { AttestationDocument } from '../../common/attestation/document.ts';
+import { EvidenceError, FAILURES, type Fault } from '../../common/attestation/failure.ts';
+import { compareRegisters, type ReferenceValues, type RegisterComparison } from '../../common/attestation/policy.ts';
+import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import type { StepName, Verdict } from '../../common/attestation/verify.ts';
 
 export interface Finding {
   /** What was verified: `document`, `certificate`, `fresh_document`. */
@@ -18,13 +19,33 @@ export interface Finding {
 export type Findings = readonly [Finding, ...Finding[]];
 
 export interface ReportContext {
-  /** The file or URL. */
   readonly subject: string;
-  /** Milliseconds since the epoch. */
   readonly at: number;
   readonly provider: DocumentProvider;
   readonly referenceValues: ReferenceValues | undefined;
+  /** What the configuration says that PCR16 was compared with; undefined when none was given. */
+  readonly parentWritesTables: boolean | undefined;
+  /** What was judged, byte for byte; empty where a peer showed nothing. */
+  readonly evidence: readonly JudgedEvidence[];
+  /** Of the file with the reference values, hex. */
+  readonly referenceSha256: string | undefined;
+  /** Of a report's page that was judged again: whether it says what its own evidence and terms give. */
+  readonly pageAgrees?: boolean;
 }
+
+export interface JudgedEvidence {
+  readonly kind: Finding['evidence'];
+  readonly bytes: Buffer;
+  /** When it was judged, and whether that was the present. */
+  readonly at: number;
+  readonly live: boolean;
+  /** Undefined where none was asked for. */
+  readonly nonce: Buffer | undefined;
+}
+
+export const PARENT_WRITES_TABLES =
+  'the configuration says unsafe_parent_writes_tables: whoever controls the parent instance writes the tables that this ' +
+  'enclave believes. An authentic enclave protects neither its seal nor its slashing records against them';
 
 /** `not_evaluated`: the document is not authentic, and a register of it says nothing. */
 export type RegisterReport = Omit<RegisterComparison, 'result'> & {
@@ -55,10 +76,7 @@ export const VERDICTS: Readonly<Record<Fault | 'expected', string>> = {
   not_authentic: 'NOT authentic: everything below is unverified',
 };
 
-/**
- * The worst decides: what is not authentic before what is not expected, so that a relayed connection is never called
- * authentic.
- */
+/** What is not authentic comes before what is not expected, so that a relayed connection is never called authentic. */
 export function decisive(findings: Findings): Verdict {
   const verdicts = findings.map(({ verdict }) => verdict);
   return (
@@ -68,6 +86,7 @@ export function decisive(findings: Findings): Verdict {
 
 export function jsonReport(findings: Findings, context: ReportContext): string {
   const verdict = decisive(findings);
+  const coverage = coverageOf(findings, context);
   return JSON.stringify(
     {
       verdict: faultOf(verdict),
@@ -76,6 +95,12 @@ export function jsonReport(findings: Findings, context: ReportContext): string {
       subject: context.subject,
       at: rfc3339(context.at),
       provider: { name: context.provider.name, root_sha256: context.provider.rootSha256 },
+      parent_writes_tables: context.parentWritesTables ?? null,
+      compared: coverage?.compared ?? null,
+      not_compared: coverage?.notCompared ?? null,
+      evidence_sha256: context.evidence.map(({ bytes }) => sha256Of(bytes)),
+      reference_file_sha256: context.referenceSha256 ?? null,
+      page_agrees: context.pageAgrees ?? null,
       findings: findings.map((finding) => jsonFinding(finding, context)),
     },
     null,
@@ -110,7 +135,6 @@ function jsonFinding({ evidence, verdict }: Finding, { referenceValues }: Report
   };
 }
 
-/** Every register of the document, and every one that was asked for, ascending. */
 export function registersOf(
   { authentic, document }: Verdict,
   referenceValues: ReferenceValues | undefined,
@@ -123,26 +147,65 @@ export function registersOf(
   }));
 }
 
-/** PCR0 covers the image: what it runs with, its parent may have chosen. A success says when nobody asked. */
-export function openQuestion(verdict: Verdict, { referenceValues }: ReportContext): string | undefined {
-  if (!verdict.expected) return undefined;
-  const open = registersOf(verdict, referenceValues).filter(
-    ({ index, result }) => result === 'unchecked' && [CONFIGURATION_PCR, CEREMONY_PCR].includes(index),
-  );
-  if (open.length === 0) return undefined;
-  const names = open.map(({ index, holds }) => `PCR${index} (${holds})`).join(' and ');
-  return `${names}: no reference value says what it should be`;
+export interface Coverage {
+  readonly compared: readonly string[];
+  readonly notCompared: readonly string[];
 }
 
-export function chainOf(verdict: Verdict): ReturnType<typeof describeChain> {
+/**
+ * What a success was compared in, and in what not: PCR0 covers the image, but its parent may have chosen what it runs
+ * with, and a bare document says nothing of who answers. @returns undefined when it is no success
+ */
+export function coverageOf(findings: Findings, { referenceValues }: ReportContext): Coverage | undefined {
+  const verdict = decisive(findings);
+  if (!verdict.expected) return undefined;
+  const registers = registersOf(verdict, referenceValues);
+  const compared = registers.filter(({ result }) => result === 'match').map(({ index, holds }) => named(index, holds));
+  const notCompared = [CONFIGURATION_PCR, CEREMONY_PCR]
+    .filter((index) => registers.every((register) => register.index !== index || register.result !== 'match'))
+    .map((index) => {
+      const isThere = registers.some((register) => register.index === index && register.value !== undefined);
+      const why = isThere ? 'no reference value says what it should be' : 'the document does not have it';
+      return `${named(index, REGISTERS[index] ?? '')}: ${why}`;
+    });
+  const isBound = findings.some((finding) => isPassed(finding, 'binding'));
+  return {
+    compared: [...compared, ...(isBound ? ['the TLS key'] : [])],
+    notCompared: [...notCompared, ...(isBound ? [] : ['the TLS key: a bare document names the key of no connection'])],
+  };
+}
+
+function named(index: number, holds: string): string {
+  return holds === '' ? `PCR${index}` : `PCR${index} (${holds})`;
+}
+
+function isPassed({ verdict }: Finding, step: StepName): boolean {
+  return verdict.steps.some(({ name, result }) => name === step && result === 'passed');
+}
+
+export function chainOf(verdict: Verdict): readonly ChainCertificate[] {
   if (verdict.authentic) return verdict.chain.certificates;
   return verdict.document === undefined ? [] : describeChain(verdict.document);
+}
+
+/** What the document says about its chain; empty when it cannot be read. */
+export function describeChain(document: AttestationDocument): readonly ChainCertificate[] {
+  try {
+    return readLinks(document);
+  } catch (error) {
+    if (error instanceof EvidenceError) return [];
+    throw error;
+  }
 }
 
 /** Fail closed: what is no success and names no failure is not authentic. */
 export function faultOf({ expected, failures: [failure] }: Verdict): Fault | 'expected' {
   if (expected) return 'expected';
   return failure === undefined ? 'not_authentic' : FAILURES[failure.code].fault;
+}
+
+export function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
 }
 
 /** Certificates have whole seconds. */

@@ -1,17 +1,18 @@
-// `strongroom operator doctor`: why a command does not work from here, one line a check, in the order in which a
-// command goes: profile, settings, token, name, connection, probes, clock, what the token may do, status, versions. It
-// goes on as far as the checks before let it, and ends with the exit code of the first one that failed.
+// `strongroom operator doctor` (docs/guides/doctor.md). It goes on as far as the checks before let it, and ends with
+// the exit code of the first one that failed.
 
-import { EXIT } from '../../command-line/exit-codes.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import type { Terminal } from '../../common/command-line/terminal.ts';
 import { createClient } from '../client.ts';
-import type { LocalCall } from '../command.ts';
-import type { doctor } from '../descriptions/replicas.ts';
+import { localCommand } from '../command.ts';
+import { AUTH_TOKEN, COMMON_FLAGS } from '../common-flags.ts';
 import { type DoctorFinding, findingsJson, renderFindings, skipped, verdictOf } from '../doctor/finding.ts';
-import { type Asked, checkName, checkProfile, checkSettings, checkTokenSource } from '../doctor/settings-checks.ts';
+import { checkSettings, checkToken } from '../doctor/settings-checks.ts';
 import {
   checkClock,
   checkConnection,
   checkHealth,
+  checkName,
   checkOwnToken,
   checkScopes,
   checkStatus,
@@ -20,36 +21,53 @@ import {
 } from '../doctor/signer-checks.ts';
 import { CommandFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
+import { type SettingSteps, settingSteps, settingsOf } from '../settings.ts';
 
-export async function findTrouble({ values, terminal, provider }: LocalCall<typeof doctor.flags>): Promise<void> {
-  const findings: DoctorFinding[] = [];
-  await examineAll({ flags: values, terminal, provider }, (finding) => findings.push(finding));
-  const { SVC_OPERATOR_JSON: json, SVC_OPERATOR_OUTPUT: former } = terminal.env;
-  const format = values.json || json === 'true' || (json === undefined && former === 'json') ? 'json' : 'table';
-  createOutput(format, terminal).answer({ value: findings, text: findingsJson(findings) }, renderFindings);
-  if (verdictOf(findings) !== 'fail') return;
-  const failed = findings.filter(({ status }) => status === 'fail');
-  const names = failed.map(({ check }) => check).join(', ');
-  throw new CommandFailure(failed[0]?.exitCode ?? EXIT.failed, `failed: ${names}`, failed[0]?.todo ?? undefined);
-}
+export const doctor = localCommand(
+  {
+    summary: 'Find out why commands do not work from here, and what to do',
+    flags: { ...COMMON_FLAGS, ...AUTH_TOKEN },
+    notes: [
+      'It sends GETs only: the probes, the holder of the token, its status and the list of public keys. A token that ' +
+        'may not do one of these leaves a refusal in the audit log of the signer.',
+    ],
+    examples: ['doctor --profile mainnet', 'doctor --signer-url https://signer-1.example:9443 --json'],
+  },
 
-async function examineAll(asked: Asked, found: (finding: DoctorFinding) => void): Promise<void> {
-  const profile = checkProfile(asked);
-  found(profile);
-  if (profile.status === 'fail') return;
-  const { finding, settings } = checkSettings(asked);
-  found(finding);
-  if (settings === undefined) return;
-  const source = await checkTokenSource(settings, asked.terminal);
+  async ({ values, terminal, provider }) => {
+    const findings: DoctorFinding[] = [];
+    const steps = settingSteps(values, terminal.env, provider);
+    await examineAll(steps, terminal, (...some) => findings.push(...some));
+    createOutput(steps.output === 'json' ? 'json' : 'table', terminal).answer(
+      { value: findings, text: findingsJson(findings) },
+      renderFindings,
+    );
+    if (verdictOf(findings) !== 'fail') return;
+    const failed = findings.filter(({ status }) => status === 'fail');
+    const names = failed.map(({ check }) => check).join(', ');
+    throw new CommandFailure(failed[0]?.exitCode ?? EXIT.failed, `failed: ${names}`, failed[0]?.todo ?? undefined);
+  },
+);
+
+async function examineAll(
+  steps: SettingSteps,
+  terminal: Terminal,
+  found: (...findings: readonly DoctorFinding[]) => void,
+): Promise<void> {
+  const asSet = checkSettings(steps, terminal.env);
+  found(...asSet);
+  if (steps.profile instanceof CommandFailure || steps.token instanceof CommandFailure) return;
+  const source = await checkToken(steps.token, terminal);
   found(source.finding);
-  const { peer, timeoutSeconds } = settings;
-  const name = await checkName(peer, timeoutSeconds);
+  if (verdictOf(asSet) === 'fail') return;
+  const way = settingsOf(steps);
+  const name = await checkName(way);
   found(name);
   if (name.status === 'fail') return;
-  const connection = await checkConnection(peer, timeoutSeconds);
+  const connection = await checkConnection(way);
   found(connection);
   if (connection.status === 'fail') return;
-  const client = createClient({ peer, token: source.token, timeoutSeconds });
+  const client = createClient({ ...way, token: source.token });
   const up = await checkUpcheck(client);
   found(up.finding);
   if (up.finding.status === 'fail') return;

@@ -1,16 +1,16 @@
-// `strongroom operator keys import`: a directory of EIP-2335 keystores, each with its password beside it. Everything is
-// read before anything is sent; the slashing protection records go with the first request, so that they are merged
-// before any of the keys signs.
+// `strongroom operator keys import`: a directory of EIP-2335 keystores. Everything is read before anything is sent; the
+// slashing protection records go with the first request, so that they are merged before any key signs.
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Flags } from '../../command-line/command.ts';
-import { bounded, plural } from '../../command-line/text.ts';
-import { keyImportAnswerSchema } from '../../enclave/api/keys.ts';
-import type { RemoteCall } from '../command.ts';
-import type { keysImport } from '../descriptions/keys.ts';
+import type { Flags } from '../../common/command-line/command.ts';
+import { bounded, plural } from '../../common/command-line/text.ts';
+import { keyImportAnswerSchema } from '../../signer/api/keys.ts';
+import { type RemoteCall, remoteCommand } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import {
+  BATCH_SIZE,
+  BATCH_TIMEOUT_SECONDS,
   inBatches,
   KEYS_PATH,
   MAX_KEYS_PER_COMMAND,
@@ -24,41 +24,59 @@ const PASSWORD_ENDINGS = ['.password', '.txt'];
 const MAX_NAME_CHARACTERS = 200;
 
 interface Keystore {
-  /** Its name in the directory. */
   readonly file: string;
   readonly text: string;
   readonly password: string;
 }
 
-export async function importKeystores({
-  values,
-  argument,
-  client,
-  output,
-  terminal,
-  confirm,
-}: RemoteCall<typeof keysImport.flags>): Promise<void> {
-  const size = readBatchSize(values['batch-size']);
-  const common = values['password-file'];
-  const keystores = await readKeystores(argument, common === undefined ? undefined : await readPassword(common));
-  const file = values['slashing-protection'];
-  const records = file === undefined ? undefined : await readLocalFile(file);
-  if (records === undefined && !values['without-slashing-protection']) await ask(keystores.length, confirm);
-  const results = await inBatches(keystores, size, terminal, async (batch, first) => {
-    const json = {
-      keystores: batch.map(({ text }) => text),
-      passwords: batch.map(({ password }) => password),
-      ...(first && records !== undefined ? { slashing_protection: records } : {}),
-      storage: { persist: values.storage === 'table' },
-    };
-    const request = { method: 'POST', path: KEYS_PATH, json, needs: 'chamber.keys.import.enabled' } as const;
-    const { value } = await client.request(request, keyImportAnswerSchema);
-    return value.data.map((result, at) => ({ ...result, file: batch[at]?.file ?? '' }));
-  });
-  showResults(output, results);
-}
+export const keysImport = remoteCommand(
+  {
+    summary: 'Import a directory of EIP-2335 keystores',
+    flags: {
+      storage: {
+        placeholder: 'WHERE',
+        meaning: 'table: on every replica; memory: until this one ends',
+        required: true,
+        choices: ['table', 'memory'],
+      },
+      'password-file': { placeholder: 'FILE', meaning: 'The password of keystores that have none beside them' },
+      'slashing-protection': { placeholder: 'FILE', meaning: 'Their EIP-3076 records, merged before any key signs' },
+      'without-slashing-protection': {
+        meaning: 'Import without records, and do not ask: nobody knows what they signed',
+      },
+      ...BATCH_SIZE,
+    },
+    argument: { name: 'DIRECTORY', meaning: 'Of NAME.json, each with NAME.password or NAME.txt' },
+    timeoutSeconds: BATCH_TIMEOUT_SECONDS,
+    examples: [
+      'keys import keystores --storage table --slashing-protection records.json',
+      'keys import keystores --storage memory --password-file password.txt',
+    ],
+  },
 
-/** @throws CommandFailure unless it is confirmed */
+  async ({ values, argument, client, output, progress, confirm }) => {
+    const size = readBatchSize(values['batch-size']);
+    const common = values['password-file'];
+    const password = common === undefined ? undefined : await readPassword(common);
+    const keystores = await readKeystores(argument, password, progress);
+    const file = values['slashing-protection'];
+    const records = file === undefined ? undefined : await readLocalFile(file);
+    if (records === undefined && !values['without-slashing-protection']) await ask(keystores.length, confirm);
+    const results = await inBatches(keystores, { size, doing: 'importing', progress }, async (batch, first) => {
+      const json = {
+        keystores: batch.map(({ text }) => text),
+        passwords: batch.map(({ password }) => password),
+        ...(first && records !== undefined ? { slashing_protection: records } : {}),
+        storage: { persist: values.storage === 'table' },
+      };
+      const request = { method: 'POST', path: KEYS_PATH, json, needs: 'chamber.keys.import.enabled' } as const;
+      const { value } = await client.request(request, keyImportAnswerSchema);
+      return value.data.map((result, at) => ({ ...result, file: batch[at]?.file ?? '' }));
+    });
+    showResults(output, results);
+  },
+);
+
 async function ask(count: number, confirm: RemoteCall<Flags>['confirm']): Promise<void> {
   const keys = `${plural(count, 'key')} ${count === 1 ? 'comes' : 'come'}`;
   await confirm(
@@ -71,7 +89,11 @@ async function ask(count: number, confirm: RemoteCall<Flags>['confirm']): Promis
 }
 
 /** Every keystore of the directory; JSON files of other kinds, such as deposit data, are left out. */
-async function readKeystores(directory: string, common: string | undefined): Promise<Keystore[]> {
+async function readKeystores(
+  directory: string,
+  common: string | undefined,
+  progress: RemoteCall<Flags>['progress'],
+): Promise<Keystore[]> {
   const names = await readdir(directory).catch((error: unknown) => {
     throw pathFailure(directory, 'read', error);
   });
@@ -81,8 +103,10 @@ async function readKeystores(directory: string, common: string | undefined): Pro
       `${bounded(directory, MAX_NAME_CHARACTERS)} has more than ${MAX_KEYS_PER_COMMAND} keystores`,
       'import them in parts, from several directories',
     );
+  using shown = progress({ doing: 'reading', unit: 'keystores', total: files.length });
   const keystores: Keystore[] = [];
-  for (const file of files) {
+  for (const [at, file] of files.entries()) {
+    shown.reach(at);
     const text = await readLocalFile(join(directory, file));
     if (!isKeystore(text)) continue;
     const beside = PASSWORD_ENDINGS.map((ending) => file.replace(/\.json$/, ending)).find((name) =>
@@ -115,7 +139,6 @@ function isKeystore(text: string): boolean {
   }
 }
 
-/** The first line, as signers read it. */
 async function readPassword(path: string): Promise<string> {
   return (await readLocalFile(path)).split(/\r?\n/)[0] ?? '';
 }

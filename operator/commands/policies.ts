@@ -1,83 +1,148 @@
 // `strongroom operator auth policy …`. What --dry-run shows is what would be sent, beside what the signer has.
 
+import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import { renderFields, renderTable } from '../../command-line/table.ts';
-import { note, type Terminal } from '../../command-line/terminal.ts';
-import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
-import { type Policy, policyNameSchema } from '../../enclave/api/policy.ts';
-import { remarksOn } from '../../enclave/api/reference/rule-remarks.ts';
+import type { Paint } from '../../common/command-line/color.ts';
+import { renderFields, renderTable } from '../../common/command-line/table.ts';
+import { note, type Terminal } from '../../common/command-line/terminal.ts';
+import { bounded, renderPlace } from '../../common/command-line/text.ts';
+import { errorCode } from '../../common/formats/error-code.ts';
+import { NOT_JSON } from '../../common/formats/json-scan.ts';
+import { parseStrictJson } from '../../common/formats/strict-json.ts';
+import { parseStrictYaml } from '../../common/formats/yaml.ts';
+import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../signer/api/auth.ts';
+import { type Policy, policyNameSchema, policyRulesSchema } from '../../signer/api/policy.ts';
+import { remarksOn } from '../../signer/api/reference/rule-remarks.ts';
 import { STATEFUL } from '../client.ts';
-import type { RemoteCall } from '../command.ts';
-import type { policyCreate, policyDelete, policyGet, policyList, policyUpdate } from '../descriptions/authorization.ts';
+import { remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
 import type { Output } from '../output.ts';
-import { rulesOf } from '../policy-rules.ts';
+import { type Payments, PRESET_NAMES, PRESETS, validatorClientRules } from '../policy-presets.ts';
+
+const NAME = { name: { placeholder: 'NAME', meaning: 'Of the policy', required: true } } as const;
+
+const RULES = {
+  rules: { placeholder: 'JSON', meaning: 'List of rules, or @FILE, which may be YAML (docs/guides/authorization.md)' },
+  preset: {
+    placeholder: 'NAME',
+    meaning: `Instead of --rules, rules for such a holder: ${PRESET_NAMES.join(', ')}`,
+    choices: PRESET_NAMES,
+  },
+  'fee-recipient': {
+    placeholder: 'ADDRESS',
+    repeatable: true,
+    meaning: 'With --preset validator-client: proposers are paid at this address, and at no other',
+  },
+  'max-gas-limit': { placeholder: 'GAS', meaning: 'With that preset: the highest gas limit that it signs for' },
+  builder: {
+    placeholder: 'HOST',
+    repeatable: true,
+    meaning: 'With that preset: a builder that a proposer may ask (Gloas), by its host name or 0x bytes, and no other',
+  },
+} as const;
+
+const DRY_RUN = { 'dry-run': { meaning: 'Show what would change, and change nothing' } } as const;
 
 const POLICIES = '/api/v1/auth/policies';
 const ANY = 'any';
-/** `+ ` before a line. */
 const MARK_COLUMNS = 2;
 
-export async function createPolicy({
-  values,
-  client,
-  output,
-  terminal,
-}: RemoteCall<typeof policyCreate.flags>): Promise<void> {
-  const json: Policy = { name: readName(values.name), rules: rulesOf(values) };
-  remark(terminal, json.rules);
-  if (values['dry-run']) {
-    show(output, { before: [], after: json.rules });
-    return;
-  }
-  output.answer(
-    await client.request({ method: 'POST', path: POLICIES, json, ...STATEFUL }, policyRecordSchema),
-    renderPolicy,
-  );
-}
+export const policyCreate = remoteCommand(
+  {
+    summary: 'Create a policy',
+    flags: {
+      ...NAME,
+      ...RULES,
+      ...DRY_RUN,
+    },
+    examples: [
+      'auth policy create --name validator-client --preset validator-client',
+      'auth policy create --name paid --preset validator-client \\\n' +
+        '  --fee-recipient 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed --max-gas-limit 60000000 --builder builder.example.org',
+    ],
+  },
 
-export async function listPolicies({ client, output }: RemoteCall<typeof policyList.flags>): Promise<void> {
-  output.answer(
-    await client.request({ method: 'GET', path: POLICIES, ...STATEFUL }, policyListSchema),
-    ({ policies }, columns) => (policies.length === 0 ? 'no policies\n' : renderPolicies(policies, columns)),
-  );
-}
+  async ({ values, client, output, terminal }) => {
+    const json: Policy = { name: readName(values.name), rules: rulesOf(values) };
+    remark(terminal, json.rules);
+    if (values['dry-run']) {
+      show(output, { before: [], after: json.rules });
+      return;
+    }
+    output.answer(
+      await client.request({ method: 'POST', path: POLICIES, json, ...STATEFUL }, policyRecordSchema),
+      renderPolicy,
+    );
+  },
+);
 
-export async function showPolicy({ values, client, output }: RemoteCall<typeof policyGet.flags>): Promise<void> {
-  const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
-  output.answer(await client.request({ method: 'GET', path, subject }, policyRecordSchema), renderPolicy);
-}
+export const policyList = remoteCommand(
+  {
+    summary: 'List the policies',
+    flags: {},
+    examples: ['auth policy list', `auth policy list --json | jq -r '.policies[].name'`],
+  },
 
-export async function updatePolicy({
-  values,
-  client,
-  output,
-  terminal,
-  confirm,
-}: RemoteCall<typeof policyUpdate.flags>): Promise<void> {
-  const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
-  const request = { method: 'PUT', path, subject, json: { rules: rulesOf(values) } } as const;
-  remark(terminal, request.json.rules);
-  if (values['dry-run']) {
-    const { value } = await client.request({ method: 'GET', path, subject }, policyRecordSchema);
-    show(output, { before: value.rules, after: request.json.rules });
-    return;
-  }
-  await confirm(`Its new rules replace all rules of the policy ${values.name}, those that deny too.`, values.name);
-  output.answer(await client.request(request, policyRecordSchema), renderPolicy);
-}
+  async ({ client, output }) => {
+    output.answer(
+      await client.request({ method: 'GET', path: POLICIES, ...STATEFUL }, policyListSchema),
+      ({ policies }, columns) => (policies.length === 0 ? 'no policies\n' : renderPolicies(policies, columns)),
+    );
+  },
+);
 
-export async function deletePolicy({
-  values,
-  client,
-  terminal,
-  confirm,
-}: RemoteCall<typeof policyDelete.flags>): Promise<void> {
-  const path = pathOf(values.name);
-  await confirm(`The policy ${values.name} and its rules will be gone.`, values.name);
-  await client.send({ method: 'DELETE', path, subject: subjectOf(values.name) });
-  note(terminal, `deleted policy ${values.name}`);
-}
+export const policyGet = remoteCommand(
+  {
+    summary: 'Show a policy with its rules',
+    flags: { ...NAME },
+    examples: ['auth policy get --name validator-client', 'auth policy get --name monitoring --json'],
+  },
+
+  async ({ values, client, output }) => {
+    const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
+    output.answer(await client.request({ method: 'GET', path, subject }, policyRecordSchema), renderPolicy);
+  },
+);
+
+export const policyUpdate = remoteCommand(
+  {
+    summary: "Replace a policy's rules",
+    flags: { ...NAME, ...RULES, ...DRY_RUN, ...YES },
+    examples: [
+      'auth policy update --name validator-client --preset validator-client --dry-run',
+      'auth policy update --name signing --rules @rules.yaml --yes',
+    ],
+  },
+
+  async ({ values, client, output, terminal, confirm }) => {
+    const [path, subject] = [pathOf(values.name), subjectOf(values.name)];
+    const request = { method: 'PUT', path, subject, json: { rules: rulesOf(values) } } as const;
+    remark(terminal, request.json.rules);
+    if (values['dry-run']) {
+      const { value } = await client.request({ method: 'GET', path, subject }, policyRecordSchema);
+      show(output, { before: value.rules, after: request.json.rules });
+      return;
+    }
+    await confirm(`Its new rules replace all rules of the policy ${values.name}, those that deny too.`, values.name);
+    output.answer(await client.request(request, policyRecordSchema), renderPolicy);
+  },
+);
+
+export const policyDelete = remoteCommand(
+  {
+    summary: 'Delete a policy that no live token is bound to',
+    flags: { ...NAME, ...YES },
+    examples: ['auth policy delete --name monitoring', 'auth policy delete --name monitoring --yes'],
+  },
+
+  async ({ values, client, terminal, confirm }) => {
+    const path = pathOf(values.name);
+    await confirm(`The policy ${values.name} and its rules will be gone.`, values.name);
+    await client.send({ method: 'DELETE', path, subject: subjectOf(values.name) });
+    note(terminal, `deleted policy ${values.name}`);
+  },
+);
 
 function readName(name: string): string {
   const parsed = policyNameSchema.safeParse(name);
@@ -108,8 +173,7 @@ function show(output: Output, change: Change): void {
   output.answer({ value: change, text: JSON.stringify(change) }, renderChange);
 }
 
-/** Rules that stay, then `-` those that go and `+` those that come; a rule is the same when it says the same. */
-function renderChange({ before, after }: Change, columns: number): string {
+function renderChange({ before, after }: Change, columns: number, paint: Paint): string {
   const isIn = (rules: Policy['rules'], rule: Rule) => rules.some((other) => isDeepStrictEqual(other, rule));
   const goes = before.filter((rule) => !isIn(after, rule));
   const comes = after.filter((rule) => !isIn(before, rule));
@@ -121,7 +185,9 @@ function renderChange({ before, after }: Change, columns: number): string {
     );
   const stays = after.filter((rule) => isIn(before, rule));
   const verdict = goes.length + comes.length === 0 ? 'the rules would stay as they are' : 'nothing was changed';
-  return `${[...marked(' ', stays), ...marked('-', goes), ...marked('+', comes)].join('\n')}\n${verdict}\n`;
+  const gone = marked('-', goes).map((rule) => paint(rule, 'bad'));
+  const come = marked('+', comes).map((rule) => paint(rule, 'good'));
+  return `${[...marked(' ', stays), ...gone, ...come].join('\n')}\n${verdict}\n`;
 }
 
 function renderPolicies(records: readonly PolicyRecord[], columns: number): string {
@@ -142,23 +208,123 @@ function renderPolicy({ name, revision, created_at, updated_at, rules }: PolicyR
   return [renderFields(head, columns), ...rules.map((rule, index) => renderRule(rule, index, columns))].join('\n');
 }
 
-/**
- * Keys and addresses stand on lines of their own, where they can be copied. What a rule does not ask of payments is
- * left out.
- */
+/** Keys, addresses and builders stand on lines of their own, where they can be copied. */
 function renderRule(rule: Rule, index: number, columns: number): string {
-  const { effect, scopes, operations, keys, fee_recipients: recipients, max_gas_limit: gasLimit } = rule;
+  const { effect, scopes, operations, keys, fee_recipients: recipients, max_gas_limit: gasLimit, builders } = rule;
+  const { builder_indices: indices, only_for_own_blocks: own } = rule;
   const fields: (readonly [string, string])[] = [
     [`rule ${index + 1}`, effect],
     ['scopes', scopes?.join(', ') ?? ANY],
     ['operations', operations?.join(', ') ?? ANY],
     ...(gasLimit === undefined ? [] : [['max gas limit', String(gasLimit)] as const]),
-    ['keys', keys === undefined ? ANY : `these ${keys.length}`],
+    ...(indices === undefined ? [] : [['builder indices', indices.join(', ')] as const]),
+    ...(own === undefined ? [] : [['own blocks', 'only'] as const]),
+    ['keys', keys === undefined ? ANY : counted(keys, 'key')],
   ];
-  const payments = recipients === undefined ? '' : renderFields([['fee recipients', `these ${recipients.length}`]]);
-  return renderFields(fields, columns) + linesOf(keys) + payments + linesOf(recipients);
+  const payments =
+    recipients === undefined ? '' : renderFields([['fee recipients', counted(recipients, 'address', 'addresses')]]);
+  const asked = builders === undefined ? '' : renderFields([['builders', counted(builders, 'builder')]]);
+  return renderFields(fields, columns) + linesOf(keys) + payments + linesOf(recipients) + asked + linesOf(builders);
+}
+
+/** The items follow, a line each. */
+function counted(items: readonly string[], one: string, many = `${one}s`): string {
+  return `${items.length} ${items.length === 1 ? one : many}:`;
 }
 
 function linesOf(items: readonly string[] = []): string {
   return items.map((item) => `${item}\n`).join('');
+}
+
+// The rules that `operator auth policy create` and `update` are given: a preset, JSON, or a file. They are checked with
+// the signer's own schema, so that a mistake is named before anything is sent.
+
+/** The list of all scopes or operations fits. */
+const MAX_PROBLEM_CHARACTERS = 800;
+const YAML_FILE = /\.ya?ml$/i;
+
+export function rulesOf(given: {
+  readonly rules?: string | undefined;
+  readonly preset?: string | undefined;
+  readonly 'fee-recipient'?: readonly string[] | undefined;
+  readonly 'max-gas-limit'?: string | undefined;
+  readonly builder?: readonly string[] | undefined;
+}): Policy['rules'] {
+  const { rules, preset } = given;
+  if ((rules === undefined) === (preset === undefined)) {
+    throw new UsageFailure(`give one of --rules and --preset (${PRESET_NAMES.join(', ')})`);
+  }
+  const payments = paymentsOf(given['fee-recipient'], given['max-gas-limit'], given.builder);
+  if (payments !== undefined && preset !== 'validator-client') {
+    throw new UsageFailure('--fee-recipient, --max-gas-limit and --builder go with --preset validator-client');
+  }
+  if (payments !== undefined) return checked(validatorClientRules(payments), '--preset validator-client');
+  if (rules !== undefined) return readRules(rules);
+  const name = PRESET_NAMES.find((known) => known === preset);
+  if (name === undefined) throw new Error('the description lists the presets');
+  return PRESETS[name].map((rule) => rule);
+}
+
+const INLINE = 'write a list of rules, as [{"effect":"allow","scopes":["sign"]}], or @FILE for a file that holds one';
+
+function readRules(written: string): Policy['rules'] {
+  const value = written.startsWith('@') ? readFile(written.slice(1)) : readJson(Buffer.from(written), INLINE);
+  return checked(listIn(value), '--rules');
+}
+
+function paymentsOf(
+  feeRecipients: readonly string[] = [],
+  gasLimit: string | undefined = undefined,
+  builders: readonly string[] = [],
+): Payments | undefined {
+  if (feeRecipients.length === 0 && gasLimit === undefined && builders.length === 0) return undefined;
+  if (gasLimit !== undefined && !/^[1-9][0-9]{0,15}$/.test(gasLimit)) {
+    throw new UsageFailure('--max-gas-limit is a whole number, such as 60000000');
+  }
+  return { feeRecipients, maxGasLimit: gasLimit === undefined ? undefined : Number(gasLimit), builders };
+}
+
+/** By the signer's own schema. */
+function checked(rules: unknown, origin: string): Policy['rules'] {
+  const parsed = policyRulesSchema.safeParse({ rules });
+  if (parsed.success) return parsed.data.rules;
+  const [issue] = parsed.error.issues;
+  const place = renderPlace(issue?.path ?? []);
+  throw new UsageFailure(bounded(`${origin}: ${place}: ${issue?.message}`, MAX_PROBLEM_CHARACTERS));
+}
+
+/** The list itself, or an object that has it and nothing else, as the Auth API takes it. */
+function listIn(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const names = Object.keys(value);
+  if (names.length === 1 && 'rules' in value) return value.rules;
+  throw new UsageFailure(
+    '--rules is a list of rules, or an object with the member rules alone',
+    'of a whole policy take the list: jq .rules FILE',
+  );
+}
+
+function readFile(path: string): unknown {
+  const bytes = read(path);
+  if (!YAML_FILE.test(path)) return readJson(bytes, 'a file with rules in YAML has a name that ends in .yaml');
+  const document = parseStrictYaml(bytes.toString('utf8'));
+  if (!('problems' in document)) return document.value;
+  const [first] = document.problems;
+  throw new UsageFailure(`--rules: ${bounded(path, MAX_PROBLEM_CHARACTERS)} line ${first?.line}: ${first?.problem}`);
+}
+
+function readJson(bytes: Buffer, advice?: string): unknown {
+  const json = parseStrictJson(bytes);
+  if (json.kind !== 'refused') return json.value;
+  const problem = `--rules: ${json.hint.replace('the body', 'the text')}`;
+  throw new UsageFailure(problem, json.hint === NOT_JSON ? advice : undefined);
+}
+
+function read(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    const code = errorCode(error) ?? 'unreadable';
+    throw fileFailure(`--rules: ${bounded(path, MAX_PROBLEM_CHARACTERS)}`, 'read', code);
+  }
 }

@@ -1,17 +1,14 @@
-// `strongroom operator recover`: what recovery takes for the state that the signer is in, with the commands; and with
-// --yes the one step of it that a program can do from here, deleting the latch of a sealed fleet
-// (specification/custody.md#states). It deletes exactly the latch that it has read and that the replica says it is
-// sealed by; it touches no other row, and no signer.
+// `strongroom operator recover`: what recovery takes, and with --yes the deletion of exactly the latch that it has read
+// and that the replica says it is sealed by (specification/custody.md#states). It touches no other row, and no signer.
 
-import { EXIT } from '../../command-line/exit-codes.ts';
-import { renderFields } from '../../command-line/table.ts';
-import { note, type Terminal } from '../../command-line/terminal.ts';
-import { printable } from '../../command-line/text.ts';
-import { wrap } from '../../command-line/wrap.ts';
-import { type Health, healthSchema } from '../../enclave/api/health.ts';
-import type { Client } from '../client.ts';
-import type { RemoteCall } from '../command.ts';
-import type { recover } from '../descriptions/replicas.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { renderFields } from '../../common/command-line/table.ts';
+import { note, type Terminal } from '../../common/command-line/terminal.ts';
+import { printable } from '../../common/command-line/text.ts';
+import { wrap } from '../../common/command-line/wrap.ts';
+import { type Health, healthSchema } from '../../signer/api/health.ts';
+import { type Client, HEALTH } from '../client.ts';
+import { remoteCommand } from '../command.ts';
 import { CommandFailure, ForeignAnswer, localFailure, SignerRefusal, UsageFailure } from '../exit.ts';
 import type { LatchRow, LatchTable, OpenLatchTable } from '../recovery/latch-table.ts';
 import {
@@ -24,31 +21,40 @@ import {
   unreachable,
 } from '../recovery/steps.ts';
 
-export async function recoverFleet({
-  values: { table, yes },
-  client,
-  output,
-  terminal,
-  openLatchTable,
-}: RemoteCall<typeof recover.flags>): Promise<void> {
-  if (yes && table === undefined) throw new UsageFailure('--yes needs --table: which state table holds the latch');
-  const health = await healthOf(client);
-  const troubles = health instanceof CommandFailure ? [troubleOf(health, table)] : troublesOf(health, table);
-  const removed = yes && table !== undefined ? await removeLatch(table, { health, terminal, openLatchTable }) : null;
-  const value = { troubles, removed };
-  output.answer({ value, text: JSON.stringify(jsonOf(value)) }, render);
-  if (removed !== null) note(terminal, 'the latch is deleted: now restart every replica, and look at each');
-}
+export const recover = remoteCommand(
+  {
+    summary: 'Say what recovery takes; with --yes delete the latch of a sealed fleet',
+    flags: {
+      table: { placeholder: 'TABLE', meaning: 'The state table (signer_state.table), by name or ARN; for --yes' },
+      yes: { meaning: 'Delete the latch, with the AWS credentials of the environment' },
+    },
+    notes: [
+      'Without --yes it only prints. With it the row is deleted if it is still the one that was read, and if the ' +
+        'replica at the URL, when one answers, is sealed by it. When something else answers there, nothing is deleted. ' +
+        'Then restart every replica.',
+    ],
+    examples: ['recover', 'recover --table strongroom-state --yes'],
+  },
+
+  async ({ values: { table, yes }, client, output, terminal, openLatchTable }) => {
+    if (yes && table === undefined) throw new UsageFailure('--yes needs --table: which state table holds the latch');
+    const health = await healthOf(client);
+    const troubles = health instanceof CommandFailure ? [troubleOf(health, table)] : troublesOf(health, table);
+    const removed = yes && table !== undefined ? await removeLatch(table, { health, terminal, openLatchTable }) : null;
+    const value = { troubles, removed };
+    output.answer({ value, text: JSON.stringify(jsonOf(value)) }, render);
+    if (removed !== null) note(terminal, 'the latch is deleted: now restart every replica, and look at each');
+  },
+);
 
 interface Report {
   readonly troubles: readonly Trouble[];
-  /** The latch that was deleted. */
   readonly removed: LatchRow | null;
 }
 
 async function healthOf(client: Client): Promise<Health | CommandFailure> {
   try {
-    return (await client.request({ method: 'GET', path: '/healthcheck', alsoAnswers: 503 }, healthSchema)).value;
+    return (await client.request(HEALTH, healthSchema)).value;
   } catch (error) {
     // Evidence that is not that of the expected enclave is no signer that is merely away.
     if (error instanceof ForeignAnswer) return error;
@@ -133,7 +139,6 @@ function jsonOf({ troubles, removed }: Report) {
   return { healthy: troubles.length === 0, removed_latch: latch, troubles };
 }
 
-/** `  1. ` */
 const STEP_COLUMNS = 5;
 
 function render({ troubles, removed }: Report, columns: number): string {

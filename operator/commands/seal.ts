@@ -1,14 +1,14 @@
 // `strongroom operator seal`: break-glass. Writes the latch that seals every replica
 // (specification/custody.md#sealing).
 
-import { renderFields } from '../../command-line/table.ts';
-import { note } from '../../command-line/terminal.ts';
-import { columnsOf, wrap } from '../../command-line/wrap.ts';
-import { type SealRequest, sealAnswerSchema } from '../../enclave/api/chamber.ts';
-import { MAX_SEAL_REASON_CHARACTERS } from '../../enclave/api/limits.ts';
+import { renderFields } from '../../common/command-line/table.ts';
+import { note } from '../../common/command-line/terminal.ts';
+import { columnsOf, wrap } from '../../common/command-line/wrap.ts';
+import { type SealRequest, sealAnswerSchema } from '../../signer/api/chamber.ts';
+import { MAX_SEAL_REASON_CHARACTERS } from '../../signer/api/limits.ts';
 import { STATEFUL } from '../client.ts';
-import type { RemoteCall } from '../command.ts';
-import type { seal } from '../descriptions/replicas.ts';
+import { remoteCommand, YES } from '../command.ts';
+import { AUTH_TOKEN } from '../common-flags.ts';
 import { UsageFailure } from '../exit.ts';
 
 const CONSEQUENCE =
@@ -20,31 +20,40 @@ const FOLLOWING =
   'sealed: this replica and the latch; the other replicas seal at their next look at the state table, those with ' +
   'signer_state.refresh_interval_seconds 0 only when they are restarted';
 
-export async function sealFleet({
-  values: { reason },
-  client,
-  output,
-  terminal,
-  confirm,
-}: RemoteCall<typeof seal.flags>): Promise<void> {
-  if (reason !== undefined && reason.length > MAX_SEAL_REASON_CHARACTERS) {
-    throw new UsageFailure(`--reason has more than ${MAX_SEAL_REASON_CHARACTERS} characters`);
-  }
-  await confirm(CONSEQUENCE, 'seal');
-  const json: SealRequest = reason === undefined ? {} : { reason };
-  const answer = await client.request(
-    { method: 'POST', path: '/api/v1/chamber/seal', json, ...STATEFUL },
-    sealAnswerSchema,
-  );
-  output.answer(answer, (latch, columns) =>
-    renderFields(
-      [
-        ['state', latch.state],
-        ['sealed at', latch.sealed_at ?? 'not recorded'],
-        ['reason', latch.reason ?? 'none given'],
-      ],
-      columns,
-    ),
-  );
-  for (const line of wrap(FOLLOWING, columnsOf(terminal.stderr))) note(terminal, line);
-}
+export const seal = remoteCommand(
+  {
+    summary: 'Write the break-glass latch: every replica stops signing',
+    flags: {
+      reason: {
+        placeholder: 'TEXT',
+        meaning: `For the latch and the audit log; at most ${MAX_SEAL_REASON_CHARACTERS} characters`,
+      },
+      ...YES,
+      ...AUTH_TOKEN,
+    },
+    examples: ['seal --reason "incident 42"', 'seal --yes --token @/run/secrets/strongroom-seal-token'],
+  },
+
+  async ({ values: { reason }, client, output, terminal, confirm }) => {
+    if (reason !== undefined && reason.length > MAX_SEAL_REASON_CHARACTERS) {
+      throw new UsageFailure(`--reason has more than ${MAX_SEAL_REASON_CHARACTERS} characters`);
+    }
+    await confirm(CONSEQUENCE, 'seal');
+    const json: SealRequest = reason === undefined ? {} : { reason };
+    const answer = await client.request(
+      { method: 'POST', path: '/api/v1/chamber/seal', json, ...STATEFUL },
+      sealAnswerSchema,
+    );
+    output.answer(answer, (latch, columns) =>
+      renderFields(
+        [
+          ['state', latch.state],
+          ['sealed at', latch.sealed_at ?? 'not recorded'],
+          ['reason', latch.reason ?? 'none given'],
+        ],
+        columns,
+      ),
+    );
+    for (const line of wrap(FOLLOWING, columnsOf(terminal.stderr))) note(terminal, line);
+  },
+);

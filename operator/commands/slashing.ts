@@ -1,62 +1,96 @@
 // `strongroom operator slashing …`: EIP-3076 interchange through the signer, for where it has no shell. An export
-// appears under its name only when it is whole and on disk; an import is merged by the signer, all or nothing, never
-// weakening.
+// appears under its name only when it is whole and on disk; an import is merged by the signer, never weakening.
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { type Conflict, sayConflicts } from '../../command-line/conflicts.ts';
-import { EXIT } from '../../command-line/exit-codes.ts';
-import { writeOutput } from '../../command-line/output-file.ts';
-import { renderFields } from '../../command-line/table.ts';
-import { note, type Terminal } from '../../command-line/terminal.ts';
-import { bounded, printable, printableJson } from '../../command-line/text.ts';
-import { type SlashingImportAnswer, slashingImportAnswerSchema } from '../../enclave/api/slashing-protection.ts';
-import { shownErrorCode } from '../../formats/error-code.ts';
-import { canonicalPublicKey } from '../../formats/hex.ts';
-import type { RemoteCall } from '../command.ts';
-import { MAX_PUBLIC_KEYS, type slashingExport, type slashingImport } from '../descriptions/slashing.ts';
+import { type Conflict, sayConflicts } from '../../common/command-line/conflicts.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { outputFile, writeOutput } from '../../common/command-line/output-file.ts';
+import type { Progress } from '../../common/command-line/progress.ts';
+import { renderFields } from '../../common/command-line/table.ts';
+import { note, type Terminal } from '../../common/command-line/terminal.ts';
+import { bounded, printable, printableJson } from '../../common/command-line/text.ts';
+import { shownErrorCode } from '../../common/formats/error-code.ts';
+import { canonicalPublicKey } from '../../common/formats/hex.ts';
+import { type SlashingImportAnswer, slashingImportAnswerSchema } from '../../signer/api/slashing-protection.ts';
+import { remoteCommand } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { fileFailure } from '../file-failure.ts';
 import { PUBLIC_KEY_ADVICE } from '../key-batches.ts';
 import { checkFile, explained } from '../output-file.ts';
 
+/** The signer answers an import when all of it is merged and durable. */
+const TIMEOUT_SECONDS = 600;
+
+/** So many keys in one URL, with their commas, stay below the 16 KiB that Node takes for a request's head. */
+const MAX_PUBLIC_KEYS = 128;
+
 const ROUTE = '/api/v1/chamber/slashing-protection';
 const MAX_PATH_CHARACTERS = 200;
 const CONFLICTS_ADVICE = 'find out which signer signed them: docs/runbooks/slashing-incident.md';
 
-export async function exportRecords({
-  values: { output: file, force, pubkeys },
-  client,
-  terminal,
-}: RemoteCall<typeof slashingExport.flags>): Promise<void> {
-  if (file !== undefined) await checkFile(file, force);
-  const path = pubkeys === undefined ? ROUTE : `${ROUTE}?pubkeys=${readPublicKeys(pubkeys).join(',')}`;
-  await client.download(path, (body) => (file === undefined ? toStdout(body, terminal) : toFile(body, file, force)));
-  note(terminal, file === undefined ? 'exported, whole' : `exported to ${file}`);
-}
+export const slashingExport = remoteCommand(
+  {
+    summary: 'Write the records as EIP-3076 to stdout or a file',
+    flags: {
+      ...outputFile('Where to; stdout when not given'),
+      pubkeys: { placeholder: 'KEY,KEY', meaning: `Only these keys, at most ${MAX_PUBLIC_KEYS}` },
+    },
+    timeoutSeconds: TIMEOUT_SECONDS,
+    examples: [
+      'slashing export --output slashing_protection.json',
+      'slashing export --pubkeys 0x8000…,0xa99a… > two-keys.json',
+    ],
+  },
 
-export async function importRecords({
-  argument,
-  client,
-  output,
-  terminal,
-}: RemoteCall<typeof slashingImport.flags>): Promise<void> {
-  const upload = await openSource(argument, terminal);
-  const answer = await client.request({ method: 'POST', path: ROUTE, upload }, slashingImportAnswerSchema);
-  output.answer(answer, (summary) =>
-    renderFields([
-      ['keys', String(summary.validators)],
-      ['blocks', String(summary.blocks)],
-      ['attestations', String(summary.attestations)],
-      ['already present', String(summary.already_present)],
-      ['conflicts', String(summary.conflicts)],
-    ]),
-  );
-  const { conflicts, conflicting = [] } = answer.value;
-  if (conflicts === 0) return;
-  sayConflicts(terminal, 'the file', conflicts, conflicting.map(conflictOf));
-  throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found', CONFLICTS_ADVICE);
-}
+  async ({ values: { output: file, force, pubkeys }, client, terminal, progress }) => {
+    if (file !== undefined) await checkFile(file, force);
+    const path = pubkeys === undefined ? ROUTE : `${ROUTE}?pubkeys=${readPublicKeys(pubkeys).join(',')}`;
+    if (file === undefined) await client.download(path, (body) => toStdout(body, terminal));
+    else
+      await client.download(path, async (body) => {
+        using shown = progress({ doing: 'exporting', unit: 'kB' });
+        await toFile(counted(body, shown), file, force);
+      });
+    note(terminal, file === undefined ? 'exported, whole' : `exported to ${file}`);
+  },
+);
+
+export const slashingImport = remoteCommand(
+  {
+    summary: 'Merge an EIP-3076 file into the records',
+    flags: {},
+    argument: { name: 'FILE', meaning: 'An EIP-3076 file, or - for stdin' },
+    timeoutSeconds: TIMEOUT_SECONDS,
+    examples: [
+      'slashing import slashing_protection.json',
+      'slashing import - --token env:SLASHING_TOKEN < slashing_protection.json',
+    ],
+  },
+
+  async ({ argument, client, output, terminal, progress }) => {
+    const source = await openSource(argument, terminal);
+    const ask = async () => {
+      using shown = progress({ doing: 'sending', unit: 'kB' });
+      const upload = counted(source, shown);
+      return await client.request({ method: 'POST', path: ROUTE, upload }, slashingImportAnswerSchema);
+    };
+    const answer = await ask();
+    output.answer(answer, (summary) =>
+      renderFields([
+        ['keys', String(summary.validators)],
+        ['blocks', String(summary.blocks)],
+        ['attestations', String(summary.attestations)],
+        ['already present', String(summary.already_present)],
+        ['conflicts', String(summary.conflicts)],
+      ]),
+    );
+    const { conflicts, conflicting = [] } = answer.value;
+    if (conflicts === 0) return;
+    sayConflicts(terminal, 'the file', conflicts, conflicting.map(conflictOf));
+    throw new CommandFailure(EXIT.conflicts, 'merged, and slashable messages were found', CONFLICTS_ADVICE);
+  },
+);
 
 function conflictOf(listed: NonNullable<SlashingImportAnswer['conflicting']>[number]): Conflict {
   const publicKey = printable(listed.public_key);
@@ -76,6 +110,16 @@ function readPublicKeys(written: string): string[] {
   return keys as string[];
 }
 
+async function* counted(chunks: AsyncIterable<Buffer>, shown: Progress): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    shown.reach(bytes / 1000);
+    yield chunk;
+  }
+  shown.begin({ doing: 'waiting for the signer' });
+}
+
 async function toStdout(body: AsyncIterable<Buffer>, { stdout }: Terminal): Promise<void> {
   await pipeline(stdout.isTTY ? forTerminal(body) : body, stdout, { end: false });
 }
@@ -91,7 +135,6 @@ async function toFile(body: AsyncIterable<Buffer>, path: string, isForced: boole
   await writeOutput(path, isForced, (file) => file.writeFile(body)).catch(explained(path));
 }
 
-/** Opened before anything is sent. */
 async function openSource(file: string, { stdin }: Terminal): Promise<AsyncIterable<Buffer>> {
   if (file === '-') return stdin as AsyncIterable<Buffer>;
   const handle = await open(file).catch((error: unknown) => {

@@ -1,38 +1,47 @@
 // `strongroom operator status`: what one replica says about itself: chamber, custody, keys, slashing protection.
 
-import type { Paint } from '../../command-line/color.ts';
-import { EXIT } from '../../command-line/exit-codes.ts';
-import { renderFields, renderTable } from '../../command-line/table.ts';
-import { printable } from '../../command-line/text.ts';
-import { wrap } from '../../command-line/wrap.ts';
-import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
-import { type Health, healthSchema } from '../../enclave/api/health.ts';
-import type { Client } from '../client.ts';
-import type { RemoteCall } from '../command.ts';
-import type { status } from '../descriptions/replicas.ts';
+import { type Paint, paintResults } from '../../common/command-line/color.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { renderFields, renderTable } from '../../common/command-line/table.ts';
+import { printable } from '../../common/command-line/text.ts';
+import { wrap } from '../../common/command-line/wrap.ts';
+import { type ChamberStatus, chamberStatusSchema } from '../../signer/api/chamber.ts';
+import { type Health, healthSchema } from '../../signer/api/health.ts';
+import { type Client, HEALTH, STATUS } from '../client.ts';
+import { remoteCommand } from '../command.ts';
+import { AUTH_TOKEN } from '../common-flags.ts';
 import { CommandFailure } from '../exit.ts';
+import { loadingText } from '../loading-text.ts';
 import type { Output } from '../output.ts';
+import { RECOVER_ADVICE } from '../refusal.ts';
 
 const DAY_SECONDS = 86_400;
 
-export async function showStatus({ client, output }: RemoteCall<typeof status.flags>): Promise<void> {
-  try {
-    output.answer(await client.request(STATUS, chamberStatusSchema), render);
-  } catch (error) {
-    if (!(error instanceof CommandFailure && error.exitCode === EXIT.sealed)) throw error;
-    await showSealed(client, output);
-    throw new CommandFailure(EXIT.sealed, 'the signer is sealed: it signs nothing and knows no token', RECOVER);
-  }
-}
+export const status = remoteCommand(
+  {
+    summary: 'Show the seal state, loaded keys and health of the replica at the URL',
+    flags: { ...AUTH_TOKEN },
+    examples: ['status --auth-token env:MONITORING_TOKEN', 'status --json --signer-url https://signer-1.example:9443'],
+  },
 
-const STATUS = { method: 'GET', path: '/api/v1/chamber/status' } as const;
-/** A sealed signer says it with 503. */
-const HEALTH = { method: 'GET', path: '/healthcheck', alsoAnswers: 503 } as const;
+  async ({ client, output }) => {
+    try {
+      output.answer(await client.request(STATUS, chamberStatusSchema), render);
+    } catch (error) {
+      if (!(error instanceof CommandFailure && error.exitCode === EXIT.sealed)) throw error;
+      await showSealed(client, output);
+      throw new CommandFailure(
+        EXIT.sealed,
+        'the signer is sealed: it signs nothing and knows no token',
+        RECOVER_ADVICE,
+      );
+    }
+  },
+);
 
-/**
- * No credential can be checked any more, and what everybody may know says when and why
- * (specification/signing.md#probes).
- */
+const STATES = { Unsealed: 'good', Sealed: 'bad', UP: 'good', DOWN: 'bad', fresh: 'good', STALE: 'bad' } as const;
+
+/** What may be known without a credential says when and why (specification/signing.md#probes). */
 async function showSealed(client: Client, output: Output): Promise<void> {
   const answer = await client.request(HEALTH, healthSchema).catch(() => undefined);
   if (answer === undefined) return;
@@ -40,13 +49,10 @@ async function showSealed(client: Client, output: Output): Promise<void> {
   output.answer({ value, text: JSON.stringify(value) }, renderSealed);
 }
 
-/** In the members of a status, as far as a sealed signer tells them. */
 function sealedStatus({ checks }: Health) {
   const { sealed_at = null, reason = null, accessor = null } = checks.find(({ id }) => id === 'chamber') ?? {};
   return { state: 'Sealed', latch: { sealed_at, reason, accessor }, checks } as const;
 }
-
-const RECOVER = '`strongroom operator recover` says what recovery takes';
 
 function renderSealed(
   { state, latch, checks }: ReturnType<typeof sealedStatus>,
@@ -62,36 +68,57 @@ function renderSealed(
       .filter(({ id }) => id !== 'chamber')
       .map(({ id, status, detail }): [string, string] => [id, detail === undefined ? status : `${status}: ${detail}`]),
   ];
-  return `${renderFields(fields, columns)}\n${renderVerdict([`it is ${state}`], columns, paint)}`;
+  const shown = paintResults(renderFields(fields, columns), STATES, paint);
+  return `${shown}\n${renderVerdict([`it is ${state}`], columns, paint)}`;
 }
 
 function render(status: ChamberStatus, columns: number, paint: Paint): string {
-  const fields = [...chamberFields(status), ...serviceFields(status)];
-  const parts = [renderFields(fields, columns), renderKeys(status)];
+  const fields = [...parentFields(status), ...chamberFields(status), ...serviceFields(status)];
+  const parts = [paintResults(renderFields(fields, columns), STATES, paint), renderKeys(status)];
   if (status.custody !== null) parts.push(renderCustodyKeys(status.custody, columns));
+  parts.push(...renderOrigin(status.custody?.master_key ?? null, columns));
   if (Object.keys(status.tee.measurements).length > 0) parts.push(renderMeasurements(status.tee, columns));
-  parts.push(renderVerdict(hindrancesOf(status), columns, paint));
+  parts.push(renderVerdict(hindrancesOf(status), columns, paint, status.keys_loading !== null));
   return parts.join('\n');
 }
 
-/** What keeps the replica from signing, as far as it says so itself. */
-function hindrancesOf({ state, slashing, state_watcher: watcher, keys }: ChamberStatus): readonly string[] {
+/** First of all: what else it says, an enclave believes of its parent then. */
+function parentFields({ tee }: ChamberStatus): [string, string][] {
+  return tee.parent_writes_tables ? [['UNSAFE', PARENT_WRITES_TABLES]] : [];
+}
+
+const PARENT_WRITES_TABLES =
+  'the parent instance writes the tables of this enclave: master key, seal, tokens and slashing records are what it says ' +
+  '(tee.nitro.unsafe_parent_writes_tables)';
+
+function noKeys(loading: ChamberStatus['keys_loading']): string {
+  return loading === null ? 'no active key is loaded' : 'its keys are still being loaded';
+}
+
+function hindrancesOf(status: ChamberStatus): readonly string[] {
+  const { state, slashing, state_watcher: watcher, keys, keys_loading: loading } = status;
   return [
     ...(state === 'Unsealed' ? [] : [`it is ${state}`]),
     ...(slashing.status === 'up' ? [] : [`slashing protection is ${slashing.status}`]),
     ...(slashing.bound === false ? ['its slashing store is not bound'] : []),
     ...(watcher?.stale === true ? ['its view of the state table is stale'] : []),
-    ...(keys.some(({ status, count }) => status === 'active' && count > 0) ? [] : ['no active key is loaded']),
+    ...(keys.some(({ status, count }) => status === 'active' && count > 0) ? [] : [noKeys(loading)]),
   ];
 }
 
 /** Last, where the eye is. */
-function renderVerdict(hindrances: readonly string[], columns: number, paint: Paint): string {
+function renderVerdict(
+  hindrances: readonly string[],
+  columns: number,
+  paint: Paint,
+  isLoading: boolean = false,
+): string {
   const signs = hindrances.length === 0;
-  const text = signs
-    ? 'nothing here keeps this replica from signing'
-    : `THIS REPLICA DOES NOT SIGN: ${hindrances.join('; ')}`;
-  return paint(renderFields([['verdict', text]], columns), signs ? 'good' : 'bad');
+  const signing = isLoading
+    ? 'this replica signs with the keys that are loaded; others are on their way'
+    : 'this replica signs';
+  const text = signs ? signing : `THIS REPLICA DOES NOT SIGN: ${hindrances.join('; ')}`;
+  return paint(renderFields([['verdict', text]], columns), signs ? (isLoading ? 'doubtful' : 'good') : 'bad');
 }
 
 function chamberFields({ state, latch, custody, state_watcher }: ChamberStatus): [string, string][] {
@@ -101,8 +128,48 @@ function chamberFields({ state, latch, custody, state_watcher }: ChamberStatus):
     ['custody generation', custody === null ? 'none: no signer state' : String(custody.generation)],
     ['threshold', custody === null ? 'none' : `${custody.threshold} of ${custody.keys.length}`],
     ['custody keys', custody === null ? 'none' : `${custody.keys_reachable} of ${custody.keys.length} reachable`],
+    ['master key', custody === null ? 'none' : originText(custody.master_key, state)],
+    ...(state === 'Sealed' ? [] : rowFields(custody)),
     ['state watcher', watcher(state_watcher)],
   ];
+}
+
+type Origin = NonNullable<ChamberStatus['custody']>['master_key'];
+
+/** Participants of a first boot compare this line over an attested connection, before the first key exists. */
+function originText(origin: Origin, state: ChamberStatus['state']): string {
+  const [first] = origin?.links ?? [];
+  if (state === 'Sealed') return 'none: it is sealed';
+  if (origin === null || first === undefined) return 'NOTHING PROVES where it comes from: no enclave says so';
+  const by = origin.made_by_this_start ? 'by this start' : `by an enclave (PCR0 ${first.measurements['0']})`;
+  return `made ${by} at ${first.made_at}, in generation ${first.generation}`;
+}
+
+/** What an enclave wrote beside the key: who can write the table cannot make these. */
+function rowFields(custody: ChamberStatus['custody']): [string, string][] {
+  if (custody === null) return [];
+  const { root_token: token, seal_removal: removal } = custody;
+  const by = ({ made_at, measurements, content }: NonNullable<typeof token>): string =>
+    `${made_at}, by an enclave (PCR0 ${measurements['0']}); SHA-384 ${content}`;
+  return [
+    ...(token === null ? [] : [['root token', `encrypted at ${by(token)}`] as [string, string]]),
+    ...(removal === null ? [] : [['seal removed', `${removal.seal}: found so at ${by(removal)}`] as [string, string]]),
+  ];
+}
+
+function renderOrigin(origin: Origin, columns: number): readonly string[] {
+  return (origin?.links ?? []).map((link) => {
+    const what = link.purpose === 'made' ? 'the master key was made' : 'the master key was wrapped again';
+    const fields: [string, string][] = [
+      ['at', link.made_at],
+      ['generation', String(link.generation)],
+      ['module', link.module_id],
+      ['ceremony digest', link.ceremony],
+      ['record', link.record],
+      ...Object.entries(link.measurements).map(([index, value]): [string, string] => [`PCR${index}`, value]),
+    ];
+    return `${link.counter}. ${what}\n${renderFields(fields, columns)}`;
+  });
 }
 
 /** A row made by hand may say nothing about itself. */
@@ -116,13 +183,14 @@ function watcher(state: ChamberStatus['state_watcher']): string {
 }
 
 function serviceFields(status: ChamberStatus): [string, string][] {
-  const { slashing, network, version, uptime_seconds, tee, keys } = status;
+  const { slashing, network, version, uptime_seconds, tee, keys, keys_loading: loading } = status;
   return [
     ['slashing protection', `${slashing.backend}, ${slashing.status} since ${slashing.since}`],
     ['slashing store', storeText(slashing)],
     ['jumped at boot', jumpText(slashing.jumped_at_boot)],
     ...(slashing.warning === null ? [] : [['slashing warning', slashing.warning] as [string, string]]),
     ['keys', String(keys.reduce((sum, { count }) => sum + count, 0))],
+    ...(loading === null ? [] : [['keys loading', loadingText(loading)] as [string, string]]),
     ['memory', memoryText(status.memory)],
     ['network', network],
     ['version', version],
@@ -163,7 +231,6 @@ function renderCustodyKeys({ keys }: NonNullable<ChamberStatus['custody']>, colu
   );
 }
 
-/** Without headings beside them: a digest and its register fill the line. */
 function renderMeasurements({ measurements, configuration_digest }: ChamberStatus['tee'], columns: number): string {
   const registers = `PCR measurements\n${renderFields(Object.entries(measurements), columns)}`;
   return configuration_digest === null
@@ -171,7 +238,6 @@ function renderMeasurements({ measurements, configuration_digest }: ChamberStatu
     : `${registers}\nconfiguration digest\n${wrap(printable(configuration_digest), columns).join('\n')}\n`;
 }
 
-/** The two largest units: `3 d 4 h`. */
 function duration(seconds: number): string {
   const whole = Math.floor(seconds);
   const units: [string, number][] = [

@@ -1,70 +1,112 @@
 // `strongroom operator auth token …`. A new token is in one answer only: it goes to stdout once and is kept nowhere.
 
-import { renderFields, renderTable } from '../../command-line/table.ts';
-import { note } from '../../command-line/terminal.ts';
-import { bounded } from '../../command-line/text.ts';
+import { renderFields, renderTable } from '../../common/command-line/table.ts';
+import { note } from '../../common/command-line/terminal.ts';
+import { bounded } from '../../common/command-line/text.ts';
 import {
   ACCESSOR_PATTERN,
   createdTokenSchema,
   type TokenRecord,
   tokenListSchema,
   tokenRecordSchema,
-} from '../../enclave/api/auth.ts';
-import { MAX_TTL_SECONDS, tokenRequestSchema } from '../../enclave/api/policy.ts';
+} from '../../signer/api/auth.ts';
+import { MAX_TTL_SECONDS, tokenRequestSchema } from '../../signer/api/policy.ts';
 import { STATEFUL } from '../client.ts';
-import type { RemoteCall } from '../command.ts';
-import type { tokenCreate, tokenList, tokenLookup, tokenRevoke } from '../descriptions/authorization.ts';
+import { remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
+
+const ACCESSOR = { accessor: { placeholder: 'ACCESSOR', meaning: 'Of the token', required: true } } as const;
 
 const TOKENS = '/api/v1/auth/tokens';
 const MAX_PROBLEM_CHARACTERS = 300;
 
-export async function createToken({
-  values,
-  client,
-  output,
-  terminal,
-}: RemoteCall<typeof tokenCreate.flags>): Promise<void> {
-  const json = readTokenRequest({
-    policies: splitList('policies', values.policies),
-    bound_cidrs: splitList('bound-cidrs', values['bound-cidrs']),
-    ttl_seconds: readSeconds(values['ttl-seconds']),
-    description: values.description,
-    management: values.management,
-  });
-  const answer = await client.request({ method: 'POST', path: TOKENS, json, ...STATEFUL }, createdTokenSchema);
-  output.answer(answer, ({ token, ...record }, columns) => `${renderToken(record, columns)}\ntoken\n${token}\n`);
-  note(terminal, 'the token is shown this once: store it now; who has it can use it');
-}
+export const tokenCreate = remoteCommand(
+  {
+    summary: 'Create a token, which is shown once',
+    flags: {
+      policies: { placeholder: 'NAME,NAME', meaning: 'Policies that govern the token' },
+      ttl: { placeholder: 'TIME', meaning: 'Lifetime: 90d, 12h, 30m or 60s; 90d when not given' },
+      'no-expiry': { meaning: 'The token lives until it is revoked' },
+      'bound-cidrs': { placeholder: 'CIDR,CIDR', meaning: 'Source networks it works from; else from anywhere' },
+      description: { placeholder: 'TEXT', meaning: 'For people' },
+      management: { meaning: 'A management token: administers policies and tokens' },
+    },
+    notes: [
+      'In an enclave the address of a client is what its parent instance writes (the PROXY header): there ' +
+        '--bound-cidrs restricts remote callers, not whoever controls the parent.',
+    ],
+    examples: [
+      'auth token create --policies validator-client --bound-cidrs 10.0.4.0/24',
+      'auth token create --management --ttl 8h --description Alice',
+    ],
+  },
 
-export async function listTokens({ client, output }: RemoteCall<typeof tokenList.flags>): Promise<void> {
-  output.answer(
-    await client.request({ method: 'GET', path: TOKENS, ...STATEFUL }, tokenListSchema),
-    ({ tokens }, columns) => (tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens, columns)),
-  );
-}
+  async ({ values, client, output, terminal }) => {
+    const json = readTokenRequest({
+      policies: splitList('policies', values.policies),
+      bound_cidrs: splitList('bound-cidrs', values['bound-cidrs']),
+      ttl_seconds: readLifetime(values.ttl, values['no-expiry']),
+      description: values.description,
+      management: values.management,
+    });
+    const answer = await client.request({ method: 'POST', path: TOKENS, json, ...STATEFUL }, createdTokenSchema);
+    output.answer(answer, ({ token, ...record }, columns) => `${renderToken(record, columns)}\ntoken\n${token}\n`);
+    note(terminal, 'the token is shown this once: store it now; who has it can use it');
+  },
+);
 
-export async function showToken({ values, client, output }: RemoteCall<typeof tokenLookup.flags>): Promise<void> {
-  const path = pathOf(values.accessor);
-  output.answer(
-    await client.request({ method: 'GET', path, subject: subjectOf(values.accessor) }, tokenRecordSchema),
-    renderToken,
-  );
-}
+export const tokenList = remoteCommand(
+  {
+    summary: 'List the tokens, without their secrets',
+    flags: {},
+    examples: ['auth token list', `auth token list --json | jq -r '.tokens[].accessor'`],
+  },
 
-export async function revokeToken({
-  values,
-  client,
-  terminal,
-  confirm,
-}: RemoteCall<typeof tokenRevoke.flags>): Promise<void> {
-  const path = pathOf(values.accessor);
-  await confirm(`Requests with the token ${values.accessor} will be rejected, for good.`, values.accessor);
-  await client.send({ method: 'DELETE', path, subject: subjectOf(values.accessor) });
-  note(terminal, `revoked token ${values.accessor}`);
-}
+  async ({ client, output }) => {
+    output.answer(
+      await client.request({ method: 'GET', path: TOKENS, ...STATEFUL }, tokenListSchema),
+      ({ tokens }, columns) => (tokens.length === 0 ? 'no tokens\n' : renderTokens(tokens, columns)),
+    );
+  },
+);
 
-/** The request, without what was not given. */
+export const tokenLookup = remoteCommand(
+  {
+    summary: 'Show a token: the policies it is bound to, and its limits',
+    flags: { ...ACCESSOR },
+    examples: [
+      'auth token lookup --accessor acc_0123456789abcdef0123456789abcdef',
+      'auth token lookup --accessor "$ACCESSOR" --json',
+    ],
+  },
+
+  async ({ values, client, output }) => {
+    const path = pathOf(values.accessor);
+    output.answer(
+      await client.request({ method: 'GET', path, subject: subjectOf(values.accessor) }, tokenRecordSchema),
+      renderToken,
+    );
+  },
+);
+
+export const tokenRevoke = remoteCommand(
+  {
+    summary: 'Revoke a token: requests with it are rejected',
+    flags: { ...ACCESSOR, ...YES },
+    examples: [
+      'auth token revoke --accessor acc_0123456789abcdef0123456789abcdef',
+      'auth token revoke --accessor acc_0123456789abcdef0123456789abcdef --yes',
+    ],
+  },
+
+  async ({ values, client, terminal, confirm }) => {
+    const path = pathOf(values.accessor);
+    await confirm(`Requests with the token ${values.accessor} will be rejected, for good.`, values.accessor);
+    await client.send({ method: 'DELETE', path, subject: subjectOf(values.accessor) });
+    note(terminal, `revoked token ${values.accessor}`);
+  },
+);
+
 function readTokenRequest(given: Readonly<Record<string, unknown>>) {
   const stated = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const parsed = tokenRequestSchema.safeParse(stated);
@@ -81,11 +123,23 @@ function splitList(flag: string, written: string | undefined): string[] | undefi
   return items;
 }
 
-function readSeconds(written: string | undefined): number | undefined {
-  if (written === undefined) return undefined;
-  const seconds = /^[0-9]{1,9}$/.test(written) ? Number(written) : 0;
+/** A token that its owner forgets ends. */
+const DEFAULT_TTL = '90d';
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+const MAX_TTL_DAYS = MAX_TTL_SECONDS / 86_400;
+
+function readLifetime(written: string | undefined, noExpiry: boolean): number | undefined {
+  if (noExpiry) {
+    if (written !== undefined) throw new UsageFailure('--ttl and --no-expiry contradict each other: give one of them');
+    return undefined;
+  }
+  const [, digits = '0', unit = ''] = /^([0-9]{1,9})([smhd])$/.exec(written ?? DEFAULT_TTL) ?? [];
+  const seconds = Number(digits) * (UNIT_SECONDS[unit] ?? 0);
   if (seconds < 1 || seconds > MAX_TTL_SECONDS) {
-    throw new UsageFailure(`--ttl-seconds is a whole number of seconds, 1 to ${MAX_TTL_SECONDS}`);
+    throw new UsageFailure(
+      `--ttl is a whole number with d, h, m or s, up to ${MAX_TTL_DAYS}d`,
+      'for example --ttl 90d; --no-expiry makes a token that lives until it is revoked',
+    );
   }
   return seconds;
 }

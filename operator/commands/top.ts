@@ -1,44 +1,76 @@
-// `strongroom operator top`: a live view of all replicas of a fleet, or one look for a script. State, generation,
-// measurements and keys are asked of each signer as every command asks it (verified, with its token); rates come from
-// its metrics listener, which is plain HTTP and gets no token. It changes nothing.
+// `strongroom operator top` (docs/guides/top.md). Rates come from metrics listeners, over plain HTTP, which get no
+// token. It changes nothing.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { FlagValue } from '../../command-line/arguments.ts';
-import type { Terminal } from '../../command-line/terminal.ts';
-import type { DocumentProvider } from '../attestation/provider.ts';
+import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import type { FlagValue } from '../../common/command-line/arguments.ts';
+import type { Terminal } from '../../common/command-line/terminal.ts';
+import { plural } from '../../common/command-line/text.ts';
 import { createClient } from '../client.ts';
-import type { LocalCall } from '../command.ts';
-import { DEFAULT_INTERVAL_SECONDS, DEFAULT_METRICS_PORT, type top } from '../descriptions/replicas.ts';
+import { localCommand } from '../command.ts';
+import { COMMON_FLAGS } from '../common-flags.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import type { OutputFormat } from '../output.ts';
 import { readSeconds, resolveSettings, type Settings } from '../settings.ts';
 import { readToken } from '../token.ts';
+import { History } from '../top/history.ts';
+import { KeysPage } from '../top/keys-page.ts';
 import { type Replica, type Sample, sample } from '../top/sample.ts';
-import { openScreen, type Screen } from '../top/screen.ts';
-import { differencesOf, exitCodeOf, renderFleet, viewOf } from '../top/view.ts';
+import { openKeyboard, openScreen, type Screen } from '../top/screen.ts';
+import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../top/view.ts';
+
+const DEFAULT_INTERVAL_SECONDS = 2;
+
+const DEFAULT_METRICS_PORT = 3000;
 
 /** A replica that does not answer holds up the view no longer. */
 const TIMEOUT_SECONDS = 5;
 const MAX_REPLICAS = 64;
 
-export async function watchReplicas({ values, terminal, provider }: LocalCall<typeof top.flags>): Promise<void> {
-  const intervalSeconds = readSeconds(
-    values.interval === undefined ? undefined : { text: values.interval, origin: '--interval' },
-    DEFAULT_INTERVAL_SECONDS,
-  );
-  const { replicas, format } = await openReplicas({ values, terminal, provider });
-  const watch: Watch = { replicas, intervalSeconds, once: values.once, format };
-  const last = await watchFleet(watch, terminal);
-  if (!values.once) return;
-  const views = last.map(viewOf);
-  const exitCode = exitCodeOf(views);
-  if (exitCode === 0) return;
-  const down = views.filter(({ state }) => state !== 'up').map(({ name }) => name);
-  const advice = views.some(({ state }) => state === 'away')
-    ? '`strongroom operator doctor` says why one does not answer, `strongroom operator recover` what to do about others'
-    : '`strongroom operator recover` says what to do';
-  throw new CommandFailure(exitCode, `not up: ${down.join(', ')}`, advice);
-}
+export const top = localCommand(
+  {
+    summary: 'Watch all replicas: state, generation, measurements, keys, rate, p99, refusals',
+    flags: {
+      replica: {
+        placeholder: 'PROFILE|URL',
+        meaning: 'A replica; repeat for others',
+        repeatable: true,
+        isProfile: true,
+      },
+      metrics: { placeholder: 'URL', meaning: 'Its metrics, in the order of --replica', repeatable: true },
+      interval: { placeholder: 'SECONDS', meaning: `Between two looks; default ${DEFAULT_INTERVAL_SECONDS}` },
+      once: { meaning: 'Two looks, one frame, and exit: for scripts' },
+      ...COMMON_FLAGS,
+    },
+    notes: [
+      `Metrics are looked for at http://HOST:${DEFAULT_METRICS_PORT} of each replica unless --metrics says where. They ` +
+        'come over plain HTTP and unattested, also of an enclave. The status needs the scope chamber_status; without it ' +
+        'state and rates are shown alone. On a terminal, k shows the keys of a replica, and q ends.',
+    ],
+    examples: ['top --replica signer-1 --replica signer-2', 'top --once --json --profile mainnet'],
+  },
+
+  async ({ values, terminal, provider }) => {
+    const intervalSeconds = readSeconds(
+      values.interval === undefined ? undefined : { text: values.interval, origin: '--interval' },
+      DEFAULT_INTERVAL_SECONDS,
+    );
+    const { replicas, format } = await openReplicas({ values, terminal, provider });
+    const watch: Watch = { replicas, intervalSeconds, once: values.once, format };
+    const last = await watchFleet(watch, terminal);
+    if (!values.once) return;
+    const views = last.map(viewOf);
+    const exitCode = exitCodeOf(views);
+    if (exitCode === 0) return;
+    const down = views.filter(({ state }) => state !== 'up').map(({ name }) => name);
+    if (views.every(({ state }) => state === 'up' || state === 'loading'))
+      throw new CommandFailure(exitCode, `not up: ${down.join(', ')}`, 'keys are still being loaded: wait');
+    const advice = views.some(({ state }) => state === 'away')
+      ? '`strongroom operator doctor` says why one does not answer, `strongroom operator recover` what to do about others'
+      : '`strongroom operator recover` says what to do';
+    throw new CommandFailure(exitCode, `not up: ${down.join(', ')}`, advice);
+  },
+);
 
 interface Watch {
   readonly replicas: readonly Replica[];
@@ -47,13 +79,15 @@ interface Watch {
   readonly format: OutputFormat;
 }
 
-/** Until a signal ends it; with `once` two looks. @returns the last look */
+/** Until a signal or a key ends it; with `once` two looks. @returns the last look */
 async function watchFleet(watch: Watch, terminal: Terminal): Promise<readonly Sample[]> {
   const { replicas, intervalSeconds, once } = watch;
   const ending = new AbortController();
   const end = (): void => ending.abort();
   for (const signal of SIGNALS) process.once(signal, end);
-  const screen = openScreen(terminal, !once && watch.format === 'table');
+  const live = !once && watch.format === 'table';
+  const screen = openScreen(terminal, live);
+  const shown = openShown(watch, { screen, terminal, end, live });
   let samples: readonly Sample[] = [];
   try {
     for (let looks = 1; !ending.signal.aborted; looks++) {
@@ -62,12 +96,14 @@ async function watchFleet(watch: Watch, terminal: Terminal): Promise<readonly Sa
       const seen = await Promise.race([look, aborted(ending.signal)]);
       if (seen === undefined) break;
       samples = seen;
-      if (!once || looks === 2) show(samples, watch, { screen, terminal });
+      shown.add(samples);
+      if (!once || looks === 2) shown.draw();
       if (once && looks === 2) break;
       await pause(intervalSeconds * 1000, undefined, { signal: ending.signal }).catch(() => undefined);
     }
     return samples;
   } finally {
+    shown.close();
     screen.close();
     for (const signal of SIGNALS) process.off(signal, end);
   }
@@ -82,26 +118,74 @@ function aborted(signal: AbortSignal): Promise<undefined> {
   });
 }
 
-function show(
-  samples: readonly Sample[],
-  { replicas, intervalSeconds, format, once }: Watch,
-  { screen, terminal }: { readonly screen: Screen; readonly terminal: Terminal },
-): void {
-  const views = samples.map(viewOf);
-  const time = new Date().toISOString();
-  if (format === 'json') {
-    terminal.stdout.write(
-      `${JSON.stringify({ time, replicas: views.map(jsonOf), differences: differencesOf(views) })}\n`,
-    );
-    return;
-  }
-  const every = once ? '' : `, every ${intervalSeconds} s, Ctrl-C ends`;
-  const title = `strongroom: ${replicas.length} ${replicas.length === 1 ? 'replica' : 'replicas'}, ${time}${every}`;
-  screen.show(renderFleet(views, { ...screen.size(), paint: screen.paint, title }));
+interface Shown {
+  add(samples: readonly Sample[]): void;
+  draw(): void;
+  close(): void;
 }
 
-/** snake_case, as all JSON here. */
-function jsonOf(view: ReturnType<typeof viewOf>) {
+interface ShownParts {
+  readonly screen: Screen;
+  readonly terminal: Terminal;
+  readonly end: () => void;
+  readonly live: boolean;
+}
+
+/** The fleet, or a page of keys: what the keyboard chose. */
+function openShown(watch: Watch, { screen, terminal, end, live }: ShownParts): Shown {
+  const history = new History();
+  let views: readonly ReplicaView[] = [];
+  let page: KeysPage | undefined;
+  const hasKeyboard = live && terminal.stdin.isTTY === true && terminal.stdout.isTTY === true;
+  const draw = (): void => {
+    if (watch.format === 'json') {
+      writeJson(views, terminal);
+      return;
+    }
+    const size = { ...screen.size(), paint: screen.paint };
+    const title = titleOf(watch, hasKeyboard);
+    const trends = live ? history.trends : undefined;
+    if (page !== undefined) screen.show(page.render(size));
+    // None before the first look.
+    else if (views.length > 0) screen.show(renderFleet(views, { ...size, title, trends }));
+  };
+  const closeKeyboard = hasKeyboard
+    ? openKeyboard(terminal, (key) => {
+        if (key === 'quit') return end();
+        if (key === 'keys') page = page === undefined ? new KeysPage(watch.replicas) : undefined;
+        draw();
+        const asked = page?.act(key === 'keys' ? undefined : key, screen.size().rows);
+        void asked?.then(draw);
+      })
+    : undefined;
+  return {
+    add(samples) {
+      views = samples.map(viewOf);
+      history.add(views);
+    },
+    draw,
+    close: () => closeKeyboard?.(),
+  };
+}
+
+function writeJson(views: readonly ReplicaView[], terminal: Terminal): void {
+  const time = new Date().toISOString();
+  terminal.stdout.write(
+    `${JSON.stringify({ time, replicas: views.map(jsonOf), differences: differencesOf(views) })}\n`,
+  );
+}
+
+function titleOf({ replicas, intervalSeconds, once }: Watch, hasKeyboard: boolean): string {
+  const time = new Date()
+    .toISOString()
+    .replace('T', ' ')
+    .replace(/\.\d+Z$/, ' UTC');
+  const ways = hasKeyboard ? 'k keys, q ends' : 'Ctrl-C ends';
+  const every = once ? '' : `, every ${intervalSeconds} s: ${ways}`;
+  return `strongroom: ${plural(replicas.length, 'replica')}, ${time}${every}`;
+}
+
+function jsonOf(view: ReplicaView) {
   const entries = Object.entries(view).map(([name, value]): [string, unknown] => [
     name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
     value,

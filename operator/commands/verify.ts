@@ -1,97 +1,211 @@
-// `strongroom operator verify`: judge attestation evidence, kept in a file or asked of a running enclave, and report
-// every step. Exit 0 only when it is authentic and of the reference values (specification/operating.md#operator). It
-// sends no token; settings and profiles play no part, so that what was asked for is on the command line.
+// `strongroom operator verify`. It sends no token; settings and profiles play no part, so that what was asked for is on
+// the command line.
 
-import { painter } from '../../command-line/color.ts';
-import { writeOutput } from '../../command-line/output-file.ts';
-import { bounded } from '../../command-line/text.ts';
+import { readFileSync } from 'node:fs';
+import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import { verifyDocument } from '../../common/attestation/verify.ts';
+import { painter } from '../../common/command-line/color.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { JSON_OUTPUT } from '../../common/command-line/json-output.ts';
+import { writeOutput } from '../../common/command-line/output-file.ts';
+import { bounded } from '../../common/command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
-import { type EvidenceFile, readEvidence } from '../attestation/evidence-file.ts';
+import { type ReferenceConfiguration, readReferenceConfiguration } from '../attestation/configuration-file.ts';
+import { readEvidence } from '../attestation/evidence-file.ts';
+import { readPage } from '../attestation/page/embedded.ts';
 import { htmlReport } from '../attestation/page/page.ts';
-import type { AttestationPolicy } from '../attestation/peer-evidence.ts';
+import type { PageContext } from '../attestation/page/page-context.ts';
+import { type AttestationPolicy, verifyFresh } from '../attestation/peer-evidence.ts';
 import { readReferenceRecord } from '../attestation/reference-record.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
-import { decisive, type Findings, jsonReport, type ReportContext } from '../attestation/report.ts';
-import { tableReport } from '../attestation/report-table.ts';
-import { type VerifyOptions, verifyDocument } from '../attestation/verify.ts';
-import type { LocalCall } from '../command.ts';
-import { DEFAULT_MAX_AGE_SECONDS, DEFAULT_TIMEOUT_SECONDS } from '../common-flags.ts';
+import {
+  decisive,
+  type Findings,
+  type JudgedEvidence,
+  jsonReport,
+  type ReportContext,
+  sha256Of,
+} from '../attestation/report.ts';
+import { DISAGREES, tableReport } from '../attestation/report-table.ts';
+import { localCommand } from '../command.ts';
+import { COMMON_FLAGS, DEFAULT_MAX_AGE_SECONDS, DEFAULT_TIMEOUT_SECONDS } from '../common-flags.ts';
 import { examine } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
 import { createDeadline } from '../deadline.ts';
-import type { verify } from '../descriptions/enclave.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
 import { checkFile, explained } from '../output-file.ts';
 import { readSeconds } from '../settings.ts';
+import { refuseStatusFlags, TERMS, verifyStatus } from './verify-status.ts';
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 const MAX_NONCE_BYTES = 1024;
 const MAX_SUBJECT_CHARACTERS = 200;
 
-export async function verifyEvidence({
-  values,
-  argument,
-  terminal,
-  provider,
-}: LocalCall<typeof verify.flags>): Promise<void> {
-  const referenceValues = readReferenceValues(
-    flag('pcrs', values.pcrs),
-    flag('pcr', values.pcr?.join(',')),
-    values['any-configuration'],
-  );
-  const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), DEFAULT_MAX_AGE_SECONDS);
-  const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
-  const now = Date.now();
-  const { report, force } = values;
-  if (report !== undefined) await checkFile(report, force);
-  const nonce = readNonce(values.nonce);
-  const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(argument);
-  if (isUrl && (values.at !== undefined || values.nonce !== undefined)) {
-    throw new UsageFailure('--at and --nonce are for a file: a running enclave is judged now, by a nonce made for it');
-  }
-  const at = values.at === undefined ? now : readTime(values.at);
-  const policy = { provider, referenceValues, maxAgeSeconds };
-  const live = { live: values.at === undefined };
-  const findings = isUrl
-    ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
-    : findIn(await readEvidence(argument, terminal.stdin), {
-        ...policy,
-        at,
-        ...live,
-        nonce,
-      });
-  const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
-  const context: ReportContext = { subject, at, provider, referenceValues };
-  const output = createOutput(values.json ? 'json' : 'table', terminal);
-  output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
-    tableReport(findings, context, terminal.stdout, painter(terminal.stdout, terminal.env)),
-  );
-  const page = { ...context, madeAt: now, maxAgeSeconds, nonce, anyConfiguration: values['any-configuration'] };
-  const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
-  const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
-  if (report !== undefined) {
-    const text = htmlReport(findings, { ...page, record, pcrsFile });
-    await writeOutput(report, force, (file) => file.writeFile(text)).catch(explained(report));
-  }
-  const verdict = decisive(findings);
-  if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
+export const verify = localCommand(
+  {
+    summary: 'Verify attestation evidence of an enclave and report every step',
+    flags: {
+      pcrs: { placeholder: 'FILE', meaning: 'Reference values: pcrs.json of the image' },
+      pcr: { placeholder: 'N=HEX', meaning: 'One reference value; repeat for others', repeatable: true },
+      config: {
+        placeholder: 'FILE',
+        meaning:
+          'The configuration that the enclave is to have: its PCR16 is the reference value, and the report says what is unsafe in it',
+      },
+      'any-configuration': COMMON_FLAGS['any-configuration'],
+      ...TERMS,
+      at: { placeholder: 'TIME', meaning: 'Judge a file as of this time, RFC 3339; now when not given' },
+      nonce: { placeholder: 'HEX', meaning: 'The nonce that the document in a file has to carry' },
+      'max-age': {
+        placeholder: 'SECONDS',
+        meaning: `The oldest document accepted; ${DEFAULT_MAX_AGE_SECONDS} when not given`,
+      },
+      ...JSON_OUTPUT,
+      report: {
+        placeholder: 'FILE',
+        isOutputFile: true,
+        meaning: 'Write the report as a page too, to keep and to print (HTML)',
+      },
+      force: { meaning: 'Replace the file of --report' },
+      'timeout-seconds': {
+        placeholder: 'SECONDS',
+        meaning: `Give up on a URL after so long; ${DEFAULT_TIMEOUT_SECONDS}`,
+      },
+    },
+    notes: [
+      'The status of a signer holds the evidence of its master key: who made it, when, by which measurements, in which ' +
+        'generation, and who wrapped it since. It is judged by --pcrs (of every image that may have done it), --ceremony, ' +
+        '--deployment and --network, all four, and each document at its own time.',
+    ],
+    argument: {
+      name: 'EVIDENCE',
+      meaning:
+        'A file (a document, a PEM certificate with one, what operator status --json prints, or a page of --report), - (stdin), or an https: URL',
+    },
+    examples: [
+      'verify https://signer.example:9443 --pcrs pcrs.json --pcr 16=4b8d…',
+      'verify document.bin --pcrs pcrs.json --at 2026-01-03T20:41:07Z --json',
+    ],
+  },
+
+  async ({ values, argument, terminal, provider }) => {
+    const { report, force } = values;
+    if (report !== undefined) await checkFile(report, force);
+    const isUrl = /^[a-z][a-z0-9+.-]*:\/\//i.test(argument);
+    if (isUrl && (values.at !== undefined || values.nonce !== undefined)) {
+      throw new UsageFailure(
+        '--at and --nonce are for a file: a running enclave is judged now, by a nonce made for it',
+      );
+    }
+    const configuration = values.config === undefined ? undefined : readReferenceConfiguration(values.config);
+    const { parentWritesTables } = configuration ?? { parentWritesTables: undefined };
+    const referenceValues = readReferenceValues(
+      flag('pcrs', values.pcrs),
+      flag('pcr', registersGiven(values.pcr, configuration)),
+      // Of those that made a key, the configuration is shown and not compared.
+      values['any-configuration'] || values.ceremony !== undefined,
+    );
+    const file = isUrl ? undefined : await readEvidence(argument, terminal.stdin);
+    if (file?.kind === 'status') {
+      return verifyStatus(file, { values, argument, terminal, provider }, { referenceValues, parentWritesTables });
+    }
+    refuseStatusFlags(values);
+    const kept = file?.kind === 'page' ? readKept(file.text, argument, provider) : undefined;
+    if (kept !== undefined && (values.at !== undefined || values.nonce !== undefined))
+      throw new UsageFailure(
+        '--at and --nonce are not for a page: its evidence is judged as it was judged for the page',
+      );
+    const defaultMaxAge = kept?.context.maxAgeSeconds ?? DEFAULT_MAX_AGE_SECONDS;
+    const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), defaultMaxAge);
+    const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
+    const now = Date.now();
+    const nonce = kept === undefined ? readNonce(values.nonce) : kept.context.nonce;
+    const at = kept?.context.at ?? (values.at === undefined ? now : readTime(values.at));
+    const policy = { provider, referenceValues, maxAgeSeconds };
+    const given =
+      file === undefined || file.kind === 'page' ? undefined : { ...file, at, live: values.at === undefined, nonce };
+    const { findings, evidence } =
+      kept !== undefined
+        ? judgeKept(kept.context.evidence, policy)
+        : given === undefined
+          ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
+          : judgeKept([given], policy);
+    const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
+    const referenceSha256 = values.pcrs === undefined ? undefined : sha256Of(readFileSync(values.pcrs));
+    const agrees = kept === undefined ? {} : { pageAgrees: kept.agrees };
+    const context: ReportContext = {
+      ...{ subject, at, provider, referenceValues, parentWritesTables },
+      ...{ evidence, referenceSha256, ...agrees },
+    };
+    const output = createOutput(values.json ? 'json' : 'table', terminal);
+    output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
+      tableReport(findings, context, terminal.stdout, painter(terminal.stdout, terminal.env)),
+    );
+    const page = { ...context, madeAt: now, maxAgeSeconds, nonce, anyConfiguration: values['any-configuration'] };
+    const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
+    const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
+    if (report !== undefined) {
+      const text = htmlReport(findings, { ...page, record, pcrsFile });
+      await writeOutput(report, force, (file) => file.writeFile(text)).catch(explained(report));
+    }
+    const verdict = decisive(findings);
+    if (kept?.agrees === false) throw new CommandFailure(EXIT.failed, `the page ${argument} ${DISAGREES}`);
+    if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
+  },
+);
+
+interface Kept {
+  readonly context: PageContext;
+  readonly agrees: boolean;
 }
 
-function findIn({ kind, bytes }: EvidenceFile, options: VerifyOptions): Findings {
-  if (kind === 'document') return [{ evidence: 'document', verdict: verifyDocument(bytes, options) }];
-  return [{ evidence: 'certificate', verdict: verifyCertificate(bytes, options).verdict }];
+/** What is written again of the page's own evidence and terms is the page, or its words are not those. */
+function readKept(text: string, argument: string, provider: DocumentProvider): Kept {
+  const read = readPage(text, provider);
+  if (!read.ok) {
+    throw new CommandFailure(
+      EXIT.evidenceNotAuthentic,
+      `the page ${bounded(argument, MAX_SUBJECT_CHARACTERS)} is refused: ${read.problem}`,
+    );
+  }
+  const { context } = read;
+  const { findings } = judgeKept(context.evidence, context);
+  return { context, agrees: htmlReport(findings, context) === text };
 }
 
-async function findAtUrl(written: string, attestation: AttestationPolicy, timeoutSeconds: number): Promise<Findings> {
+interface Judged {
+  readonly findings: Findings;
+  readonly evidence: readonly JudgedEvidence[];
+}
+
+/** @param evidence a document, a certificate, or a certificate and the fresh document that its peer showed */
+function judgeKept(evidence: readonly JudgedEvidence[], policy: Omit<AttestationPolicy, 'now'>): Judged {
+  const [first, second] = evidence;
+  if (first === undefined) throw new Error('no evidence');
+  const { provider, referenceValues, maxAgeSeconds } = policy;
+  const options = { provider, referenceValues, maxAgeSeconds, at: first.at, live: first.live, nonce: first.nonce };
+  if (first.kind !== 'certificate')
+    return { evidence: [first], findings: [{ evidence: 'document', verdict: verifyDocument(first.bytes, options) }] };
+  const { verdict, evidence: shown } = verifyCertificate(first.bytes, options);
+  const certificate = { evidence: 'certificate', verdict } as const;
+  if (second === undefined || shown === undefined) return { evidence, findings: [certificate] };
+  const fresh = verifyFresh(second, { provider, referenceValues, maxAgeSeconds }, shown);
+  return { evidence, findings: [certificate, { evidence: 'fresh_document', verdict: fresh }] };
+}
+
+async function findAtUrl(written: string, attestation: AttestationPolicy, timeoutSeconds: number): Promise<Judged> {
   const url = readUrl(written);
   const deadline = createDeadline(timeoutSeconds);
   deadline.set();
   try {
-    const { certificate, fresh } = await examine({ url, attestation }, deadline.signal);
+    const { certificate, fresh, judged: evidence } = await examine({ url, attestation }, deadline.signal);
     const first = { evidence: 'certificate', verdict: certificate } as const;
-    return fresh === undefined ? [first] : [first, { evidence: 'fresh_document', verdict: fresh }];
+    return {
+      evidence,
+      findings: fresh === undefined ? [first] : [first, { evidence: 'fresh_document', verdict: fresh }],
+    };
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
     const peer = { url, attestation, trustedCertificates: undefined, serverName: undefined };
@@ -99,6 +213,18 @@ async function findAtUrl(written: string, attestation: AttestationPolicy, timeou
   } finally {
     deadline.end();
   }
+}
+
+/** PCR16 is that of the file, and of nothing else that is said. */
+function registersGiven(
+  registers: readonly string[] | undefined,
+  configuration: ReferenceConfiguration | undefined,
+): string | undefined {
+  if (configuration === undefined) return registers?.join(',');
+  if (registers?.some((register) => register.startsWith('16=')) === true) {
+    throw new UsageFailure('--config and --pcr 16=HEX both say what PCR16 is', 'give one of them');
+  }
+  return [...(registers ?? []), `16=${configuration.pcr16}`].join(',');
 }
 
 function flag(name: string, text: string | undefined): { readonly text: string; readonly origin: string } | undefined {

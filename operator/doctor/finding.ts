@@ -1,9 +1,9 @@
 // What `operator doctor` finds: one line a check, with what to do next where something is to be done.
 
-import type { Paint } from '../../command-line/color.ts';
-import { renderTable } from '../../command-line/table.ts';
-import { plural } from '../../command-line/text.ts';
-import { CommandFailure, type OperatorExitCode } from '../exit.ts';
+import { type Paint, paintResults } from '../../common/command-line/color.ts';
+import { renderTable } from '../../common/command-line/table.ts';
+import { plural } from '../../common/command-line/text.ts';
+import type { CommandFailure, OperatorExitCode } from '../exit.ts';
 
 export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skipped';
 
@@ -11,9 +11,7 @@ export interface DoctorFinding {
   readonly check: string;
   readonly status: FindingStatus;
   readonly detail: string;
-  /** What to do next; null where there is nothing to do. */
   readonly todo: string | null;
-  /** What the command ends with when this is the first failure. */
   readonly exitCode?: OperatorExitCode;
 }
 
@@ -29,14 +27,11 @@ export function skipped(check: string, detail: string): DoctorFinding {
   return { check, status: 'skipped', detail, todo: null };
 }
 
-/** @param error rethrown unless it is a failure of the command: a bug is no finding */
-export function fail(check: string, error: unknown, todo?: string): DoctorFinding {
-  if (!(error instanceof CommandFailure)) throw error;
-  const { exitCode, message, advice } = error;
-  return { check, status: 'fail', detail: message, todo: todo ?? advice ?? 'see docs/guides/doctor.md', exitCode };
+/** In the words of every command that fails so. */
+export function fail(check: string, { exitCode, message, advice }: CommandFailure): DoctorFinding {
+  return { check, status: 'fail', detail: message, todo: advice ?? 'see docs/guides/doctor.md', exitCode };
 }
 
-/** The worst of them. */
 export function verdictOf(findings: readonly DoctorFinding[]): 'ok' | 'warn' | 'fail' {
   const has = (status: FindingStatus): boolean => findings.some((finding) => finding.status === status);
   return has('fail') ? 'fail' : has('warn') ? 'warn' : 'ok';
@@ -52,7 +47,8 @@ export function renderFindings(
     [check, status.toUpperCase(), detail],
     ...(todo === null ? [] : [['', '', `→ ${todo}`]]),
   ]);
-  const table = renderTable(['CHECK', 'RESULT', 'WHAT WAS FOUND'], rows, columns);
+  const plain = renderTable(['CHECK', 'RESULT', 'WHAT WAS FOUND'], rows, columns);
+  const table = paintResults(plain, { OK: 'good', WARN: 'doubtful', FAIL: 'bad' }, paint);
   return `${table}\n${paint(`verdict  ${verdictText(findings)}\n`, TONES[verdictOf(findings)])}`;
 }
 
@@ -63,10 +59,10 @@ function verdictText(findings: readonly DoctorFinding[]): string {
     const count = findings.filter((finding) => finding.status === status).length;
     return count === 0 ? [] : [`${count} ${words}`];
   };
+  const warnings = findings.filter(({ status }) => status === 'warn').length;
   const troubles = [...counted('fail', 'FAILED'), ...counted('warn', 'with a warning')];
-  return troubles.length === 0
-    ? 'nothing here keeps commands from working'
-    : `of ${plural(findings.length, 'check')}: ${troubles.join(', ')}`;
+  if (verdictOf(findings) === 'fail') return `of ${plural(findings.length, 'check')}: ${troubles.join(', ')}`;
+  return `commands work from here${warnings === 0 ? '' : `; ${plural(warnings, 'warning')}`}`;
 }
 
 export function findingsJson(findings: readonly DoctorFinding[]): string {

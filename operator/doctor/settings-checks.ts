@@ -1,32 +1,38 @@
-// What can be said before anything is sent: the profile, the settings, the token's source, and the name of the host.
+// What can be said before anything is sent: the settings, each as a command would refuse it, and the token's source.
 
-import type { FlagValue } from '../../command-line/arguments.ts';
-import type { Terminal } from '../../command-line/terminal.ts';
-import { bounded, plural } from '../../command-line/text.ts';
-import type { DocumentProvider } from '../attestation/provider.ts';
-import { variableOf } from '../common-flags.ts';
-import { type Peer, resolveHost } from '../connect.ts';
-import { connectionFailure } from '../connection-failure.ts';
-import { readProfile } from '../profile.ts';
+import type { Terminal } from '../../common/command-line/terminal.ts';
+import { bounded, plural } from '../../common/command-line/text.ts';
+import { CommandFailure, orFailure } from '../exit.ts';
 import { profileNames, profilePath } from '../profile-file.ts';
-import { resolveSettings, type Settings } from '../settings.ts';
-import { readToken } from '../token.ts';
-import { type DoctorFinding, fail, ok, skipped, warn } from './finding.ts';
+import type { SettingSteps } from '../settings.ts';
+import { findToken, type TokenSource } from '../token.ts';
+import { type DoctorFinding, fail, ok, warn } from './finding.ts';
 
-export interface Asked {
-  readonly flags: Readonly<Record<string, FlagValue>>;
-  readonly terminal: Terminal;
-  readonly provider: DocumentProvider;
+const NAMES: Readonly<Record<keyof SettingSteps, string>> = {
+  variables: 'variables',
+  profile: 'profile',
+  url: 'signer',
+  attestation: 'reference values',
+  authority: 'tls-ca',
+  token: 'token',
+  output: 'json',
+  timeoutSeconds: 'timeout',
+};
+
+/** All that are refused. Without its profile a command has other settings than those that are meant. */
+export function checkSettings(steps: SettingSteps, env: Terminal['env']): readonly DoctorFinding[] {
+  const refused = (Object.keys(NAMES) as (keyof SettingSteps)[]).flatMap((step) => {
+    const { [step]: value } = steps;
+    return value instanceof CommandFailure ? [fail(NAMES[step], value)] : [];
+  });
+  if (steps.profile instanceof CommandFailure) {
+    return refused.filter(({ check }) => check === NAMES.profile || check === NAMES.variables);
+  }
+  return [checkProfile(steps.profile, env), ...checkUrl(steps), ...refused];
 }
 
-export function checkProfile({ flags, terminal: { env } }: Asked): DoctorFinding {
-  const named = flags['profile'] ?? env[variableOf('profile')];
-  try {
-    const profile = readProfile(typeof named === 'string' && named !== '' ? named : undefined, env);
-    return ok('profile', profile === undefined ? withoutProfile(env) : `${profile.name} of ${profilePath(env)}`);
-  } catch (error) {
-    return fail('profile', error);
-  }
+function checkProfile(profile: Exclude<SettingSteps['profile'], CommandFailure>, env: Terminal['env']): DoctorFinding {
+  return ok('profile', profile === undefined ? withoutProfile(env) : `${profile.name} of ${profilePath(env)}`);
 }
 
 function withoutProfile(env: Terminal['env']): string {
@@ -38,60 +44,36 @@ function withoutProfile(env: Terminal['env']): string {
   return `none: flags and variables decide (${other})`;
 }
 
-export function checkSettings({ flags, terminal, provider }: Asked): {
-  readonly finding: DoctorFinding;
-  readonly settings?: Settings;
-} {
-  try {
-    const settings = resolveSettings(flags, terminal.env, provider);
-    const { url, attestation } = settings.peer;
-    if (url.protocol === 'http:') {
-      const detail = `${url.origin}, without TLS: the token is readable on the way`;
-      return { finding: warn('signer', detail, 'use an https: URL unless nobody else can listen'), settings };
-    }
-    const known = attestation === undefined ? 'known by its certificate' : 'known by reference values';
-    return { finding: ok('signer', `${url.origin}, ${known}`), settings };
-  } catch (error) {
-    return { finding: fail('signer', error) };
+function checkUrl({ url, attestation }: SettingSteps): readonly DoctorFinding[] {
+  if (url instanceof CommandFailure || attestation instanceof CommandFailure) return [];
+  if (url.protocol === 'http:') {
+    const detail = `${url.origin}, without TLS: the token is readable on the way`;
+    return [warn(NAMES.url, detail, 'use an https: URL unless nobody else can listen')];
   }
+  return [
+    ok(NAMES.url, `${url.origin}, known by ${attestation === undefined ? 'its certificate' : 'reference values'}`),
+  ];
 }
 
-/** What readToken warns of becomes the finding. */
-export async function checkTokenSource(
-  { token }: Settings,
-  terminal: Terminal,
-): Promise<{ readonly finding: DoctorFinding; readonly token?: string }> {
-  if (token === undefined) {
+export interface ReadToken {
+  readonly finding: DoctorFinding;
+  readonly token?: string;
+}
+
+export async function checkToken(source: TokenSource | undefined, terminal: Terminal): Promise<ReadToken> {
+  if (source === undefined) {
     const todo = 'name one with --token, SVC_OPERATOR_TOKEN or a profile; probes need none';
     return { finding: warn('token', 'none is given: most commands need one', todo) };
   }
-  const notes: string[] = [];
-  const stderr = { write: (text: string) => notes.push(text) } as unknown as Terminal['stderr'];
-  try {
-    const value = await readToken(token, { ...terminal, stderr });
-    const [note] = notes;
-    if (note === undefined) return { finding: ok('token', `read from ${sourceOf(token.text)}`), token: value };
-    const todo = 'keep it in a file of mode 0600 and name that as @FILE';
-    return { finding: warn('token', note.trim().replace(/^warning: /, ''), todo), token: value };
-  } catch (error) {
-    return { finding: fail('token', error) };
-  }
+  const found = await orFailure(findToken(source, terminal));
+  if (found instanceof CommandFailure) return { finding: fail('token', found) };
+  const { token, warning } = found;
+  if (warning === undefined) return { finding: ok('token', `read from ${sourceOf(source.text)}`), token };
+  return { finding: warn('token', warning, 'keep it in a file of mode 0600 and name that as @FILE'), token };
 }
 
 /** Without repeating a token that was written out. */
 function sourceOf(text: string): string {
   if (text === '-') return 'stdin';
   return /^(?:env:|@|file:)/.test(text) ? text : 'a profile or a variable';
-}
-
-export async function checkName(peer: Peer, timeoutSeconds: number): Promise<DoctorFinding> {
-  try {
-    const addresses = await resolveHost(peer.url);
-    return addresses === undefined
-      ? skipped('name', 'the URL has an address')
-      : ok('name', `${peer.url.hostname} is ${addresses.join(', ')}`);
-  } catch (error) {
-    const attempt = { peer, timeoutSeconds, timedOut: false, maybeDone: false };
-    return fail('name', connectionFailure(error, attempt), 'correct the URL, or the name server of this machine');
-  }
 }

@@ -2,17 +2,19 @@
 // and its version. Requests are GETs that everybody may send, or that a monitoring token may.
 
 import { z } from 'zod';
-import { EXIT } from '../../command-line/exit-codes.ts';
-import { plural } from '../../command-line/text.ts';
-import { tokenRecordSchema } from '../../enclave/api/auth.ts';
-import { type ChamberStatus, chamberStatusSchema } from '../../enclave/api/chamber.ts';
-import { healthSchema } from '../../enclave/api/health.ts';
-import { VERSION } from '../../enclave/api/version.ts';
-import type { Client } from '../client.ts';
-import { connect, type Peer } from '../connect.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { plural } from '../../common/command-line/text.ts';
+import { tokenRecordSchema } from '../../signer/api/auth.ts';
+import { type ChamberStatus, chamberStatusSchema } from '../../signer/api/chamber.ts';
+import { healthSchema } from '../../signer/api/health.ts';
+import { VERSION } from '../../signer/api/version.ts';
+import { type Client, HEALTH, STATUS } from '../client.ts';
+import { connect, type Peer, resolveHost } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
 import { createDeadline } from '../deadline.ts';
-import { CommandFailure } from '../exit.ts';
+import { CommandFailure, orFailure, SignerRefusal } from '../exit.ts';
+import { RECOVER_ADVICE } from '../refusal.ts';
+import type { Settings } from '../settings.ts';
 import { type DoctorFinding, fail, ok, skipped, warn } from './finding.ts';
 
 const DAY_MS = 86_400_000;
@@ -22,19 +24,39 @@ const CLOCK_WARNING_SECONDS = 3;
 const CLOCK_FAILURE_SECONDS = 30;
 const TOKEN_WARNING_DAYS = 7;
 
+export type Way = Pick<Settings, 'peer' | 'timeoutSeconds'>;
+
+export async function checkName(way: Way): Promise<DoctorFinding> {
+  const { url } = way.peer;
+  const addresses = await onTheWay(way, () => resolveHost(url));
+  if (addresses instanceof CommandFailure) return fail('name', addresses);
+  return addresses === undefined
+    ? skipped('name', 'the URL has an address')
+    : ok('name', `${url.hostname} is ${addresses.join(', ')}`);
+}
+
 /** The way in: TCP, then TLS or attestation, as every command goes it. Nothing is sent. */
-export async function checkConnection(peer: Peer, timeoutSeconds: number): Promise<DoctorFinding> {
+export async function checkConnection(way: Way): Promise<DoctorFinding> {
+  const finding = await onTheWay(way, async (signal) => {
+    const socket = await connect(way.peer, signal);
+    const described = describeConnection(way.peer, socket as Described);
+    socket.destroy();
+    return described;
+  });
+  return finding instanceof CommandFailure ? fail('connection', finding) : finding;
+}
+
+async function onTheWay<Value>(
+  { peer, timeoutSeconds }: Way,
+  go: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value | CommandFailure> {
   const deadline = createDeadline(timeoutSeconds);
   deadline.set();
   try {
-    const socket = await connect(peer, deadline.signal);
-    const finding = describeConnection(peer, socket as Described);
-    socket.destroy();
-    return finding;
+    return await go(deadline.signal);
   } catch (error) {
-    if (error instanceof CommandFailure) return fail('connection', error);
-    const attempt = { peer, timeoutSeconds, timedOut: deadline.expired, maybeDone: false };
-    return fail('connection', connectionFailure(error, attempt));
+    if (error instanceof CommandFailure) return error;
+    return connectionFailure(error, { peer, timeoutSeconds, timedOut: deadline.expired, maybeDone: false });
   } finally {
     deadline.end();
   }
@@ -61,19 +83,15 @@ function describeConnection({ url, attestation }: Peer, socket: Described): Doct
 
 export interface Answered {
   readonly finding: DoctorFinding;
-  /** When the answer was made, by the signer's clock. */
   readonly date?: Date | undefined;
   readonly startedAtMs: number;
 }
 
 export async function checkUpcheck(client: Client): Promise<Answered> {
   const startedAtMs = Date.now();
-  try {
-    const { date } = await client.probe('/upcheck');
-    return { finding: ok('upcheck', 'OK'), date, startedAtMs };
-  } catch (error) {
-    return { finding: fail('upcheck', error, 'does the URL lead to the signer itself?'), startedAtMs };
-  }
+  const answer = await orFailure(client.probe('/upcheck'));
+  if (answer instanceof CommandFailure) return { finding: fail('upcheck', answer), startedAtMs };
+  return { finding: ok('upcheck', 'OK'), date: answer.date, startedAtMs };
 }
 
 export function checkClock({ date, startedAtMs }: Answered): DoctorFinding {
@@ -90,90 +108,70 @@ export function checkClock({ date, startedAtMs }: Answered): DoctorFinding {
 }
 
 export async function checkHealth(client: Client): Promise<DoctorFinding> {
-  try {
-    const { value } = await client.request({ method: 'GET', path: '/healthcheck', alsoAnswers: 503 }, healthSchema);
-    const chamber = value.checks.find(({ id }) => id === 'chamber');
-    if (chamber?.sealed_at !== undefined) {
-      const detail = `sealed at ${chamber.sealed_at ?? 'a time not recorded'}: ${chamber.reason ?? 'no reason given'}`;
-      return fail('health', new CommandFailure(EXIT.sealed, detail, RECOVER));
-    }
-    const down = value.checks.filter(({ status }) => status !== 'UP');
-    if (down.length === 0) return ok('health', `UP: ${value.checks.map(({ id }) => id).join(', ')}`);
-    const detail = down.map(({ id, detail }) => `${id}: ${detail ?? 'DOWN'}`).join('; ');
-    return fail('health', new CommandFailure(EXIT.refused, detail, RECOVER));
-  } catch (error) {
-    return fail('health', error);
+  const health = await orFailure(client.request(HEALTH, healthSchema));
+  if (health instanceof CommandFailure) return fail('health', health);
+  const { checks } = health.value;
+  const chamber = checks.find(({ id }) => id === 'chamber');
+  if (chamber?.sealed_at !== undefined) {
+    const detail = `sealed at ${chamber.sealed_at ?? 'a time not recorded'}: ${chamber.reason ?? 'no reason given'}`;
+    return fail('health', new CommandFailure(EXIT.sealed, detail, RECOVER_ADVICE));
   }
+  const down = checks.filter(({ status }) => status !== 'UP');
+  if (down.length === 0) return ok('health', `UP: ${checks.map(({ id }) => id).join(', ')}`);
+  const detail = down.map(({ id, detail }) => `${id}: ${detail ?? 'DOWN'}`).join('; ');
+  return fail('health', new CommandFailure(EXIT.refused, detail, RECOVER_ADVICE));
 }
 
-const RECOVER = '`strongroom operator recover` says what recovery takes';
-
-/** Whose token it is, as far as the signer tells it to its holder; undefined where tokens are static. */
+/** Whose token it is, as far as the signer tells it to its holder; of static tokens it tells nothing. */
 export async function checkOwnToken(client: Client): Promise<DoctorFinding> {
-  try {
-    const { value } = await client.request({ method: 'GET', path: SELF }, tokenRecordSchema);
-    const policies = value.policies.length === 0 ? '' : `, policies ${value.policies.join(', ')}`;
-    const from = value.bound_cidrs.length === 0 ? '' : `, from ${value.bound_cidrs.join(', ')}`;
-    const detail = `${value.accessor}, ${value.kind}${value.root ? ' (root)' : ''}${policies}${from}`;
-    if (value.root) return warn('token holder', detail, 'make a management token of its own for daily work');
-    if (value.expires_at === null) return ok('token holder', `${detail}, without an end`);
-    const days = Math.floor((Date.parse(value.expires_at) - Date.now()) / DAY_MS);
-    const until = `${detail}, until ${value.expires_at}`;
-    return days < TOKEN_WARNING_DAYS
-      ? warn('token holder', until, 'renew it (POST /api/v1/auth/tokens/renew-self), or make another')
-      : ok('token holder', until);
-  } catch (error) {
-    if (!(error instanceof CommandFailure)) throw error;
-    if (error.message.startsWith('refused: not_found'))
-      return skipped('token holder', 'static tokens say nothing of it');
-    return fail('token holder', error);
-  }
+  const own = await orFailure(client.request({ method: 'GET', path: SELF }, tokenRecordSchema));
+  if (own instanceof SignerRefusal && own.reason === 'not_found')
+    return skipped('token holder', 'static tokens say nothing of it');
+  if (own instanceof CommandFailure) return fail('token holder', own);
+  const { accessor, kind, root, policies, bound_cidrs: from, expires_at: until } = own.value;
+  const allowed = policies.length === 0 ? '' : `, policies ${policies.join(', ')}`;
+  const where = from.length === 0 ? '' : `, from ${from.join(', ')}`;
+  const detail = `${accessor}, ${kind}${root ? ' (root)' : ''}${allowed}${where}`;
+  if (root) return warn('token holder', detail, 'make a management token of its own for daily work');
+  if (until === null) return ok('token holder', `${detail}, without an end`);
+  const days = Math.floor((Date.parse(until) - Date.now()) / DAY_MS);
+  return days < TOKEN_WARNING_DAYS
+    ? warn(
+        'token holder',
+        `${detail}, until ${until}`,
+        'renew it (POST /api/v1/auth/tokens/renew-self), or make another',
+      )
+    : ok('token holder', `${detail}, until ${until}`);
 }
 
 const SELF = '/api/v1/auth/tokens/lookup-self';
+const PUBLIC_KEYS = { method: 'GET', path: '/api/v1/eth2/publicKeys' } as const;
 const publicKeysSchema = z.array(z.string());
 
 /** The two scopes that are asked for without changing or exporting anything. */
 export async function checkScopes(
   client: Client,
 ): Promise<{ readonly finding: DoctorFinding; readonly status?: ChamberStatus }> {
-  const [status, keys] = [await statusOf(client), await publicKeysOf(client)];
-  const may = [
-    ...('value' in status ? ['chamber_status'] : []),
-    ...('value' in keys ? [`public_keys (${plural(keys.value.length, 'key')})`] : []),
-  ];
-  const denied = [
-    ...('failure' in status ? [['chamber_status', status.failure] as const] : []),
-    ...('failure' in keys ? [['public_keys', keys.failure] as const] : []),
-  ];
-  const found = 'value' in status ? { status: status.value } : {};
+  const status = await orFailure(client.request(STATUS, chamberStatusSchema));
+  const keys = await orFailure(client.request(PUBLIC_KEYS, publicKeysSchema));
+  const may: string[] = [];
+  const denied: (readonly [scope: string, failure: CommandFailure])[] = [];
+  if (status instanceof CommandFailure) denied.push(['chamber_status', status]);
+  else may.push('chamber_status');
+  if (keys instanceof CommandFailure) denied.push(['public_keys', keys]);
+  else may.push(`public_keys (${plural(keys.value.length, 'key')})`);
+  const found = status instanceof CommandFailure ? {} : { status: status.value };
   const broken = denied.find(([, { exitCode }]) => exitCode !== EXIT.authentication);
   if (broken !== undefined) return { finding: fail('scopes', broken[1]), ...found };
+  // Who looks after a signer lists no public keys: its token is as it should be.
+  if (!(status instanceof CommandFailure) && denied.length === 1)
+    return { finding: ok('scopes', `may ${may.join(', ')} (not public_keys: right for an operator)`), ...found };
   if (may.length === 0 && denied[0] !== undefined) return { finding: fail('scopes', denied[0][1]), ...found };
   const said = `may ${may.join(', ')}`;
   if (denied.length === 0) return { finding: ok('scopes', said), ...found };
   const lacking = denied.map(([scope]) => scope).join(', ');
   const todo = `fine unless it is meant to: give its policy ${lacking} (docs/reference/authorization.md)`;
   return { finding: warn('scopes', `${said}; may not ${lacking}`, todo), ...found };
-}
-
-type Tried<Value> = { readonly value: Value } | { readonly failure: CommandFailure };
-
-function statusOf(client: Client): Promise<Tried<ChamberStatus>> {
-  return tried(client.request({ method: 'GET', path: '/api/v1/chamber/status' }, chamberStatusSchema));
-}
-
-function publicKeysOf(client: Client): Promise<Tried<readonly string[]>> {
-  return tried(client.request({ method: 'GET', path: '/api/v1/eth2/publicKeys' }, publicKeysSchema));
-}
-
-async function tried<Value>(asked: Promise<{ readonly value: Value }>): Promise<Tried<Value>> {
-  try {
-    return { value: (await asked).value };
-  } catch (error) {
-    if (error instanceof CommandFailure) return { failure: error };
-    throw error;
-  }
 }
 
 export function checkStatus(status: ChamberStatus | undefined): DoctorFinding {

@@ -9,7 +9,6 @@ export interface LatchRow {
 }
 
 export interface LatchTable {
-  /** Strongly consistent. @throws Error in the service's words */
   read(): Promise<LatchRow | undefined>;
   /** On the condition that the row still says exactly this. */
   delete(latch: LatchRow): Promise<'deleted' | 'changed'>;

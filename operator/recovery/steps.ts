@@ -1,12 +1,10 @@
-// What recovery takes for each state that a signer can be in: what is wrong, and the steps with their commands. No step
-// goes round a check: a latch is deleted by whoever may write the state table, records are raised and never lowered,
-// and what was lost is restored from a recovery of the table.
+// What recovery takes for each state that a signer can be in. No step goes round a check: records are raised and never
+// lowered, and what was lost is restored from a recovery of the table.
 
-import type { Health } from '../../enclave/api/health.ts';
+import type { Health } from '../../signer/api/health.ts';
 
 export interface Step {
   readonly what: string;
-  /** For a shell; null where there is no command for it. */
   readonly command: string | null;
 }
 
@@ -169,7 +167,6 @@ export function foreignAnswer(problem: string): Trouble {
   };
 }
 
-/** A signer answers, and not how it is. */
 export function refusing(problem: string): Trouble {
   return {
     state: 'refused',

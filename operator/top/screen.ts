@@ -1,8 +1,8 @@
-// Where frames go: onto the other screen of a terminal, which is left as it was found however the command ends, or one
-// after the other into a file or a pipe, without moving its cursor. Colour is as everywhere (command-line/color.ts).
+// Where the frames of `operator top` go: onto the other screen of a terminal, which is left as it was found however the
+// command ends, or into a file or a pipe. Also the keys that are pressed there, one at a time.
 
-import { type Paint, painter } from '../../command-line/color.ts';
-import type { Terminal } from '../../command-line/terminal.ts';
+import { type Paint, painter } from '../../common/command-line/color.ts';
+import type { Terminal } from '../../common/command-line/terminal.ts';
 
 const DEFAULT_COLUMNS = 80;
 const DEFAULT_ROWS = 24;
@@ -18,7 +18,6 @@ export interface Screen {
   size(): { readonly columns: number; readonly rows: number };
   readonly paint: Paint;
   show(lines: readonly string[]): void;
-  /** May be called again. */
   close(): void;
 }
 
@@ -49,5 +48,40 @@ export function openScreen({ stdout, env }: Pick<Terminal, 'stdout' | 'env'>, li
       if (isOpen) stdout.write(LEAVE);
       isOpen = false;
     },
+  };
+}
+
+export type Key = 'quit' | 'keys' | 'next' | 'back' | 'replica';
+
+const KEYS: Readonly<Record<string, Key>> = {
+  q: 'quit',
+  Q: 'quit',
+  '\u0003': 'quit', // Ctrl-C, which sends no signal here
+  '\u0004': 'quit', // Ctrl-D
+  k: 'keys',
+  '\u001B': 'keys', // Esc goes back, too
+  n: 'next',
+  ' ': 'next',
+  '\u001B[6~': 'next',
+  '\u001B[C': 'next',
+  p: 'back',
+  '\u001B[5~': 'back',
+  '\u001B[D': 'back',
+  r: 'replica',
+  '\t': 'replica',
+};
+
+/** @returns what gives the keyboard back; undefined where there is none */
+export function openKeyboard({ stdin }: Pick<Terminal, 'stdin'>, onKey: (key: Key) => void): (() => void) | undefined {
+  if (stdin.isTTY !== true) return undefined;
+  const read = (text: string): void => {
+    // Of several that came at once the first; an escape sequence that means nothing here is no Esc.
+    const key = KEYS[text] ?? (text.startsWith('\u001B') ? undefined : KEYS[text.slice(0, 1)]);
+    if (key !== undefined) onKey(key);
+  };
+  stdin.setEncoding('utf8').setRawMode(true).on('data', read);
+  return () => {
+    stdin.off('data', read);
+    stdin.setRawMode(false).pause();
   };
 }

@@ -1,31 +1,37 @@
 // A look at the fleet as text of at most so many columns: a line a replica, what needs attention, and the verdict last.
 // Pure: what is shown is what was sampled.
 
-import type { Paint, Tone } from '../../command-line/color.ts';
-import { EXIT } from '../../command-line/exit-codes.ts';
-import { printable } from '../../command-line/text.ts';
-import { wrap } from '../../command-line/wrap.ts';
-import type { ChamberStatus } from '../../enclave/api/chamber.ts';
-import { toMilli } from '../../observe/log.ts';
+import type { Paint, Tone } from '../../common/command-line/color.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { printable } from '../../common/command-line/text.ts';
+import { wrap } from '../../common/command-line/wrap.ts';
+import { toMilli } from '../../common/observe/log.ts';
+import type { ChamberStatus } from '../../signer/api/chamber.ts';
+import type { KeysLoading } from '../../signer/api/health.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
+import { loadingText } from '../loading-text.ts';
+import { sparkline, type Trends } from './history.ts';
 import type { Sample } from './sample.ts';
 
 export interface ReplicaView {
   readonly name: string;
-  readonly state: 'up' | 'SEALED' | 'STALE' | 'DOWN' | 'away';
+  readonly state: 'up' | 'loading' | 'SEALED' | 'STALE' | 'DOWN' | 'away';
   readonly generation: number | null;
   readonly keys: number | null;
+  /** How far the first load of its keys is; null when it has ended, or is not known. */
+  readonly keysLoading: KeysLoading | null;
   readonly signedPerSecond: number | null;
   readonly p99Ms: number | null;
   readonly refusedPerSecond: number | null;
   readonly refusedMostly: string | null;
+  /** Requests a second that ended with 4xx, by the scopes that their route asks for; without those that are 0. */
+  readonly refusedByScope: Readonly<Record<string, number>>;
   /** PCR number → hex; empty outside an enclave, null when the status is not known. */
   readonly measurements: Readonly<Record<string, string>> | null;
   readonly version: string | null;
   readonly network: string | null;
   readonly store: string | null;
   readonly uptimeSeconds: number | null;
-  /** What is wrong with it. */
   readonly concerns: readonly string[];
 }
 
@@ -37,10 +43,14 @@ export function viewOf({ name, health, status, counters, rates }: Sample): Repli
     state,
     generation: status?.custody?.generation ?? null,
     keys,
+    keysLoading: loadingOf(health) ?? null,
     signedPerSecond: toMilli(rates?.signedPerSecond) ?? null,
     p99Ms: toMilli(rates?.p99Seconds === undefined ? undefined : rates.p99Seconds * 1000) ?? null,
     refusedPerSecond: toMilli(rates?.refusedPerSecond) ?? null,
     refusedMostly: rates?.mainReason ?? null,
+    refusedByScope: Object.fromEntries(
+      [...(rates?.refusedByScope ?? [])].map(([scope, rate]) => [scope, toMilli(rate)]),
+    ),
     measurements: status?.tee.measurements ?? null,
     version: status?.version ?? null,
     network: status?.network ?? null,
@@ -61,7 +71,13 @@ function stateOf(health: Sample['health']): ReplicaView['state'] {
   if (health.status === 'UP') return 'up';
   const isDown = (id: string): boolean => health.checks.some((check) => check.id === id && check.status === 'DOWN');
   if (health.checks.some(({ id, sealed_at }) => id === 'chamber' && sealed_at !== undefined)) return 'SEALED';
-  return isDown('state_watcher') ? 'STALE' : 'DOWN';
+  if (isDown('state_watcher')) return 'STALE';
+  const others = health.checks.filter(({ id, status }) => id !== 'keys' && status !== 'UP');
+  return loadingOf(health) !== undefined && others.length === 0 ? 'loading' : 'DOWN';
+}
+
+function loadingOf(health: Sample['health']): KeysLoading | undefined {
+  return health instanceof CommandFailure ? undefined : health.checks.find(({ id }) => id === 'keys')?.loading;
 }
 
 function concernsOf(health: Sample['health']): readonly string[] {
@@ -70,10 +86,13 @@ function concernsOf(health: Sample['health']): readonly string[] {
   if (chamber !== undefined) {
     return [`sealed at ${chamber.sealed_at ?? 'a time not recorded'}: ${chamber.reason ?? 'no reason given'}`];
   }
-  return health.checks.filter(({ status }) => status !== 'UP').map(({ id, detail }) => `${id}: ${detail ?? 'DOWN'}`);
+  return health.checks
+    .filter(({ status }) => status !== 'UP')
+    .map(({ id, detail, loading }) =>
+      loading === undefined ? `${id}: ${detail ?? 'DOWN'}` : `keys are still being loaded: ${loadingText(loading)}`,
+    );
 }
 
-/** What the replicas of a fleet should have in common. */
 export function differencesOf(views: readonly ReplicaView[]): readonly string[] {
   const shared: readonly (readonly [string, (view: ReplicaView) => string | null])[] = [
     ['networks', ({ network }) => network],
@@ -102,16 +121,15 @@ const MIN_NAME_COLUMNS = 8;
 
 interface Column {
   readonly heading: string;
-  readonly cell: (view: ReplicaView) => string;
+  readonly cell: (view: ReplicaView, at: number) => string;
   readonly isNumber?: boolean;
-  /** Only where the terminal has room. */
   readonly isWide?: boolean;
 }
 
 const COLUMNS: readonly Column[] = [
   { heading: 'STATE', cell: ({ state }) => state },
   { heading: 'GEN', cell: ({ generation }) => numberText(generation, 0), isNumber: true },
-  { heading: 'KEYS', cell: ({ keys }) => numberText(keys, 0), isNumber: true },
+  { heading: 'KEYS', cell: keysText, isNumber: true },
   { heading: 'SIGN/S', cell: ({ signedPerSecond }) => numberText(signedPerSecond, 1), isNumber: true },
   { heading: 'P99 MS', cell: ({ p99Ms }) => numberText(p99Ms, 1), isNumber: true },
   { heading: 'REFUSE/S', cell: ({ refusedPerSecond }) => numberText(refusedPerSecond, 1), isNumber: true },
@@ -124,16 +142,57 @@ const COLUMNS: readonly Column[] = [
 
 export interface Frame {
   readonly columns: number;
-  /** Lines at most; what does not fit is counted. */
   readonly rows: number;
   readonly paint: Paint;
-  /** What the first line says: when, and how often. */
   readonly title: string;
+  /** Of the looks so far; undefined where only one frame is shown. */
+  readonly trends?: Trends | undefined;
 }
 
 export function renderFleet(views: readonly ReplicaView[], frame: Frame): string[] {
-  const columns = COLUMNS.filter(({ isWide }) => isWide !== true || frame.columns >= WIDE_COLUMNS);
-  const cells = views.map((view) => columns.map(({ cell }) => printable(cell(view))));
+  const table = tableOf(views, frame);
+  const attention = attentionTo(views).flatMap(({ text, tone }) =>
+    wrap(`! ${printable(text)}`, frame.columns - INDENT.length).map((one, at) =>
+      at === 0 ? { text: one, mark: { at: 0, length: 1, tone } } : { text: `${INDENT}${one}` },
+    ),
+  );
+  const concerns = bounded(attention, Math.max(1, Math.floor(frame.rows / 2)));
+  const rates = [...refusalLines(views), ...trendLines(frame)].map((text) => cut(text, frame.columns));
+  const fixed = FIXED_LINES + rates.length + (concerns.length === 0 ? 0 : concerns.length + 1);
+  const replicas = bounded(table.lines, Math.max(2, frame.rows - fixed));
+  const painted = (line: Line): string => paintMark(line, frame);
+  return [
+    cut(frame.title, frame.columns),
+    '',
+    table.heading,
+    ...replicas.map(painted),
+    ...(concerns.length === 0 ? [] : ['', ...concerns.map(painted)]),
+    '',
+    ...rates,
+    painted(verdictLine(views)),
+  ];
+}
+
+interface Line {
+  readonly text: string;
+  /** The part that is coloured: a state, a mark, a verdict. */
+  readonly mark?: { readonly at: number; readonly length: number; readonly tone: Tone };
+}
+
+function paintMark({ text, mark }: Line, { paint, columns }: Frame): string {
+  const shown = cut(text, columns);
+  if (mark === undefined) return shown;
+  const end = mark.at + mark.length;
+  return `${shown.slice(0, mark.at)}${paint(shown.slice(mark.at, end), mark.tone)}${shown.slice(end)}`;
+}
+
+/** A line a replica, the worst first: of more than the terminal has lines, these are seen. */
+function tableOf(
+  views: readonly ReplicaView[],
+  frame: Frame,
+): { readonly heading: string; readonly lines: readonly Line[] } {
+  const columns = columnsOf(views, frame);
+  const cells = views.map((view, at) => columns.map(({ cell }) => printable(cell(view, at))));
   const widths = columns.map(({ heading }, at) =>
     Math.max(heading.length, ...cells.map((row) => row[at]?.length ?? 0)),
   );
@@ -144,36 +203,69 @@ export function renderFleet(views: readonly ReplicaView[], frame: Frame): string
     [cut(name, nameColumns).padEnd(nameColumns), ...row.map((cell, at) => align(cell, widths[at] ?? 0, columns[at]))]
       .join(GAP)
       .trimEnd();
-  const heading = line(
-    'REPLICA',
-    columns.map((column) => column.heading),
+  const headings = columns.map(({ heading }) => heading);
+  const ordered = [...views.keys()].sort(
+    (one, other) => badnessOf(views[other]) - badnessOf(views[one]) || one - other,
   );
-  const body = views.map((view, at) => ({ text: line(view.name, cells[at] ?? []), tone: toneOf(view) }));
-  const attention = attentionTo(views).flatMap(({ text, tone }) => {
-    const lines = wrap(`! ${printable(text)}`, frame.columns - INDENT.length);
-    return lines.map((one, at) => ({ text: indentRest(one, at), tone }));
+  const lines = ordered.flatMap((at) => {
+    const view = views[at];
+    if (view === undefined) return [];
+    const mark = { at: nameColumns + GAP.length, length: view.state.length, tone: toneOf(view) };
+    return [{ text: line(view.name, cells[at] ?? []), mark }];
   });
-  const concerns = bounded(attention, Math.max(1, Math.floor(frame.rows / 2)), (text) => ({ text, tone: 'bad' }));
-  const fixed = FIXED_LINES + (concerns.length === 0 ? 0 : concerns.length + 1);
-  const replicas = bounded(body, Math.max(2, frame.rows - fixed), (text) => ({ text, tone: 'doubtful' }) as const);
-  return [
-    cut(frame.title, frame.columns),
-    '',
-    cut(heading, frame.columns),
-    ...replicas.map(({ text, tone }) => frame.paint(cut(text, frame.columns), tone)),
-    ...(concerns.length === 0 ? [] : ['', ...concerns.map(({ text, tone }) => frame.paint(text, tone))]),
-    '',
-    verdictLine(views, frame),
-  ];
+  return { heading: cut(line('REPLICA', headings), frame.columns), lines };
 }
 
-interface Line {
-  readonly text: string;
-  readonly tone: Tone;
+function columnsOf(views: readonly ReplicaView[], { columns, trends }: Frame): readonly Column[] {
+  const isWide = columns >= WIDE_COLUMNS;
+  const shown = COLUMNS.filter((column) => column.isWide !== true || isWide);
+  const histories = trends?.replicas ?? [];
+  if (!isWide || views.length < 2 || histories.every((values) => values.length < 2)) return shown;
+  const trend: Column = { heading: 'SIGN/S SO FAR', cell: (_, at) => sparkline(histories[at] ?? [], TREND_COLUMNS) };
+  return [...shown, trend];
+}
+
+const BADNESS: Readonly<Record<ReplicaView['state'], number>> = {
+  SEALED: 6,
+  away: 5,
+  DOWN: 4,
+  STALE: 3,
+  loading: 2,
+  up: 0,
+};
+
+function badnessOf(view: ReplicaView | undefined): number {
+  if (view === undefined) return 0;
+  return view.state === 'up' && view.concerns.length > 0 ? 1 : BADNESS[view.state];
+}
+
+/** The most refused scopes, of all replicas together. */
+function refusalLines(views: readonly ReplicaView[]): readonly string[] {
+  const sums = new Map<string, number>();
+  for (const { refusedByScope } of views) {
+    for (const [scope, rate] of Object.entries(refusedByScope)) sums.set(scope, (sums.get(scope) ?? 0) + rate);
+  }
+  const said = [...sums]
+    .sort(([, one], [, other]) => other - one)
+    .map(([scope, rate]) => `${printable(scope)} ${numberText(rate, 1)}/s`);
+  return said.length === 0 ? [] : [`${'refused'.padEnd(LABEL_COLUMNS)}${said.join(', ')}`];
+}
+
+/** Where rate and p99 come from; they need a second look. */
+function trendLines({ trends, columns }: Frame): readonly string[] {
+  if (trends === undefined || trends.fleet.signedPerSecond.length < 2) return [];
+  const { signedPerSecond, p99Ms } = trends.fleet;
+  const line = (label: string, values: readonly (number | null)[]): string => {
+    const known = values.filter((value) => value !== null);
+    const highest = known.length === 0 ? '' : `  at most ${numberText(Math.max(...known), 1)}`;
+    const room = Math.max(1, columns - LABEL_COLUMNS - MAX_HIGHEST_COLUMNS);
+    return `${label.padEnd(LABEL_COLUMNS)}${sparkline(values, room)}${highest}`;
+  };
+  return [line('sign/s', signedPerSecond), line('p99 ms', p99Ms)];
 }
 
 /** What is said of a replica that is up is a doubt; what keeps one from signing, or sets it apart, is a fault. */
-function attentionTo(views: readonly ReplicaView[]): readonly Line[] {
+function attentionTo(views: readonly ReplicaView[]): readonly { readonly text: string; readonly tone: Tone }[] {
   return [
     ...views.flatMap((view) => view.concerns.map((text) => ({ text: `${view.name}: ${text}`, tone: toneOf(view) }))),
     ...differencesOf(views).map((text) => ({ text, tone: 'bad' as const })),
@@ -181,23 +273,25 @@ function attentionTo(views: readonly ReplicaView[]): readonly Line[] {
 }
 
 const INDENT = '  ';
-
-function indentRest(line: string, at: number): string {
-  return at === 0 ? line : `${INDENT}${line}`;
-}
+const LABEL_COLUMNS = 9;
+const TREND_COLUMNS = 20;
+/** `  at most 12345.6` */
+const MAX_HIGHEST_COLUMNS = 18;
 
 /** Title, headings and verdict, with the empty lines between. */
 const FIXED_LINES = 5;
 
 /** The first of them, and how many more there are, in so many lines. */
-function bounded(lines: readonly Line[], maxLines: number, rest: (text: string) => Line): readonly Line[] {
+function bounded(lines: readonly Line[], maxLines: number): readonly Line[] {
   if (lines.length <= maxLines) return lines;
-  return [...lines.slice(0, maxLines - 1), rest(`and ${lines.length - maxLines + 1} more`)];
+  return [...lines.slice(0, maxLines - 1), { text: `and ${lines.length - maxLines + 1} more` }];
 }
 
-function verdictLine(views: readonly ReplicaView[], { paint }: Frame): string {
+function verdictLine(views: readonly ReplicaView[]): Line {
   const up = views.filter(({ state }) => state === 'up').length;
-  return paint(`${up} of ${views.length} up, ${rateText(views)}`, up === views.length ? 'good' : 'bad');
+  const verdict = `${up} of ${views.length} up`;
+  const mark = { at: 0, length: verdict.length, tone: up === views.length ? 'good' : 'bad' } as const;
+  return { text: `${verdict}, ${rateText(views)}`, mark };
 }
 
 /** A replica whose metrics were not seen may sign all the same. */
@@ -209,7 +303,13 @@ function rateText(views: readonly ReplicaView[]): string {
   return `${numberText(total, 1)} signatures a second${unknown === 0 ? '' : `, of ${unknown} not known`}`;
 }
 
+function keysText({ keys, keysLoading }: ReplicaView): string {
+  if (keysLoading === null || keysLoading.total === null) return numberText(keys, 0);
+  return `${keysLoading.done}/${keysLoading.total}`;
+}
+
 function toneOf({ state, concerns }: ReplicaView): Tone {
+  if (state === 'loading') return 'doubtful';
   if (state !== 'up') return 'bad';
   return concerns.length === 0 ? 'good' : 'doubtful';
 }
@@ -227,7 +327,6 @@ function numberText(value: number | null, decimals: number): string {
   return value === null ? '-' : value.toFixed(decimals);
 }
 
-/** The larger unit alone. */
 function durationText(seconds: number | null): string {
   if (seconds === null) return '-';
   if (seconds < 3600) return `${Math.floor(seconds / 60)}m`;

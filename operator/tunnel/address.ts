@@ -1,7 +1,7 @@
 // Where the tunnel listens: on this machine alone, unless it is told otherwise by a flag that says what that means.
 
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
-import { bounded } from '../../command-line/text.ts';
+import { bounded } from '../../common/command-line/text.ts';
 import { UsageFailure } from '../exit.ts';
 
 export interface ListenAddress {
@@ -10,7 +10,6 @@ export interface ListenAddress {
   readonly loopback: boolean;
 }
 
-/** @throws UsageFailure */
 export function readListenAddress(written: string, allowOthers: boolean): ListenAddress {
   const [, name = '', digits = ''] = /^(.+):(\d{1,5})$/.exec(written) ?? [];
   const host = name === 'localhost' ? '127.0.0.1' : name.replace(/^\[(.*)\]$/, '$1');

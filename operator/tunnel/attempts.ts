@@ -1,10 +1,10 @@
-// What follows an attempt to connect that failed. An enclave that is not there is tried on without end, and so is one
-// whose evidence has not begun yet: clocks that differ are put right. Other evidence that does not verify is refused,
-// and asked again after a growing pause; several in a row end the tunnel, because then it is not the enclave that was
-// meant.
+// What follows an attempt to connect that failed. An enclave that is not there, or whose evidence has not begun yet, is
+// tried on without end. Other evidence that does not verify is asked again after a growing pause; several in a row end
+// the tunnel.
 
+import type { FailureCode } from '../../common/attestation/failure.ts';
+import { errorCode } from '../../common/formats/error-code.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
-import type { FailureCode } from '../attestation/failure.ts';
 
 /** Failed verifications without a connection that verified between them. */
 export const MAX_REFUSED_IN_A_ROW = 5;
@@ -46,7 +46,6 @@ export class Attempts {
     return this.#condition;
   }
 
-  /** To be handed back to `failed`. */
   get round(): number {
     return this.#round;
   }
@@ -58,7 +57,6 @@ export class Attempts {
     this.#failures = 0;
   }
 
-  /** @returns false when it is over */
   failed(error: unknown, round: number): boolean {
     if (round !== this.#round) return true;
     this.#round += 1;
@@ -76,12 +74,17 @@ export class Attempts {
     return true;
   }
 
-  /** Before the next attempt, with jitter. */
   pauseMs(): number {
     const { unreachable = UNREACHABLE, unverified = UNVERIFIED } = this.#options;
     const { firstMs, mostMs } = this.#condition === 'unverified' ? unverified : unreachable;
     return Math.min(mostMs, firstMs * 2 ** Math.min(this.#failures - 1, 20)) * (0.5 + Math.random() / 2);
   }
+}
+
+/** A fault of this program, and of no network: to try again would hide it for ever. Node's own errors have a code. */
+export function isBug(error: unknown): boolean {
+  const isOfLanguage = [TypeError, RangeError, ReferenceError, SyntaxError].some((type) => error instanceof type);
+  return isOfLanguage && errorCode(error) === undefined;
 }
 
 /** The evidence may be good, and the clock of one side is behind or ahead. */

@@ -1,6 +1,5 @@
-// One request through the tunnel: to the enclave over a verified connection, its answer back, both as they come and
-// with limits. A client that goes away ends what was asked for it; nothing is asked twice. Requests that a web page may
-// have caused are refused, because the tunnel adds a token to whatever reaches it.
+// One request through the tunnel, over a verified connection, both ways as they come and with limits. Nothing is asked
+// twice. Requests that a web page may have caused are refused, because the tunnel adds a token.
 
 import { randomUUID } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -13,13 +12,10 @@ import type { ConnectionPool } from './pool.ts';
 
 export interface ForwardOptions {
   readonly pool: Pick<ConnectionPool, 'acquire'>;
-  /** The host of the enclave's URL. */
   readonly host: string;
   readonly authorization: string;
   readonly maxBodyBytes: number;
-  /** Without progress. */
   readonly timeoutSeconds: number;
-  /** Names of this listener; undefined accepts any. */
   readonly hostNames: ReadonlySet<string> | undefined;
   readonly log: (line: string) => void;
 }
@@ -128,8 +124,7 @@ function ask(
   outgoing.once('response', resolve);
   outgoing.on('error', reject);
   outgoing.once('close', () => reject(new Error('the connection was closed')));
-  // After an answer a failure of the body is of no interest: the answer says what there is to say.
-  // The client's side is left open, for the answer.
+  // After an answer a failure of the body is of no interest. The client's side is left open, for the answer.
   const body = request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>;
   if (hasBody(request)) pipeline(Readable.from(meter(body)), outgoing).catch(reject);
   else outgoing.end();
@@ -161,7 +156,6 @@ function refuseAtOnce({ url = '', headers }: IncomingMessage, options: ForwardOp
   return Number(headers['content-length'] ?? 0) > options.maxBodyBytes ? 'body_too_large' : undefined;
 }
 
-/** Without the port. */
 function nameOf(host: string): string {
   return host.replace(/:\d+$/, '').toLowerCase();
 }

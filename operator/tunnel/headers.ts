@@ -1,6 +1,5 @@
-// Which headers go through the tunnel. Of a request only those that mean something to the signer, so that no client can
-// bring a credential, a forwarded address or a framing of its own; of an answer all but those of one connection (RFC
-// 9110 §7.6.1).
+// Which headers go through the tunnel: no client can bring a credential, a forwarded address or a framing of its own
+// (RFC 9110 §7.6.1).
 
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 
@@ -14,7 +13,6 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   ...['te', 'trailer', 'transfer-encoding', 'upgrade'],
 ]);
 
-/** @param authorization of the tunnel: it stands in place of the client's */
 export function requestHeaders(headers: IncomingHttpHeaders, host: string, authorization: string): OutgoingHttpHeaders {
   const passed = REQUEST_HEADERS.flatMap((name) =>
     headers[name] === undefined ? [] : [[name, headers[name]] as const],

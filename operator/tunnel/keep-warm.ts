@@ -8,7 +8,6 @@ const PATH = '/upcheck';
 const TIMEOUT_MS = 10_000;
 const MAX_ANSWER_BYTES = 4096;
 
-/** @returns whether the connection can be used for another request */
 export async function keepWarm(socket: Socket, host: string): Promise<boolean> {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   const headers = { host, connection: 'keep-alive' };

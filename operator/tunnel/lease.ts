@@ -2,7 +2,6 @@
 
 import type { Socket } from 'node:net';
 
-/** A connection for one request. */
 export interface Lease {
   readonly socket: Socket;
   /** @param reusable the answer was read to its end, and nothing is left of the request */

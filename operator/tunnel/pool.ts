@@ -1,28 +1,22 @@
-// Verified connections to one enclave, kept for the next request: bounded in number and in who waits for one, each
-// attested when it is made and gone when its evidence has ended. One is kept warm, so that a request need not wait for
-// a verification. What follows an attempt that failed is decided in attempts.ts; meanwhile whoever needs a new
-// connection hears so at once.
+// Verified connections to one enclave, kept for the next request: bounded, attested when made, and gone when their
+// evidence has ended. One is kept warm, so that a request need not wait for a verification.
 
 import type { Socket } from 'node:net';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import type { AttestedConnection } from '../connect.ts';
-import { Attempts, type AttemptsOptions, isOfClocks } from './attempts.ts';
+import { Attempts, type AttemptsOptions, isBug, isOfClocks } from './attempts.ts';
 import { type Lease, PoolError } from './lease.ts';
-import { WaitingLine } from './waiting-line.ts';
 
 export interface PoolOptions extends AttemptsOptions {
   /** Connects and verifies. @throws AttestationFailure, or whatever else keeps it from the enclave */
   readonly open: (signal: AbortSignal) => Promise<AttestedConnection>;
   readonly maxConnections: number;
-  /** Requests that wait for a connection; the next one is refused. */
   readonly maxWaiting: number;
-  /** An attempt, from the first packet to the verdict. */
   readonly connectTimeoutMs: number;
   /** An unused connection; below what the signer's side takes. All but one are closed then. */
   readonly idleMs: number;
   /** Uses the one for something that costs nothing. @returns whether it can be used again */
   readonly keepWarm: (socket: Socket) => Promise<boolean>;
-  /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** Evidence did not verify, several times in a row: the pool is closed. Called once. */
   readonly onRefused: (failure: AttestationFailure) => void;
@@ -33,18 +27,13 @@ interface Connection {
   readonly expiresAt: number;
   readonly timers: readonly NodeJS.Timeout[];
   leased: boolean;
-  /** Bytes while nobody uses it. */
   readonly end: () => void;
-  /** Silence while nobody uses it. */
   readonly rest: () => void;
 }
 
 /** So long before the evidence of the only connection ends, another one is made. */
 const RENEW_AHEAD_MS = 60_000;
-/**
- * Before the only connection is replaced that the other side closed: an enclave that closes each is not asked without a
- * pause.
- */
+/** An enclave that closes each connection is not asked without a pause. */
 const REPLACE_MS = 2000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -56,7 +45,6 @@ export class ConnectionPool {
   readonly #attempts: Attempts;
   #started = false;
   #opening = 0;
-  /** The next attempt, when nobody waits for it. */
   #later: NodeJS.Timeout | undefined;
 
   constructor(options: PoolOptions) {
@@ -65,18 +53,14 @@ export class ConnectionPool {
     this.#waiting = new WaitingLine(options.maxWaiting);
   }
 
-  /**
-   * The first connection. An enclave that is unreachable, or whose clock differs, is tried on.
-   * @throws AttestationFailure: what is wrong from the start is more likely to be what was asked for than what answers
-   */
+  /** An enclave that is unreachable, or whose clock differs, is tried on. @throws AttestationFailure */
   async start(): Promise<void> {
     await this.#open().catch((error: unknown) => {
-      if (error instanceof AttestationFailure && !isOfClocks(error)) throw error;
+      if (isBug(error) || (error instanceof AttestationFailure && !isOfClocks(error))) throw error;
     });
     this.#started = true;
   }
 
-  /** @param signal gives up waiting @throws PoolError; AttestationFailure */
   acquire(signal: AbortSignal): Promise<Lease> {
     if (this.#ended.signal.aborted || signal.aborted) return Promise.reject(new PoolError('closed'));
     const idle = this.#takeIdle();
@@ -121,7 +105,6 @@ export class ConnectionPool {
     };
   }
 
-  /** To who waits longest, or for later. */
   #offer(connection: Connection): void {
     const waiter = this.#waiting.next();
     if (waiter !== undefined) {
@@ -141,7 +124,9 @@ export class ConnectionPool {
   }
 
   #tryToOpen(): void {
-    this.#open().catch(() => undefined); // who has to know has been told
+    this.#open().catch((error: unknown) => {
+      if (isBug(error)) throw error; // ends the program; who else has to know has been told
+    });
   }
 
   async #open(): Promise<void> {
@@ -235,5 +220,52 @@ export class ConnectionPool {
       this.#later = undefined;
       this.#tryToOpen();
     }, afterMs);
+  }
+}
+
+// Requests that wait for a connection of the pool, first come first served, bounded in number.
+
+interface Waiter {
+  resolve(lease: Lease): void;
+  reject(error: PoolError): void;
+}
+
+class WaitingLine {
+  readonly #most: number;
+  readonly #waiters = new Set<Waiter>();
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get size(): number {
+    return this.#waiters.size;
+  }
+
+  get isFull(): boolean {
+    return this.#waiters.size >= this.#most;
+  }
+
+  /** Not when the line is full. @param signal gives up waiting @throws PoolError: what it is rejected with */
+  join(signal: AbortSignal): Promise<Lease> {
+    const { promise, resolve, reject } = Promise.withResolvers<Lease>();
+    const waiter: Waiter = { resolve, reject };
+    this.#waiters.add(waiter);
+    signal.addEventListener('abort', () => this.#waiters.delete(waiter) && reject(new PoolError('closed')), {
+      once: true,
+    });
+    return promise;
+  }
+
+  /** Who waits longest, and no longer. */
+  next(): Waiter | undefined {
+    const [waiter] = this.#waiters;
+    if (waiter !== undefined) this.#waiters.delete(waiter);
+    return waiter;
+  }
+
+  rejectAll(code: PoolError['code']): void {
+    for (const { reject } of this.#waiters) reject(new PoolError(code));
+    this.#waiters.clear();
   }
 }

@@ -1,11 +1,10 @@
-// One vsock port a declared endpoint → TCP to that host and port, and nowhere else: nothing that comes from the enclave
-// names a host or a port. TLS goes through as it is, so the parent sees ciphertext. The name is resolved anew for every
-// connection.
+// One vsock port a declared endpoint → TCP to that host and port: nothing that comes from the enclave names a host or a
+// port. The name is resolved for every connection.
 
 import { lookup as systemLookup } from 'node:dns';
 import { createConnection, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
-import type { EgressEndpoint } from '../../enclave/api/egress.ts';
-import { TransportError } from '../../enclave/native/transport.ts';
+import type { EgressEndpoint } from '../../signer/api/egress.ts';
+import { TransportError } from '../../signer/native/transport.ts';
 import { errorCode, pacedWarning } from '../log.ts';
 import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
@@ -15,7 +14,6 @@ const service = 'egress';
 /** An address that has not answered by then is left for the next one; the last has the whole time. */
 const NEXT_ADDRESS_MS = 500;
 
-/** @param lookup resolves names; the system's unless a test says so @throws when the vsock port is taken */
 export async function listenEgress(
   endpoint: EgressEndpoint,
   limits: Limits,
@@ -103,10 +101,7 @@ function connectEndpoint(
 
 type LookupAnswer = Parameters<Parameters<LookupFunction>[2]>;
 
-/**
- * Connections that come together share one question: a resolver that hangs holds one thread of the pool, not all of
- * them.
- */
+/** A resolver that hangs holds one thread of the pool, not all of them. */
 function sharedLookup(lookup: LookupFunction): LookupFunction {
   const waiting = new Map<string, ((...answer: LookupAnswer) => void)[]>();
   return (hostname, options, callback) => {

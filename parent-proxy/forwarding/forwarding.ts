@@ -5,18 +5,13 @@ import type { Metrics, ServiceName } from '../metrics.ts';
 import type { Limits } from '../world.ts';
 import type { ConnectFailure } from './connect-failure.ts';
 import { createGate, type Gate } from './gate.ts';
-import { type Relay, relay } from './relay.ts';
 
 export interface ForwardingListener {
-  /** The TCP port, for ingress; the vsock port, for egress. */
   readonly port: number;
-  /** Accept no more. */
   close(): Promise<void>;
   /** End each connection once it is quiet for so long, also those that are still being connected. */
   endWhenQuiet(quietMs: number): void;
-  /** Resolves when no connection is open. */
   empty(): Promise<void>;
-  /** Cut what is open, and give up what is being connected. */
   cutAll(): void;
 }
 
@@ -27,8 +22,8 @@ export interface Forwarding {
   readonly gate: Gate;
   countArrival(outcome: 'forwarded' | 'connect_failed' | 'gone'): void;
   countFailure(reason: ConnectFailure): void;
-  /** Carry until both have ended. */
-  carry(tcp: Socket, enclave: Socket): Promise<void>;
+  /** Carry until both have ended. @param establishedAfterTurns of speaking; for ever displaceable without it */
+  carry(tcp: Socket, enclave: Socket, establishedAfterTurns?: number): Promise<void>;
   endWhenQuiet(quietMs: number): void;
 }
 
@@ -37,14 +32,16 @@ export function createForwarding(service: ServiceName, port: number, limits: Lim
   const toEnclave = metrics.at('bytes', { service, port, direction: 'to_enclave' });
   const fromEnclave = metrics.at('bytes', { service, port, direction: 'from_enclave' });
   let quietMs: number | undefined;
+  const gate = createGate(service, port, limits.maxConnections, metrics);
   return {
-    gate: createGate(service, port, limits.maxConnections, metrics),
+    gate,
     countArrival: (outcome) => metrics.at('connections', { service, port, outcome }).add(1),
     countFailure: (reason) => metrics.at('connectFailures', { service, port, reason }).add(1),
-    async carry(tcp, enclave) {
+    async carry(tcp, enclave, turns) {
       const { idleTimeoutMs, lingerMs } = limits;
       const linger = lingerMs === undefined ? {} : { lingerMs };
-      const running = relay(tcp, enclave, { idleTimeoutMs, ...linger, toEnclave, fromEnclave });
+      const established = turns === undefined ? {} : { established: { turns, call: () => gate.establish(tcp) } };
+      const running = relay(tcp, enclave, { idleTimeoutMs, ...linger, toEnclave, fromEnclave, ...established });
       relays.add(running);
       if (quietMs !== undefined) running.endWhenQuiet(quietMs);
       const reason = await running.ended;
@@ -56,4 +53,94 @@ export function createForwarding(service: ServiceName, port: number, limits: Lim
       for (const running of relays) running.endWhenQuiet(milliseconds);
     },
   };
+}
+
+// Carries bytes both ways. An end in one direction leaves the other; a slow reader stops its writer; what breaks is
+// broken on the other side too, never ended as if it were complete.
+
+/** `complete`: both directions ended and everything was delivered. */
+type RelayEnd = 'complete' | 'broken' | 'idle' | 'shutdown';
+
+interface RelayOptions {
+  /** Without a byte from either side. */
+  readonly idleTimeoutMs: number;
+  /** The same once the enclave has ended and everything it sent is delivered; idleTimeoutMs unless given. */
+  readonly lingerMs?: number;
+  readonly toEnclave: { add(bytes: number): void };
+  readonly fromEnclave: { add(bytes: number): void };
+  /** Called once, when the two sides have spoken in turn so often: an answer has gone through. */
+  readonly established?: { readonly turns: number; readonly call: () => void };
+}
+
+interface Relay {
+  readonly ended: Promise<RelayEnd>;
+  /** End it when nothing is carried for so long. */
+  endWhenQuiet(quietMs: number): void;
+}
+
+/** @param tcp paused or not, with an error handler of its own @param enclave likewise */
+export function relay(tcp: Socket, enclave: Socket, options: RelayOptions): Relay {
+  const { promise: ended, resolve } = Promise.withResolvers<RelayEnd>();
+  let end: RelayEnd | undefined;
+  let open = 2;
+
+  const stop = (reason: RelayEnd): void => {
+    end ??= reason;
+    // A TCP peer tells a reset from an end; what was being carried when it broke must not look complete.
+    if (reason === 'broken' && !tcp.destroyed) tcp.resetAndDestroy();
+    tcp.destroy();
+    enclave.destroy();
+  };
+  let longestQuietMs = options.idleTimeoutMs;
+  let quiet = setTimeout(() => stop('idle'), longestQuietMs);
+  const waitFor = (quietMs: number, reason: RelayEnd): void => {
+    clearTimeout(quiet);
+    longestQuietMs = quietMs;
+    quiet = setTimeout(() => stop(reason), quietMs);
+  };
+
+  let turns = 0;
+  let speaker: Socket | undefined;
+  const takeTurn = (from: Socket): void => {
+    speaker = from;
+    turns += 1;
+    if (turns === options.established?.turns) options.established.call();
+  };
+
+  const carry = (from: Socket, to: Socket, carried: { add(bytes: number): void }): void => {
+    from.on('data', (bytes: Buffer) => {
+      quiet.refresh();
+      if (from !== speaker) takeTurn(from);
+      carried.add(bytes.length);
+      if (!to.write(bytes)) from.pause();
+    });
+    to.on('drain', () => void from.resume());
+    from.on('end', () => void to.end());
+    onceClosed(from, () => {
+      if (!from.readableEnded || !from.writableFinished) stop('broken');
+      open -= 1;
+      if (open > 0) return;
+      clearTimeout(quiet);
+      resolve(end ?? 'complete');
+    });
+  };
+
+  const { lingerMs } = options;
+  if (lingerMs !== undefined) tcp.once('finish', () => open > 0 && waitFor(Math.min(lingerMs, longestQuietMs), 'idle'));
+  carry(tcp, enclave, options.toEnclave);
+  carry(enclave, tcp, options.fromEnclave);
+  tcp.resume();
+  enclave.resume();
+  return {
+    ended,
+    endWhenQuiet(quietMs) {
+      if (open > 0) waitFor(quietMs, 'shutdown');
+    },
+  };
+}
+
+/** Also when it closed before anybody listened: while the other side was being connected. */
+function onceClosed(socket: Socket, closed: () => void): void {
+  if (socket.closed) queueMicrotask(closed);
+  else socket.once('close', closed);
 }

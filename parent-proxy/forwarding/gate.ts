@@ -1,30 +1,32 @@
-// The gate of one port: so many connections at a time, each of them known until it is closed. Whatever holds a place
-// gives it back when its socket closes, and in no other way, so that no path through the proxy can keep one.
+// The gate of one port: so many connections at a time. Whatever holds a place gives it back when its socket closes, or
+// loses it to a newcomer (common/formats/places.ts).
 
 import type { Socket } from 'node:net';
+import { Places } from '../../common/formats/places.ts';
 import type { Metrics, ServiceName } from '../metrics.ts';
 
 export interface Gate {
-  /** @returns false when every place is taken: the socket has been cut off */
-  admit(socket: Socket): boolean;
-  /** Connections that hold a place, oldest first. */
+  /** @param isEstablished false: it may be displaced until it is @returns false: the socket has been cut off */
+  admit(socket: Socket, isEstablished?: boolean): boolean;
+  establish(socket: Socket): void;
   readonly open: ReadonlySet<Socket>;
-  /** Cut off whatever is open. */
   cutAll(): void;
-  /** Resolves when nothing is open. */
   empty(): Promise<void>;
 }
 
 export function createGate(service: ServiceName, port: number, maxConnections: number, metrics: Metrics): Gate {
   const open = new Set<Socket>();
+  const places = new Places<Socket>(maxConnections);
   const refused = metrics.at('connections', { service, port, outcome: 'limit' });
-  const places = metrics.at('openConnections', { service, port });
+  const displacements = metrics.at('displaced', { service, port });
+  const shown = metrics.at('openConnections', { service, port });
   metrics.at('maxConnections', { service, port }).set(maxConnections);
   let waiting: (() => void)[] = [];
 
   const leave = (socket: Socket): void => {
     open.delete(socket);
-    places.set(open.size);
+    places.leave(socket);
+    shown.set(open.size);
     if (open.size > 0) return;
     const resolved = waiting;
     waiting = [];
@@ -32,18 +34,22 @@ export function createGate(service: ServiceName, port: number, maxConnections: n
   };
   return {
     open,
-    admit(socket) {
+    admit(socket, isEstablished = true) {
       socket.on('error', ignore); // before anything else can happen: whoever uses the socket sees its close
-      if (open.size >= maxConnections) {
+      const displaced = places.enter(socket, socket.remoteAddress);
+      displaced?.destroy();
+      if (displaced === socket) {
         refused.add(1);
-        socket.destroy();
         return false;
       }
+      if (displaced !== undefined) displacements.add(1);
+      if (isEstablished) places.settle(socket);
       open.add(socket);
-      places.set(open.size);
+      shown.set(open.size);
       socket.once('close', () => leave(socket));
       return true;
     },
+    establish: (socket) => places.settle(socket),
     cutAll() {
       for (const socket of open) socket.destroy();
     },

@@ -1,20 +1,18 @@
-// TCP on the parent → one port of the enclave. The connection to the enclave is made when a client comes; to the RA-TLS
-// port it opens with a PROXY protocol header that names the client. Clients are anybody on the network: nothing of what
-// they send is looked at.
+// TCP on the parent → one port of the enclave; to the RA-TLS port it opens with a PROXY header that names the client.
+// Nothing of what clients send is looked at.
 
 import { createServer, type Server, type Socket } from 'node:net';
-import { encodeProxyHeader } from '../../formats/proxy-header.ts';
+import type { PausingClock } from '../clock.ts';
 import type { Ingress, ListenAddress } from '../configuration.ts';
 import { errorCode, pacedWarning } from '../log.ts';
 import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
 import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
-import { reachEnclave } from './reach-enclave.ts';
+import { encodeProxyHeader } from './proxy-header.ts';
 
 export interface IngressOptions {
   readonly name: Ingress;
   readonly listen: ListenAddress;
-  /** vsock port of the enclave. */
   readonly enclavePort: number;
   /** Only where the enclave's listener expects it: at the RA-TLS port. */
   readonly proxyHeader: boolean;
@@ -22,8 +20,12 @@ export interface IngressOptions {
 }
 
 const BACKLOG = 4096;
+/**
+ * Over TLS: hello and certificate, the end of the handshake and tickets, a request and its answer. A client that only
+ * begins a request never gets there.
+ */
+const TURNS_TO_AN_ANSWER = { plain: 2, tls: 6 };
 
-/** @throws the system's error, such as EADDRINUSE */
 export async function listenIngress(options: IngressOptions, world: ProxyWorld): Promise<ForwardingListener> {
   const { name: service, enclavePort: port, limits, listen } = options;
   const { metrics, clock } = world;
@@ -46,7 +48,8 @@ export async function listenIngress(options: IngressOptions, world: ProxyWorld):
       });
       if (header.length > 0) enclave.write(header);
       forwarding.countArrival('forwarded');
-      await forwarding.carry(client, enclave);
+      const { plain, tls } = TURNS_TO_AN_ANSWER;
+      await forwarding.carry(client, enclave, options.proxyHeader ? tls : plain);
     } catch (error) {
       forwarding.countArrival('connect_failed');
       if (!givingUp.signal.aborted) warnAbsent({ service, port, error: errorCode(error) });
@@ -57,7 +60,7 @@ export async function listenIngress(options: IngressOptions, world: ProxyWorld):
   const server = createServer(
     { allowHalfOpen: true, pauseOnConnect: true, noDelay: true, highWaterMark: TCP_BUFFER_BYTES },
     (client) => {
-      if (forwarding.gate.admit(client)) void forward(client);
+      if (forwarding.gate.admit(client, false)) void forward(client);
     },
   );
   await listening(server, listen);
@@ -101,4 +104,46 @@ function boundPort(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
   return address.port;
+}
+
+// Tried again while no listener is there: an enclave that boots. With full jitter, so that the clients of a restarted
+// enclave do not come in step.
+
+/** All of them say that nobody is there (specification/enclave.md#transport). */
+const NOBODY_THERE: ReadonlySet<unknown> = new Set([
+  'ECONNRESET',
+  'ECONNREFUSED',
+  'ENODEV',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+]);
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 1000;
+
+/** @param onFailure each attempt that failed @throws the last attempt's error, or AbortError */
+async function reachEnclave(
+  { transport, clock }: Pick<ProxyWorld, 'transport'> & { readonly clock: PausingClock },
+  port: number,
+  { connectTimeoutMs, connectRetryMs }: Pick<Limits, 'connectTimeoutMs' | 'connectRetryMs'>,
+  signal: AbortSignal,
+  onFailure: (error: unknown) => void,
+): Promise<Socket> {
+  const until = clock.monotonic() + connectRetryMs;
+  for (let attempt = 0; ; attempt++) {
+    try {
+      const socket = await transport.connect(port, { timeoutMs: connectTimeoutMs, signal });
+      socket.on('error', () => undefined);
+      return socket;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      onFailure(error);
+      const pauseMs = clock.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
+      if (!isNobodyThere(error) || clock.monotonic() + pauseMs > until) throw error;
+      await clock.pause(pauseMs, signal);
+    }
+  }
+}
+
+function isNobodyThere(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && NOBODY_THERE.has(error.code);
 }

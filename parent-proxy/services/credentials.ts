@@ -1,9 +1,8 @@
-// Port 7002: `GET /credentials` answers the container-credentials JSON, so that the SDK in the enclave refreshes by
-// itself. One request a connection. Whoever gets them may do what the instance's role may: the port is the enclave's
-// alone, and no log or error holds them.
+// Port 7002: `GET /credentials`. One request a connection. The port is the enclave's alone, and no log or error holds
+// the credentials.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../enclave/api/parent-ports.ts';
+import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../signer/api/parent-ports.ts';
 import type { PausingClock } from '../clock.ts';
 import { createGate } from '../forwarding/gate.ts';
 import { CREDENTIALS_CONNECTION_TIMEOUT_MS, MAX_CREDENTIALS_CONNECTIONS, MAX_REQUEST_HEAD_BYTES } from '../limits.ts';
@@ -81,11 +80,9 @@ interface ContainerCredentials {
   readonly AccessKeyId: string;
   readonly SecretAccessKey: string;
   readonly Token: string;
-  /** RFC 3339. */
   readonly Expiration: string;
 }
 
-/** @throws LastingCredentialsError */
 function containerCredentials(credentials: Credentials, clock: PausingClock): ContainerCredentials {
   const { accessKeyId, secretAccessKey, sessionToken, expiration } = credentials;
   if (sessionToken === undefined || sessionToken === '') throw new LastingCredentialsError();

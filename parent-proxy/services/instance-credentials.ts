@@ -1,12 +1,10 @@
-// The parent's AWS credentials, from the SDK's default provider chain: environment, profile, container, and on an
-// instance its role. The chain refreshes them before they expire. One question at a time, whoever asks. Nothing here is
-// logged but the kind of a failure.
+// The parent's AWS credentials, from the SDK's default provider chain. One question at a time. Nothing is logged but
+// the kind of a failure.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PausingClock } from '../clock.ts';
 import { CREDENTIALS_FAILURE_LIVES_MS, CREDENTIALS_TIMEOUT_MS } from '../limits.ts';
 
-/** As the SDK gives them. */
 export interface Credentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
@@ -26,18 +24,15 @@ class CredentialsTimeoutError extends Error {
 }
 
 /**
- * Loads the SDK's chain, which is large, once it is wanted. By its default: it is CommonJS, whose names Node.js finds
- * and a bundle does not.
+ * Loads the SDK's large chain once it is wanted. By its default: Node.js finds the names of CommonJS, and a bundle does
+ * not.
  */
 export async function defaultChain(): Promise<CredentialsProvider> {
   const { default: sdk } = await import('@aws-sdk/credential-provider-node');
   return sdk.defaultProvider();
 }
 
-/**
- * Those who ask together get one answer; a failure is told again for a moment, so that nobody's retries become the
- * chain's.
- */
+/** Callers that ask together get one answer; a failure is told again for a moment. */
 export function sharedCredentials(provider: CredentialsProvider, clock: PausingClock): CredentialsProvider {
   let current: Promise<Credentials> | undefined;
   let failedAt = Number.NEGATIVE_INFINITY;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { answerFormat, signatureAnswer } from '../../enclave/api/negotiate.ts';
+import { answerFormat, signatureAnswer } from '../../signer/http/replies.ts';
 
 describe('the form of the answer', () => {
   it.each([

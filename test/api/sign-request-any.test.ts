@@ -4,7 +4,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { parseSignRequest, SIGN_REQUEST_SCHEMAS } from '../../enclave/api/sign-request.ts';
+import { parseSignRequest, SIGN_REQUEST_SCHEMAS } from '../../signer/api/sign-request.ts';
 import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { vectorJson } from '../support/vectors.ts';
 import { aggregating, attesting, header, parse, parseText, proposing } from './sign-bodies.ts';

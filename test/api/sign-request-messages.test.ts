@@ -1,8 +1,8 @@
 // What the parser of signing requests takes and refuses in aggregates, their bits, and blocks: the shape of each fork.
 
 import { describe, expect, it } from 'vitest';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
 import { messageAt } from '../support/fork-messages.ts';
 import {
   accepted,
@@ -62,12 +62,18 @@ describe('aggregates', () => {
     expect(request.message).toMatchObject({ aggregator_index: 1n, aggregate: { data: { slot: 32 } } });
   });
 
-  it.each(['HEZE', 'FROBNICATE', 'constructor'])('of the fork %s are refused, in any shape', (version) => {
-    expect(parse(aggregating({ version, data: electra }))).toEqual(unsupported('aggregate_and_proof.version'));
-    expect(parse(aggregating({ version, ...electra }))).toEqual(unsupported('aggregate_and_proof.version'));
+  it.each(['HEZE', 'FROBNICATE', 'constructor'])('of the fork %s keep its name, in any shape', (version) => {
+    const kept = { version: version.toLowerCase() };
+    expect(accepted(aggregating({ version, data: electra })).message).toMatchObject(kept);
+    expect(accepted(aggregating({ version, ...electra })).message).toMatchObject(kept);
+  });
+
+  it('of a fork that is not known here are told so when they have another shape', () => {
+    const version = 'HEZE';
     expect(parse(aggregating({ version, data: { new_member: '1' } }))).toEqual(
       unsupported('aggregate_and_proof.version'),
     );
+    expect(parse(proposing({ version, block: header }))).toEqual(unsupported('beacon_block.version'));
   });
 
   it('keep the fork that they state, and may not state two', () => {
@@ -175,9 +181,13 @@ describe('blocks', () => {
     },
   );
 
-  it.each(['HEZE', 'PHASE1', ''])('of the unknown fork "%s" are refused', (version) => {
-    const reason = version === '' ? 'malformed_body' : 'unsupported_fork';
-    expect(parse(proposing({ version, block_header: header }))).toMatchObject({ kind: 'refused', reason });
+  it.each(['HEZE', 'PHASE1'])('of the unknown fork "%s" are taken as a header', (version) => {
+    const { message } = accepted(proposing({ version, block_header: header }));
+    expect(message).toMatchObject({ version: version.toLowerCase(), body: { kind: 'root' } });
+  });
+
+  it.each(['', 'HEZE!', 7, 'X'.repeat(65)])('of "%s", which names no fork, are refused', (version) => {
+    expect(parse(proposing({ version, block_header: header }))).toMatchObject({ reason: 'malformed_body' });
   });
 
   it('that are neither a header nor a block are refused', () => {

@@ -1,10 +1,10 @@
 // The OpenAPI document names each signing request: whoever reads it finds every type, and a request fits one schema.
 
 import { describe, expect, it } from 'vitest';
-import { OPERATIONS } from '../../enclave/api/operations.ts';
-import { BATCH_OPERATIONS } from '../../enclave/api/sign-batch.ts';
-import { SIGN_REQUEST_SCHEMAS } from '../../enclave/api/sign-request.ts';
-import { signBatchRouteSchema, signRouteSchema } from '../../enclave/http/openapi.ts';
+import { SIGN, SIGN_BATCH } from '../../service/openapi/signing.ts';
+import { OPERATIONS } from '../../signer/api/operations.ts';
+import { BATCH_OPERATIONS } from '../../signer/api/sign-batch.ts';
+import { SIGN_REQUEST_SCHEMAS } from '../../signer/api/sign-request.ts';
 
 interface Branch {
   readonly title: string;
@@ -14,8 +14,8 @@ interface Branch {
 }
 
 const WIRE_TYPES = Object.keys(SIGN_REQUEST_SCHEMAS);
-const branches = (signRouteSchema.body as unknown as { readonly oneOf: readonly Branch[] }).oneOf;
-const batch = signBatchRouteSchema.body as unknown as {
+const branches = (SIGN.body as unknown as { readonly oneOf: readonly Branch[] }).oneOf;
+const batch = SIGN_BATCH.body as unknown as {
   readonly properties: { readonly signing_request: { readonly oneOf: readonly Branch[] } };
 };
 

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { VERSION } from '../../enclave/api/version.ts';
+import { VERSION } from '../../signer/api/version.ts';
 
 it('is the one of package.json: change both', () => {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');

@@ -81,7 +81,7 @@ describe('citations', () => {
     ['the second of two sections', 'docs/specification/custody', '#shares, #nowhere', 'has no section #nowhere'],
   ])('%s is noticed', (_what, name, section, problem) => {
     // Put together here: this file is looked at as well.
-    const found = citationsIn('enclave/main.ts', `// Cited as ${name}.md${section}.`);
+    const found = citationsIn('service/main.ts', `// Cited as ${name}.md${section}.`);
     expect(found.map(problemOf)).toEqual([expect.stringContaining(problem)]);
   });
 

@@ -4,25 +4,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readArguments as readCeremonyArguments } from '../../ceremony/commands/command.ts';
-import { readArguments as readImageArguments } from '../../eif/commands/command.ts';
-import { readSlashingArguments } from '../../enclave/commands/slashing-arguments.ts';
-import { runSetupCommand } from '../../setup/commands/tables.ts';
+import { command } from '../../common/command-line/program.ts';
+import type { Printed } from '../../common/command-line/terminal.ts';
+import type { SlashingTerminal } from '../../service/commands/slashing-command.ts';
+import { status } from '../../service/commands/slashing-store.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const PROGRAMS = [
-  'bin',
-  'ceremony',
-  'demo',
-  'eif',
-  'enclave',
-  'operator',
-  'parent-proxy',
-  'rehearsal',
-  'release',
-  'setup',
-  'web3signer',
-];
+const PROGRAMS = ['bin', 'ceremony', 'demo', 'eif', 'operator', 'parent-proxy', 'service', 'signer', 'tools'];
 const TAKES_ONE_BY_ONE = /\bfor \(.*\bargv\b|\b(?:argv|rest)\.(?:shift|forEach|entries)\(/;
 
 function filesWith(pattern: RegExp): string[] {
@@ -35,25 +23,22 @@ function filesWith(pattern: RegExp): string[] {
 
 it('no program has a reader, a table of exit codes or a view of the process of its own', () => {
   // The signer's flags are a layer of its configuration, whose violations are told all at once.
-  expect(filesWith(/\bparseArgs\b/)).toEqual(['enclave/config/layers/flags.ts']);
+  expect(filesWith(/\bparseArgs\b/)).toEqual(['service/config/flags.ts']);
   expect(filesWith(TAKES_ONE_BY_ONE)).toEqual([
-    // The words that lead to a command of the operator's tree; the flags behind them are not its business.
-    'operator/tree.ts',
     // The options of another program, as picocli reads them there: `--name value` and `-lLEVEL`, lists given in parts.
-    'web3signer/arguments.ts',
+    'service/web3signer/arguments.ts',
   ]);
   expect(filesWith(/^(?:export )?const EXIT = /m)).toEqual([]);
   expect(filesWith(/^ {2}readonly stdout: /m)).toEqual([]);
 });
 
 const CONFIG = { flags: { config: { placeholder: 'FILE', meaning: 'A file' } } } as const;
+const MADE = command({ summary: 'Made here', ...CONFIG }, async (_words, _terminal: Printed) => {});
 const SILENT = { stdout: { write: () => true }, stderr: { write: () => true } };
 
 describe.each([
-  ['slashing', (argv: readonly string[]) => readSlashingArguments('status', argv)],
-  ['eif', (argv: readonly string[]) => readImageArguments(argv, CONFIG, SILENT)],
-  ['ceremony', (argv: readonly string[]) => readCeremonyArguments(argv, CONFIG, SILENT)],
-  ['setup', setup],
+  ['slashing', (argv: readonly string[]) => status.run(argv, { ...SILENT, env: {} } as unknown as SlashingTerminal)],
+  ['a command of a program', (argv: readonly string[]) => MADE.run(argv, SILENT)],
 ])('%s', (_program, read) => {
   it.each([
     [['--config', 'a', '--config', 'b'], '--config is given more than once'],
@@ -72,11 +57,4 @@ async function attempt(run: () => unknown): Promise<unknown> {
   } catch (error) {
     return error;
   }
-}
-
-async function setup(argv: readonly string[]): Promise<string> {
-  let said = '';
-  const output = { write: (text: string) => (said += text) } as unknown as NodeJS.WritableStream;
-  await runSetupCommand(argv, { env: {}, stdout: output, stderr: output });
-  return said;
 }

@@ -56,6 +56,6 @@ describe('files that comments name', () => {
     ['in a string', "const file = 'api/hex.ts';", 0],
     ['of an address', '// https://example.org/api/hex.ts', 0],
   ])('%s', (_what, line, count) => {
-    expect(commentsIn('enclave/main.ts', line).flatMap(problemsOf)).toHaveLength(count);
+    expect(commentsIn('service/main.ts', line).flatMap(problemsOf)).toHaveLength(count);
   });
 });

@@ -6,46 +6,66 @@ import { dirname, join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
-/** Everything may use them; they use nothing but each other, as TOP_ARROWS says. */
-const LEAVES = ['command-line/', 'formats/', 'observe/'];
+/** Everything may use them; they use nothing but each other, as ARROWS says. */
+const LEAVES = ['attestation', 'command-line', 'formats', 'observe', 'receipts'].map((leaf) => `common/${leaf}/`);
 
-/** May import everything: proof, demonstration, explanation. */
+/** May import everything: proof, measurement, demonstration, the generator of the references. */
 const EVERYTHING = [''];
 
-/** What each top-level folder may import besides itself. `enclave/api` is the wire contract. */
-const TOP_ARROWS: Readonly<Record<string, readonly string[]>> = {
+/** Folders whose own folders are homes: each states its arrows by itself. */
+const HOUSES_OF_HOMES = ['common', 'tools'];
+
+/** What each home may import besides itself. `signer/api` is the wire contract. */
+const ARROWS: Readonly<Record<string, readonly string[]>> = {
+  bench: EVERYTHING,
   bin: [
-    'enclave/api/version.ts',
-    ...['main.ts', 'config/help.ts', 'commands/slashing-descriptions.ts'].map((file) => `enclave/${file}`),
-    ...['main.ts', 'description.ts', 'profile-file.ts'].map((file) => `operator/${file}`),
-    ...['parent-proxy', 'setup', 'web3signer'].flatMap((folder) => [`${folder}/main.ts`, `${folder}/description.ts`]),
+    'signer/api/version.ts',
+    ...['main.ts', 'config/help.ts', 'commands/slashing.ts'].map((file) => `service/${file}`),
+    ...['main.ts', 'try.ts', 'init.ts'].map((file) => `service/first/${file}`),
+    ...['main.ts', 'tree.ts', 'profile-file.ts'].map((file) => `operator/${file}`),
+    ...['main.ts', 'description.ts'].map((file) => `service/web3signer/${file}`),
+    ...['tools/setup', 'tools/provenance', 'ceremony', 'eif', 'parent-proxy'].map((folder) => `${folder}/main.ts`),
     // For `operator recover`: operator/ itself reaches no table.
-    'enclave/commands/latch-table.ts',
-    ...['ceremony', 'eif'].flatMap((folder) => [`${folder}/main.ts`, `${folder}/description.ts`]),
-    'rehearsal/rehearse.ts',
+    'service/commands/latch-table.ts',
+    'tools/rehearsal/rehearse.ts',
   ],
   ceremony: [],
-  'command-line': ['formats/'],
+  // Both sides of a document: the enclave that keeps one, the operator who is shown one.
+  'common/attestation': ['common/command-line/', 'common/formats/'],
+  'common/command-line': ['common/formats/'],
+  'common/formats': [],
+  // The text log and the commands decide on colour alike.
+  'common/observe': ['common/command-line/color.ts'],
+  // Both sides of a log: the signer that keeps it, the auditor who verifies it.
+  'common/receipts': ['common/attestation/', 'common/formats/'],
   demo: EVERYTHING,
   // Terraform; it has no sources.
   deploy: [],
-  docs: EVERYTHING,
-  eif: ['ceremony/', 'enclave/api/version.ts'],
-  enclave: ['ceremony/'],
-  formats: [],
-  // The text log and the commands decide on colour alike.
-  observe: ['command-line/color.ts'],
-  operator: ['enclave/api/', 'ceremony/'],
+  // Pages; it has no sources.
+  docs: [],
+  // It bundles enclave/main.ts, as files.
+  // `--ca` names hosts as `tee.nitro.egress` does.
+  eif: ['ceremony/', 'signer/api/version.ts', 'signer/api/egress.ts'],
+  // The program of the measured image.
+  enclave: ['signer/', 'ceremony/'],
+  operator: ['signer/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
-  'parent-proxy': ['enclave/api/', 'enclave/native/'],
-  rehearsal: ['ceremony/', 'enclave/', 'operator/attestation/'],
-  // It bundles bin/strongroom.ts, as files.
-  release: ['ceremony/', 'eif/', 'enclave/api/version.ts'],
-  // It reads configurations as the signer does, and records of images as operators do.
-  setup: ['ceremony/', 'enclave/', 'operator/attestation/policy.ts'],
+  'parent-proxy': ['signer/api/', 'signer/native/'],
+  service: ['signer/', 'ceremony/'],
+  signer: ['ceremony/'],
   test: EVERYTHING,
-  // A front: it makes a configuration, and the program that takes it does the rest.
-  web3signer: ['enclave/main.ts', 'enclave/config/', 'enclave/api/version.ts'],
+  // Scripts of the shell: they run before there is a Node.js.
+  'tools/checkout': [],
+  // What is right is computed without the signer's code; only the constants of networks are shared.
+  'tools/conformance': ['signer/signing/network-table.ts', 'signer/signing/networks.ts'],
+  'tools/provenance': [],
+  'tools/reference': EVERYTHING,
+  // Its stand-in for the NSM is made of the enclave's own messages and certificates.
+  'tools/rehearsal': ['ceremony/', 'signer/', 'enclave/', 'service/'],
+  // It bundles bin/strongroom.ts, as files.
+  'tools/release': ['ceremony/', 'eif/', 'signer/api/version.ts'],
+  // It reads configurations as the signer does.
+  'tools/setup': ['ceremony/', 'signer/', 'service/config/'],
 };
 /** What is made here and belongs to nobody's sources (.gitignore). */
 const MADE_HERE = ['build', 'node_modules'];
@@ -56,22 +76,22 @@ const DEMONSTRATED_TESTS = new Set(['demo/enclave.ts']);
 /** They wire the rest together, and each other. */
 const WIRING = ['main.ts', 'boot', 'commands'];
 
-/** Folders of enclave/, from the top: each may import the ones below it and `api`. */
-const ENCLAVE_ORDER = [
+/** Folders of signer/, from the top: each may import the ones below it and `api`. */
+const SIGNER_ORDER = [
   WIRING,
   ['http', 'config'],
   ['signing', 'chamber'],
   ['auth'],
-  ['slashing', 'keys'],
+  ['slashing', 'keys', 'receipts'],
   ['aws', 'tls', 'harden'],
   ['tee'],
   ['native'],
   ['metrics'],
-  ['api', 'compiled.ts', 'parallel.ts'],
+  ['api', 'parallel.ts', 'tenure.ts'],
 ];
 
 /** Its 503 is what was asked for, and no refusal. */
-const OWN_STATUS = new Set(['enclave/http/routes/health.ts']);
+const OWN_STATUS = new Set(['signer/http/routes/health.ts']);
 
 interface Import {
   readonly from: string;
@@ -135,18 +155,17 @@ function circlesIn(arrows: readonly Import[]): string[][] {
 
 function rank(file: string): number {
   const [, part = ''] = file.split('/');
-  return ENCLAVE_ORDER.findIndex((level) => level.includes(part));
+  return SIGNER_ORDER.findIndex((level) => level.includes(part));
 }
 
 /** Pure modules that configuration may check its values with. */
-const CONFIG_MAY_USE = ['enclave/auth/cidr.ts'];
+const CONFIG_MAY_USE = ['signer/auth/cidr.ts'];
 
-function wrongInEnclave({ from, to }: Import): boolean {
-  if (!to.startsWith('enclave/')) return false;
+function wrongInSigner({ from, to }: Import): boolean {
+  if (!to.startsWith('signer/')) return false;
   const [, fromPart = ''] = from.split('/');
   const [, toPart = ''] = to.split('/');
   if (fromPart === toPart || CONFIG_MAY_USE.includes(to)) return false;
-  if (WIRING.includes(fromPart) && WIRING.includes(toPart)) return false;
   if (rank(from) === -1 || rank(to) === -1) return true; // a folder this list does not know
   return rank(to) <= rank(from);
 }
@@ -156,13 +175,28 @@ const folders = readdirSync(ROOT, { withFileTypes: true })
   .map(({ name }) => name);
 const imports = folders.flatMap(sources).flatMap(importsOf);
 
+/** The home of a file: its top-level folder, or the folder in a house of homes. */
+function homeOf(file: string): string {
+  const [top = '', next = ''] = file.split('/');
+  return HOUSES_OF_HOMES.includes(top) ? `${top}/${next}` : top;
+}
+
+/** Every home that is there, whether it has sources or not. */
+function homes(): string[] {
+  const inside = (house: string): string[] =>
+    readdirSync(join(ROOT, house), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => `${house}/${name}`);
+  return folders.flatMap((folder) => (HOUSES_OF_HOMES.includes(folder) ? inside(folder) : [folder])).sort();
+}
+
 describe('import arrows', () => {
   it('there are imports to look at', () => {
     expect(imports.length).toBeGreaterThan(50);
   });
 
-  it('every top-level folder states what it may import', () => {
-    expect(folders).toEqual(Object.keys(TOP_ARROWS).sort());
+  it('every home states what it may import', () => {
+    expect(homes()).toEqual(Object.keys(ARROWS).sort());
   });
 
   it('no file imports itself by way of others, types included', () => {
@@ -186,40 +220,39 @@ describe('import arrows', () => {
     ]);
   });
 
-  it('top-level folders import only what their trust boundary allows', () => {
+  it('each home imports only what its trust boundary allows', () => {
     const wrong = imports.filter(({ from, to }) => {
-      const [home = ''] = from.split('/');
-      const allowed = TOP_ARROWS[home];
+      const home = homeOf(from);
+      const leaves = LEAVES.includes(`${home}/`) ? [] : LEAVES;
       return (
-        !to.startsWith(`${home}/`) &&
-        ![...(allowed ?? []), ...(LEAVES.includes(`${home}/`) ? [] : LEAVES)].some((prefix) => to.startsWith(prefix))
+        !to.startsWith(`${home}/`) && ![...(ARROWS[home] ?? []), ...leaves].some((prefix) => to.startsWith(prefix))
       );
     });
     expect(wrong).toEqual([]);
   });
 
-  it('inside enclave/ arrows point down', () => {
-    expect(imports.filter(({ from }) => from.startsWith('enclave/')).filter(wrongInEnclave)).toEqual([]);
+  it('inside signer/ arrows point down', () => {
+    expect(imports.filter(({ from }) => from.startsWith('signer/')).filter(wrongInSigner)).toEqual([]);
   });
 
   it('a route refuses by throwing: none writes the answer of a refusal', () => {
-    const routes = sources('enclave/http/routes').filter((file) => !OWN_STATUS.has(file));
-    const writers = imports.filter(({ from, to }) => routes.includes(from) && to === 'enclave/http/refusals.ts');
+    const routes = sources('signer/http/routes').filter((file) => !OWN_STATUS.has(file));
+    const writers = imports.filter(({ from, to }) => routes.includes(from) && to === 'signer/http/refusals.ts');
     const statuses = routes.filter((file) => /\.(?:code|status)\(/.test(readFileSync(join(ROOT, file), 'utf8')));
     expect(routes.length).toBeGreaterThan(10);
     expect([...writers, ...statuses]).toEqual([]);
   });
 
-  it('nothing but tests imports tests', () => {
-    const others = imports.filter(({ from }) => !from.startsWith('test/'));
+  it('nothing but tests and measurements imports tests', () => {
+    const others = imports.filter(({ from }) => !/^(?:bench|test)\//.test(from));
     const wrong = others.filter(({ from, to }) => to.startsWith('test/') && !DEMONSTRATED_TESTS.has(from));
     expect(wrong).toEqual([]);
   });
 
   it('stand-ins are loaded by demonstrations and tests, and by the one command for rehearsals', () => {
-    const product = imports.filter(({ from }) => !/^(?:demo|rehearsal|test)\//.test(from));
-    expect(product.filter(({ to }) => to.startsWith('rehearsal/'))).toEqual([
-      { from: 'bin/programs.ts', to: 'rehearsal/rehearse.ts' },
+    const product = imports.filter(({ from }) => !/^(?:bench|demo|test|tools\/rehearsal)\//.test(from));
+    expect(product.filter(({ to }) => to.startsWith('tools/rehearsal/'))).toEqual([
+      { from: 'bin/programs.ts', to: 'tools/rehearsal/rehearse.ts' },
     ]);
   });
 });

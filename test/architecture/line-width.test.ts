@@ -42,12 +42,12 @@ it('comments are at most 120 columns wide', () => {
 });
 
 it.each([
-  ['of its own, in TypeScript', 'enclave/main.ts', `  // ${'word '.repeat(30)}`, ['enclave/main.ts:2']],
-  ['after code', 'enclave/main.ts', `const a = 1; // ${'word '.repeat(30)}`, ['enclave/main.ts:2']],
+  ['of its own, in TypeScript', 'service/main.ts', `  // ${'word '.repeat(30)}`, ['service/main.ts:2']],
+  ['after code', 'service/main.ts', `const a = 1; // ${'word '.repeat(30)}`, ['service/main.ts:2']],
   ['of a script', 'bin/pinned-node', `# ${'word '.repeat(30)}`, ['bin/pinned-node:2']],
   ['of a unit', 'release/systemd/a.service', `# ${'word '.repeat(30)}`, ['release/systemd/a.service:2']],
   ['after a target', 'Makefile', `target: ## ${'word '.repeat(30)}`, ['Makefile:2']],
-  ['in a string, which is none', 'enclave/main.ts', `const a = ' // ${'word '.repeat(30)}';`, []],
+  ['in a string, which is none', 'service/main.ts', `const a = ' // ${'word '.repeat(30)}';`, []],
 ])('sees a comment %s', (_what, file, line, wide) => {
   expect(commentsIn(file, `\n${line}`).flatMap(wideLinesIn)).toEqual(wide);
 });

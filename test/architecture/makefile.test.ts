@@ -11,7 +11,7 @@ const FOLDERS = readdirSync(join(ROOT, 'test'));
 
 /** Without what a make above hands down: `make test FILE=…` would give its FILE to this one too. */
 function make(...parts: readonly string[]): string {
-  const { MAKEFLAGS: _flags, MFLAGS: _old, MAKELEVEL: _level, FILE: _file, ...env } = process.env;
+  const { MAKEFLAGS: _flags, MFLAGS: _old, MAKELEVEL: _level, FILE: _file, TEST_SCALE: _scale, ...env } = process.env;
   return execFileSync('make', ['--no-print-directory', ...parts], { cwd: ROOT, encoding: 'utf8', env });
 }
 
@@ -37,6 +37,17 @@ describe('make', () => {
   it('test takes a file', () => {
     expect(make('-n', 'test', 'FILE=test/auth').trimEnd()).toMatch(/vitest\.mjs run test\/auth$/);
     expect(make('-n', 'test').trimEnd()).toMatch(/vitest\.mjs run\s*$/);
+  });
+
+  it('test-all and CI run the same tests, at the whole size', () => {
+    const scaleOf = (...parts: readonly string[]) =>
+      make(...parts, 'VITEST=echo $$TEST_SCALE')
+        .trimEnd()
+        .split('\n')
+        .at(-1);
+    expect(scaleOf('-o', 'install', '-o', 'core', 'test-all')).toBe('1 run');
+    expect(scaleOf('-o', 'install', '-o', 'core', 'test-all', 'TEST_SCALE=20')).toBe('20 run');
+    expect(readFileSync(join(ROOT, '.ci/run'), 'utf8').trimEnd()).toMatch(/^make test TEST_SCALE=1\b.*$/m);
   });
 
   it('test-fast leaves out folders and files that there are', () => {

@@ -1,8 +1,8 @@
 // Policies over the Auth API: what is stored of them, and what is refused with what to do.
 
 import { describe, expect, it } from 'vitest';
-import { policyListSchema, policyRecordSchema } from '../../enclave/api/auth.ts';
-import { MAX_POLICY_BYTES } from '../../enclave/auth/stateful/state.ts';
+import { policyListSchema, policyRecordSchema } from '../../signer/api/auth.ts';
+import { MAX_POLICY_BYTES } from '../../signer/auth/stateful/state.ts';
 import { openAuthReplica } from '../support/stateful-auth.ts';
 import { call, createPolicy, createToken, keys, POLICIES, RULES, replica, TOKENS, table } from './auth-api-requests.ts';
 

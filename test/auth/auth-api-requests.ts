@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach, expect } from 'vitest';
-import { createdTokenSchema } from '../../enclave/api/auth.ts';
+import { createdTokenSchema } from '../../signer/api/auth.ts';
 import { authApp } from '../support/auth-app.ts';
 import { type AuthReplica, type AuthTable, authServerOfFile, openAuthReplica } from '../support/stateful-auth.ts';
 

@@ -1,8 +1,8 @@
 // Tokens over the Auth API: issued, listed, revoked; and what a token may do with itself.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { tokenListSchema, tokenRecordSchema } from '../../enclave/api/auth.ts';
-import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../enclave/auth/stateful/renewal-pace.ts';
+import { tokenListSchema, tokenRecordSchema } from '../../signer/api/auth.ts';
+import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../signer/http/routes/auth-tokens.ts';
 import { START } from '../support/stateful-auth.ts';
 import {
   ABSENT,

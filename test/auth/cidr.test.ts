@@ -8,7 +8,7 @@ import {
   parseCidr,
   parseSafeCidrs,
   unsafeCidrReason,
-} from '../../enclave/auth/cidr.ts';
+} from '../../signer/auth/cidr.ts';
 
 function cidr(text: string) {
   const parsed = parseCidr(text);

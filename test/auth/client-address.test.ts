@@ -1,8 +1,8 @@
 // Which address an audit line shows (specification/authorization.md#client-address).
 
 import { expect, it } from 'vitest';
-import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
-import { clientAddress, MAX_FORWARDED_HOPS } from '../../enclave/auth/client-address.ts';
+import { parseSafeCidrs } from '../../signer/auth/cidr.ts';
+import { clientAddress, MAX_FORWARDED_HOPS } from '../../signer/auth/client-address.ts';
 
 const PROXY = '10.0.0.1';
 

@@ -2,8 +2,8 @@
 // an oracle.
 
 import { expect, it } from 'vitest';
-import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';
-import type { Policy, Rule } from '../../enclave/api/policy.ts';
+import { OPERATIONS, SCOPES, type Scope } from '../../signer/api/operations.ts';
+import type { Policy, Rule } from '../../signer/api/policy.ts';
 import {
   admitsRoute,
   type CompiledAccess,
@@ -14,7 +14,7 @@ import {
   evaluateBeforeBody,
   joinAccess,
   NO_ACCESS,
-} from '../../enclave/auth/evaluate.ts';
+} from '../../signer/auth/evaluate.ts';
 
 function compilePolicies(policies: readonly Policy[]): CompiledAccess {
   return joinAccess(policies.map(compilePolicy));
@@ -22,9 +22,16 @@ function compilePolicies(policies: readonly Policy[]): CompiledAccess {
 
 const KEY = `0x${'aa'.repeat(48)}`;
 const OTHER_KEY = `0x${'bb'.repeat(48)}`;
-const ATTESTATION = { scope: 'sign', publicKey: KEY, operation: 'ATTESTATION' } as const;
+const SIGN = { scope: 'sign', publicKey: KEY } as const;
+const ATTESTATION = { ...SIGN, operation: 'ATTESTATION' } as const;
 const EXIT = { scope: 'sign', publicKey: KEY, operation: 'VOLUNTARY_EXIT' } as const;
-const WHOLE_SIGNER = ['chamber_keys_generate', 'chamber_keys_generate_bls', 'chamber_seal', 'chamber_status'] as const;
+const WHOLE_SIGNER = [
+  'chamber_keys_generate',
+  'chamber_keys_generate_bls',
+  'chamber_seal',
+  'chamber_status',
+  'receipts',
+] as const;
 
 const ALLOWED = { allowed: true };
 const NO_ALLOW = { allowed: false, why: 'no_matching_allow' };
@@ -89,7 +96,7 @@ it('a deny beats every allow, whichever comes first and whichever policy it is i
 });
 
 it('before the body is read a sign request passes when some operation is allowed on the key', () => {
-  expect(evaluateBeforeBody(validatorClient, ATTESTATION)).toEqual(ALLOWED);
+  expect(evaluateBeforeBody(validatorClient, SIGN)).toEqual(ALLOWED);
   expect(evaluateBeforeBody(validatorClient, { scope: 'sign', publicKey: OTHER_KEY })).toEqual(NO_ALLOW);
 });
 
@@ -98,12 +105,12 @@ it('before the body is read a sign request fails when the allowed operations are
     { effect: 'allow', scopes: ['sign'], operations: ['VOLUNTARY_EXIT'] },
     { effect: 'deny', operations: ['VOLUNTARY_EXIT'] },
   );
-  expect(evaluateBeforeBody(access, ATTESTATION)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
+  expect(evaluateBeforeBody(access, SIGN)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
 });
 
 it('when each of the ten operations is denied nothing can be signed, though no rule denies signing as such', () => {
   const access = accessOf({ effect: 'allow' }, { effect: 'deny', operations: [...OPERATIONS] });
-  expect(evaluateBeforeBody(access, ATTESTATION)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
+  expect(evaluateBeforeBody(access, SIGN)).toEqual({ allowed: false, why: 'denied_by_rule', policy: 'p' });
   expect(canSignWith(access, KEY)).toBe(false);
 });
 

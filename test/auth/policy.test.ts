@@ -1,7 +1,8 @@
 // Policies and token requests on the wire: what is refused, because it could widen a rule unnoticed.
 
-import { expect, it } from 'vitest';
-import { policySchema, type Rule, tokenRequestSchema } from '../../enclave/api/policy.ts';
+import { describe, expect, it } from 'vitest';
+import { policySchema, type Rule, tokenRequestSchema } from '../../signer/api/policy.ts';
+import { remarksOn } from '../../signer/api/reference/rule-remarks.ts';
 
 const KEY = `0x${'ab'.repeat(48)}`;
 
@@ -162,4 +163,46 @@ it('a management token needs no policy, a client token does', () => {
 
 it('an unknown member of a token request is refused', () => {
   expect(tokenRequestSchema.safeParse({ policies: ['p'], ttl: 60 }).success).toBe(false);
+});
+
+describe('conditions on builders', () => {
+  const parsed = (rule: object) => policySchema.parse({ name: 'p', rules: [{ effect: 'allow', ...rule }] }).rules[0];
+
+  it('builders are text as it stands, or bytes; indexes are decimal text, or self', () => {
+    const builders = ['Builder.example.org', '0xAB00', '0XAB00', 'é'];
+    expect(parsed({ builders })?.builders).toEqual(['Builder.example.org', '0xab00', '0xab00', 'é']);
+    const builder_indices = ['self', 7, '007', '18446744073709551615', '18446744073709551614'];
+    const read = ['self', '7', '7', 'self', '18446744073709551614'];
+    expect(parsed({ builder_indices })?.builder_indices).toEqual(read);
+    // What is stored is read again when a row is.
+    const stored = parsed({ builders, builder_indices });
+    expect(parsed({ ...stored })).toEqual(stored);
+  });
+
+  it.each([
+    [{ builders: [] }, 'an empty list'],
+    [{ builders: ['0xabc'] }, 'not hex of whole bytes'],
+    [{ builders: ['0xzz'] }, 'not hex of whole bytes'],
+    [{ builders: ['0x'] }, 'a builder is 1 to 4096 bytes'],
+    [{ builders: [''] }, 'a builder is 1 to 4096 bytes'],
+    [{ builders: ['é'.repeat(2049)] }, 'a builder is 1 to 4096 bytes'],
+    [{ builders: [7] }, 'quote it'],
+    [{ builders: Array.from({ length: 257 }, (_, at) => `b${at}`) }, 'at most 256'],
+    [{ builder_indices: ['18446744073709551616'] }, 'a builder index is a uint64, or self'],
+    [{ builder_indices: [-1] }, 'a builder index is a uint64, or self'],
+    [{ builder_indices: [1.5] }, 'must be a number, or self'],
+    [{ builder_indices: ['Self'] }, 'a builder index is a uint64, or self'],
+    [{ only_for_own_blocks: false }, 'is true, or left out'],
+    [{ effect: 'deny', only_for_own_blocks: true }, 'stands in allow rules only'],
+  ])('%j is refused: %s', (rule, problem) => {
+    expect(complaint({ effect: 'allow', ...rule })).toContain(problem);
+  });
+
+  it('two that no message has together match nothing, and that is remarked', () => {
+    const rules = [{ effect: 'allow', fee_recipients: [ADDRESS], builders: ['b'] }];
+    const policy = policySchema.parse({ name: 'p', rules });
+    expect(remarksOn(policy.rules)).toEqual([
+      'rule 1 states fee_recipients and builders, and no message has all of these: it matches nothing',
+    ]);
+  });
 });

@@ -3,13 +3,15 @@
 
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { OPERATIONS, SCOPES, type Scope } from '../../enclave/api/operations.ts';
-import { SCOPE_CATALOGUE } from '../../enclave/api/scope-catalogue.ts';
-import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
-import { route } from '../../enclave/metrics/labels.ts';
+import { walkDescriptions } from '../../common/command-line/command.ts';
+import { describeGroup } from '../../common/command-line/program.ts';
 import { authorizationReference, SCOPE_COMMANDS } from '../../operator/authorization-reference.ts';
 import { TREE } from '../../operator/tree.ts';
-import { walk } from '../../operator/walk.ts';
+import { OPERATIONS, SCOPES, type Scope } from '../../signer/api/operations.ts';
+import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
+import { createStaticAuthenticator } from '../../signer/auth/static.ts';
+import type { MountRoutes } from '../../signer/http/app.ts';
+import { route } from '../../signer/metrics/labels.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
@@ -38,7 +40,7 @@ afterAll(() => app.close());
 
 async function refusalOf(route: string, token: string): Promise<{ reason?: string; message?: string }> {
   const [method = '', path = ''] = route.split(' ');
-  const url = path.replace('{identifier}', KEY);
+  const url = path.replace('{identifier}', KEY).replace('{boot}/{*}', `${'00'.repeat(16)}/identity`);
   const answer = await app.inject({
     method: method as 'GET',
     url,
@@ -56,7 +58,7 @@ describe.each(SCOPES.flatMap((scope) => SCOPE_CATALOGUE[scope].routes.map((route
       expect((await refusalOf(route, only(scope))).reason).not.toBe('denied');
       const others = await refusalOf(route, allBut(scope));
       // either of two scopes will do
-      if (route.endsWith('/generate-keys')) return expect(others.reason).not.toBe('denied');
+      if (/(generate-keys|backups)$/.test(route)) return expect(others.reason).not.toBe('denied');
       expect(others.reason).toBe('denied');
       if (scope !== 'sign') expect(others.message).toContain(`the scope ${scope}`);
     });
@@ -76,12 +78,23 @@ it('every route of the OpenAPI document that needs a scope is in the catalogue',
 
 it('every route is a value of the label route of the metrics, so none is counted as unknown', async () => {
   const { paths } = (await app.inject('/api/openapi.json')).json() as { paths: Record<string, object> };
-  const patterns = Object.keys(paths).map((path) => path.replaceAll(/\{(\w+)\}/g, ':$1'));
+  const patterns = Object.keys(paths).map((path) => path.replaceAll(/\{(\w+)\}/g, ':$1').replace('{*}', '*'));
   expect(patterns.filter((pattern) => !route.values.includes(pattern))).toEqual([]);
 });
 
-it('every command that is named exists, and every command of keys, slashing and chamber is named', () => {
-  const commands = [...walk(TREE)].flatMap(({ path, node }) => (node.kind === 'group' ? [] : [path.join(' ')]));
+it('a route that the OpenAPI document would not describe stops the start of a service', async () => {
+  const mountOwn: MountRoutes = (mounted) =>
+    void mounted.get('/unknown', { config: { access: { kind: 'open' } } }, async () => 'OK');
+  const authenticator = createStaticAuthenticator({ policies: [], tokens: [], anonymousPolicies: [] });
+  const clock = { now: () => 0, monotonic: () => 0 };
+  const started = keylessApp({ authenticator, clock, log: recordingLog(), mountOwn });
+  await expect(started).rejects.toThrow('GET /unknown has no description');
+});
+
+it('every command that is named exists, and every command of keys, slashing and chamber is named', async () => {
+  const commands = [...walkDescriptions(await describeGroup(TREE))].flatMap(({ path, description }) =>
+    description.commands === undefined ? [path.join(' ')] : [],
+  );
   const named = Object.values(SCOPE_COMMANDS).flat();
   for (const command of named) expect(commands).toContain(command);
   const local = /^(auth |verify)/;
@@ -90,5 +103,5 @@ it('every command that is named exists, and every command of keys, slashing and 
 
 it('the reference has every scope and operation', () => {
   const text = authorizationReference();
-  for (const name of [...SCOPES, ...OPERATIONS]) expect(text).toContain(`| \`${name}\` |`);
+  for (const name of [...SCOPES, ...OPERATIONS]) expect(text).toContain(`\n- \`${name}\`: `);
 });

@@ -2,14 +2,14 @@
 // (specification/authorization.md#credentials).
 
 import { expect, it } from 'vitest';
-import type { Policy } from '../../enclave/api/policy.ts';
-import type { Authentication, Authenticator, Caller } from '../../enclave/auth/authenticator.ts';
-import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
-import { parseAuthorization } from '../../enclave/auth/credentials.ts';
-import { evaluate } from '../../enclave/auth/evaluate.ts';
-import type { StaticClient } from '../../enclave/auth/known-clients.ts';
-import { createStaticAuthenticator, type StaticAuthenticator, type StaticToken } from '../../enclave/auth/static.ts';
-import type { ClientCertificate } from '../../enclave/tls/client-certificate.ts';
+import type { Policy } from '../../signer/api/policy.ts';
+import type { Authentication, Authenticator, Caller } from '../../signer/auth/authenticator.ts';
+import { parseSafeCidrs } from '../../signer/auth/cidr.ts';
+import { parseAuthorization } from '../../signer/auth/credentials.ts';
+import { evaluate } from '../../signer/auth/evaluate.ts';
+import { declareClients, type StaticClient } from '../../signer/auth/known-clients.ts';
+import { createStaticAuthenticator, type StaticAuthenticator, type StaticToken } from '../../signer/auth/static.ts';
+import type { ClientCertificate } from '../../signer/tls/client-certificate.ts';
 
 const PEER = '192.0.2.10';
 const POLICIES: Policy[] = [
@@ -152,7 +152,7 @@ it('source networks that were narrowed count for a request under way, of a token
       policies: POLICIES,
       anonymousPolicies: [],
       tokens: [token('first-static-token', ['status'], [cidr])],
-      clients: [{ ...known('CN=teku'), boundCidrs }],
+      clients: declareClients([{ ...known('CN=teku'), boundCidrs }]),
     };
   };
   const subject = createStaticAuthenticator(from('192.0.2.0/24'));
@@ -191,7 +191,12 @@ function known(subject: string, policies: readonly string[] = ['status']): Stati
 
 it('a certificate that is not good is never anonymous, and a good one is its client', () => {
   const clients = [known('CN=teku')];
-  const subject = createStaticAuthenticator({ policies: POLICIES, anonymousPolicies: ['seal'], tokens: [], clients });
+  const subject = createStaticAuthenticator({
+    policies: POLICIES,
+    anonymousPolicies: ['seal'],
+    tokens: [],
+    clients: declareClients(clients),
+  });
   const none = { kind: 'none' } as const;
   expect(subject.authenticate(none, PEER)).toMatchObject({ caller: { accessor: 'anonymous' } });
   expect(subject.authenticate(none, PEER, shown('CN=teku'))).toMatchObject({ caller: { accessor: 'client:teku' } });
@@ -205,7 +210,7 @@ it('a request under way whose client is removed, or whose certificate ends, is r
     policies: POLICIES,
     anonymousPolicies: [],
     tokens: [token('first-static-token', ['seal'])],
-    clients,
+    clients: declareClients(clients),
   });
   const subject = createStaticAuthenticator(options([known('CN=teku')]));
   let isValid = true;
@@ -234,7 +239,12 @@ it('a request under way whose client is removed, or whose certificate ends, is r
 
 it('two clients that are known by the same, and one with a policy that is not there, are refused', () => {
   const start = (clients: StaticClient[]) => () =>
-    createStaticAuthenticator({ policies: POLICIES, anonymousPolicies: [], tokens: [], clients });
+    createStaticAuthenticator({
+      policies: POLICIES,
+      anonymousPolicies: [],
+      tokens: [],
+      clients: declareClients(clients),
+    });
   expect(start([known('CN=a'), known('CN=a')])).toThrow('is known by the same subject as client:a');
   expect(start([known('CN=a', ['none'])])).toThrow('the client a of tls.known_clients names the policy none');
 });

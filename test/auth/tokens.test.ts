@@ -3,7 +3,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createAccessor, createToken, tokenDigest } from '../../enclave/auth/tokens.ts';
+import { createAccessor, createToken, tokenDigest } from '../../signer/auth/tokens.ts';
 
 it('a client token is sr_client_ and 43 base64url characters of 32 bytes', () => {
   const token = createToken('client').toString();

@@ -3,16 +3,16 @@
 
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { AwsClientOptions } from '../../enclave/aws/client.ts';
+import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import {
   createDynamoDBClient,
   DescribeTableCommand,
   type DynamoDBClient,
   GetItemCommand,
   PutItemCommand,
-} from '../../enclave/aws/dynamodb.ts';
-import { awsFault } from '../../enclave/aws/errors.ts';
-import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
+} from '../../signer/aws/dynamodb.ts';
+import { awsFault } from '../../signer/aws/errors.ts';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { FAULTS, type FaultName, type FaultProxy, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { GIVES_UP, PATIENT } from '../support/patience.ts';

@@ -4,14 +4,20 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
-import { createKms, type Kms, type KmsOptions } from '../../enclave/aws/kms.ts';
-import { createKmsRecipient, type KmsRecipient } from '../../enclave/tee/kms/recipient.ts';
-import { createNsm } from '../../enclave/tee/nsm/client.ts';
-import { type Nsm, NsmError } from '../../enclave/tee/nsm/nsm.ts';
-import { verifyDocument } from '../../operator/attestation/verify.ts';
-import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
-import { createNsmEmulator, type NsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
+import { verifyDocument } from '../../common/attestation/verify.ts';
+import { createKmsRecipient } from '../../enclave/kms/cms.ts';
+import { createNsm } from '../../enclave/nsm/client.ts';
+import { createKms, type Kms, type KmsOptions } from '../../signer/aws/kms.ts';
+import { type Nsm, NsmError } from '../../signer/tee/nsm.ts';
+import type { KmsRecipient } from '../../signer/tee/recipient.ts';
+import {
+  type KeyBehaviour,
+  type KmsServer,
+  kmsClientOptions,
+  startKmsServer,
+} from '../../tools/rehearsal/kms/server.ts';
+import { createNsmEmulator, type NsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

@@ -2,7 +2,7 @@
 // work that hangs.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createEnding } from '../../enclave/boot/ending.ts';
+import { createEnding } from '../../signer/boot/ending.ts';
 
 const HANGS = new Promise<never>(() => undefined);
 

@@ -3,7 +3,7 @@
 
 import { EventEmitter } from 'node:events';
 import { expect, it } from 'vitest';
-import { reloadOnHangUps } from '../../enclave/boot/hang-ups.ts';
+import { reloadOnHangUps } from '../../service/reload.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 function world() {

@@ -1,7 +1,7 @@
 // The permits of the signing path as the configuration asks for them.
 
 import { expect, it } from 'vitest';
-import { openPermits } from '../../enclave/boot/permits.ts';
+import { openPermits } from '../../signer/boot/boot.ts';
 import { loadGood } from '../config/loading.ts';
 
 const never = new AbortController().signal;

@@ -1,10 +1,11 @@
 // Secrets of a configuration that was read again: whatever becomes of a reload, no copy stays behind.
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
-import { openAuthorization } from '../../enclave/boot/authorization.ts';
-import { Reload } from '../../enclave/boot/reload.ts';
-import { Secret } from '../../enclave/config/values/secret.ts';
+import { readKnownClients } from '../../service/known-clients.ts';
+import { Reload } from '../../service/reload.ts';
+import { createStaticAuthenticator } from '../../signer/auth/static.ts';
+import { openAuthorization } from '../../signer/boot/authorization.ts';
+import { Secret } from '../../signer/config/values/secret.ts';
 import { load, loadGood } from '../config/loading.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';
@@ -53,7 +54,7 @@ describe('declared tokens that are refused', () => {
     const config = loadGood({ yaml: yamlOf() });
     const client = { name: 'c', file: '/nowhere/known-clients', policies: ['all'], bound_cidrs: [] };
     const withFile = { static_auth: config.static_auth, tls: { known_clients: [client] } };
-    const parts = { custody: undefined } as unknown as Parameters<typeof openAuthorization>[1];
+    const parts = { custody: undefined, readKnownClients } as unknown as Parameters<typeof openAuthorization>[1];
     const opening = openAuthorization(withFile as never, parts, {} as never);
     await expect(opening).rejects.toThrow(/known-clients/);
     expect(config.static_auth.tokens.map(({ secret }) => isZero(secret.reveal()))).toEqual([true, true]);

@@ -8,19 +8,19 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encryptToRecipients, generateAgeIdentity } from '../../ceremony/age.ts';
-import { ceremonyDescription } from '../../ceremony/description.ts';
-import { main } from '../../ceremony/main.ts';
+import { ceremonyTree, main } from '../../ceremony/main.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
-import { followWords } from '../../command-line/command.ts';
-import { renderHelp } from '../../command-line/help.ts';
-import { extendedOnce } from '../../formats/register.ts';
+import { followWords } from '../../common/command-line/command.ts';
+import { renderHelp } from '../../common/command-line/help.ts';
+import { describeGroup } from '../../common/command-line/program.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
 import { keyArn } from '../config/loading.ts';
 import { RECIPIENT } from './custody.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/strongroom', import.meta.url));
 const COMMANDS = [
-  ...['plan', 'keygen', 'check-identity', 'open-root-token'],
-  ...['start', 'person', 'statement', 'file', 'pcrs', 'end'].map((kind) => `record ${kind}`),
+  ...['plan', 'script', 'keygen', 'check-identity', 'open-root-token'],
+  ...['start', 'person', 'statement', 'file', 'pcrs', 'master-key', 'end'].map((kind) => `record ${kind}`),
   ...['transcript verify', 'transcript page'],
 ];
 const TOKEN = `sr_mgmt_${'t'.repeat(43)}`;
@@ -86,8 +86,8 @@ describe('the launcher', () => {
 });
 
 describe('help', () => {
-  it.each(COMMANDS)('of %s has two examples', (command) => {
-    const { description } = followWords(ceremonyDescription, command.split(' '));
+  it.each(COMMANDS)('of %s has two examples', async (command) => {
+    const { description } = followWords(await describeGroup(ceremonyTree()), command.split(' '));
     expect(
       renderHelp(['ceremony'], description)
         .split('Examples:\n')[1]
@@ -96,9 +96,9 @@ describe('help', () => {
   });
 
   it('the commands are named when an unknown one is given', async () => {
-    const words = 'there is no command seal; there are: plan, keygen, check-identity, open-root-token';
+    const words = 'there is no command seal; there are: plan, script, keygen, check-identity, open-root-token';
     expect(await run(['seal'])).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
-    const group = /no command record nothing; there are: record start, record person/;
+    const group = /no command nothing; there are: start, person/;
     expect(await run(['record', 'nothing'])).toMatchObject({
       code: 1,
       stdout: '',
@@ -110,16 +110,16 @@ describe('help', () => {
 describe('a command line is refused with exit 1 when', () => {
   it.each<[string, string[], string]>([
     ['a flag is unknown', ['plan', 'x.yaml', '--yess'], 'there is no flag --yess'],
-    [
-      'a flag is repeated',
-      ['plan', 'x.yaml', '--output', 'json', '--output', 'table'],
-      '--output is given more than once',
-    ],
+    ['a flag is repeated', ['keygen', '--output', 'a', '--output', 'b'], '--output is given more than once'],
     ['a flag has no value', ['keygen', '--output'], '--output has no value'],
-    ['a flag has an empty value', ['keygen', '--output='], '--output has no value; write --output=FILE'],
+    ['a flag has an empty value', ['keygen', '--output='], '--output has no value\n  write --output=FILE'],
     ['a word is too many', ['plan', 'x.yaml', 'y.yaml'], 'this command takes one FILE'],
     ['the file is missing', ['plan'], 'FILE is needed: YAML'],
-    ['the output is unknown', ['plan', 'x.yaml', '--output', 'xml'], '--output is one of table, json, not xml'],
+    [
+      'a choice is none',
+      ['record', 'person', 't.jsonl', '--name', 'A', '--role', 'guest'],
+      '--role is one of lead, custodian, participant, operator, witness, not guest',
+    ],
     ['the file is not there', ['plan', '/nonexistent/x.yaml'], 'ENOENT'],
     ['the identity is missing', ['open-root-token', '--row', '-'], '--identity'],
     ['the ceremony is missing', ['check-identity', '--identity', 'x'], 'FILE is needed'],
@@ -223,11 +223,6 @@ describe('keygen', () => {
       stderr: expect.stringContaining(`${path} exists already and is not overwritten`),
     });
     expect(readFileSync(path, 'utf8')).toBe('kept');
-  });
-
-  it('is told by the former name of the flag, with a warning', async () => {
-    const { code, stderr } = await run(['keygen', '--identity', join(directory, 'former.age')]);
-    expect({ code, warned: stderr.includes('warning: --identity is --output now') }).toEqual({ code: 0, warned: true });
   });
 });
 

@@ -4,18 +4,23 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { type CeremonyBlock, parseCeremony } from '../../ceremony/definition.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { killChildren, tracked } from '../../rehearsal/children.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { cleanEnvironment, type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import {
+  cleanEnvironment,
+  killChildren,
+  type RunningSigner,
+  startSigner,
+  tracked,
+} from '../../tools/rehearsal/signer.ts';
 import { loadGood, violationsOf } from '../config/loading.ts';
 import { awsProgram } from '../runbooks/aws.ts';
 import { blocksOf } from '../runbooks/page.ts';
@@ -142,9 +147,13 @@ it('every command of the guide works, in its order', async () => {
 
   // A management token manages no keys; the client token of the other guide does.
   expect((await run('strongroom operator keys generate --count 1', daily)).status).toBe(4);
-  const [keys = '', bringIn = '', takeOut = ''] = commandsIn('docs/guides/key-table.md', KEY_TABLE);
+  const [keys = '', backups = '', bringIn = '', takeOut = ''] = commandsIn('docs/guides/key-table.md', KEY_TABLE);
   expect((await done(keys, daily)).match(/0x[0-9a-f]{96}/g)).toHaveLength(4); // two made, two listed
-  expect(existsSync(at('backups'))).toBe(true);
+  const written = readdirSync(at('backups')).toSorted();
+  expect(written).toHaveLength(2);
+  rmSync(at('backups'), { recursive: true });
+  expect(await done(backups, daily)).toMatch(/^found +2$/m);
+  expect(readdirSync(at('backups')).toSorted()).toEqual(written);
   mkdirSync(at('keystores'));
   const moved = writeKeystore(at('keystores'), 'validator-1', testSecret(1), 'of a TEST key');
   writeFileSync(at('records.json'), JSON.stringify(recordsOf(moved)));

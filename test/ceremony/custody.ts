@@ -13,9 +13,8 @@ import {
   type Wrapped,
   wrapMasterKey,
 } from '../../ceremony/envelope.ts';
-import { bindRecord, type MasterKeyRecord } from '../../ceremony/record.ts';
+import type { MasterKeyRecord } from '../../ceremony/record.ts';
 import type { CustodyRefusal } from '../../ceremony/refusals.ts';
-import { splitSecret } from '../../ceremony/shares.ts';
 import { keyArn } from '../config/loading.ts';
 
 export const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
@@ -42,7 +41,7 @@ export function ceremonyOf({ threshold, keys, generation = 1, retired = [] }: Ce
 export const DEPLOYMENT = deploymentOf(`0x${'4b'.repeat(32)}`, 'state-1');
 
 export function termsOf(ceremony: Ceremony, terms: Partial<EnvelopeTerms> = {}): EnvelopeTerms {
-  return { ceremony, deployment: DEPLOYMENT, requireBound: false, ...terms };
+  return { ceremony, deployment: DEPLOYMENT, ...terms };
 }
 
 export interface TestKeys extends CustodyKeys {
@@ -111,25 +110,6 @@ export function custodyKeys(): TestKeys {
 
 export async function wrapped(masterKey: Buffer, ceremony: Ceremony, keys: CustodyKeys): Promise<MasterKeyRecord> {
   return succeeded(await wrapMasterKey(masterKey, termsOf(ceremony), keys)).record;
-}
-
-/** As versions before wrote it: version 1, each share under a context that names no deployment. */
-export async function wrappedUnbound(
-  masterKey: Buffer,
-  ceremony: Ceremony,
-  keys: CustodyKeys,
-): Promise<MasterKeyRecord> {
-  const { generation, kmsThreshold: threshold, kmsKeys } = ceremony;
-  const plain = await splitSecret(masterKey, kmsKeys.length, threshold);
-  const shares = await Promise.all(
-    kmsKeys.map(async ({ arns }, at) => {
-      const context = { service: 'strongroom', generation: String(generation), index: String(at + 1) };
-      const answer = await keys.encryptShare(at + 1, arns, plain[at] ?? Buffer.alloc(0), context);
-      if (!answer.ok) throw new Error('the key serves');
-      return { index: at + 1, arns: [...arns].sort(), ciphertext: answer.bytes };
-    }),
-  );
-  return bindRecord(masterKey, { deployment: undefined, generation, threshold, shares });
 }
 
 export async function refusal(record: MasterKeyRecord, ceremony: Ceremony, keys: CustodyKeys): Promise<CustodyRefusal> {

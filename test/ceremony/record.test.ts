@@ -51,7 +51,7 @@ async function record(kind: string, args: readonly string[], input = ''): Promis
   return digest;
 }
 
-const verify = (...args: readonly string[]) => run(['transcript', 'verify', at('t.jsonl'), ...args]);
+const verify = (...args: readonly string[]) => run(['transcript', 'verify', at('t.jsonl'), '--incomplete', ...args]);
 
 let noted: string;
 let head: string;
@@ -116,9 +116,14 @@ it('a transcript that exists is not begun again', async () => {
   expect(begun).toMatchObject({ code: 1, stderr: expect.stringContaining('exists already and is not overwritten') });
 });
 
+it('a record that lacks something does not end unasked', async () => {
+  const refused = await run(['record', 'end', at('t.jsonl'), '--by', 'Lea']);
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('lacks what the day asks for') });
+});
+
 describe('a record that has ended', () => {
   beforeAll(async () => {
-    head = await record('end', ['--by', 'Lea']);
+    head = await record('end', ['--by', 'Lea', '--incomplete']);
   });
 
   it('has what was said', () => {
@@ -127,7 +132,7 @@ describe('a record that has ended', () => {
       .split('\n')
       .map((line): unknown => JSON.parse(line));
     expect(lines).toMatchObject([
-      { number: 1, entry: 'start', title: 'Custody ceremony', place: 'Room 4', ceremony: BLOCK },
+      { number: 1, entry: 'start', title: 'Custody ceremony', place: 'Room 4', signers: 'enclaves', ceremony: BLOCK },
       { number: 2, entry: 'person', name: 'Lea', role: 'lead', organization: 'Stake AG' },
       { number: 3, entry: 'person', name: 'Alice', role: 'participant', recipient: RECIPIENT },
       { number: 4, entry: 'statement', by: 'Alice', text: 'First.\nSecond.' },
@@ -139,8 +144,8 @@ describe('a record that has ended', () => {
         sha256: createHash('sha256').update('an image').digest('hex'),
       },
       { number: 6, entry: 'pcrs', registers: { PCR0: 'a'.repeat(96), PCR17: MEASUREMENTS.PCR17 } },
-      { number: 7, entry: 'statement', by: 'Lea', text: 'The record is complete.' },
-      { number: 8, entry: 'end' },
+      { number: 7, entry: 'statement', by: 'Lea', text: 'The record ends, and it is not complete.' },
+      { number: 8, entry: 'end', complete: false },
     ]);
   });
 

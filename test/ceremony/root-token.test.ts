@@ -10,7 +10,8 @@ import { Encrypter } from 'age-encryption';
 import { describe, expect, it } from 'vitest';
 import { decryptWithIdentities, encryptToRecipients, generateAgeIdentity, isAgeIdentity } from '../../ceremony/age.ts';
 import { isAgeRecipient } from '../../ceremony/age-recipient.ts';
-import { openRootToken, sealRootToken } from '../../ceremony/root-token.ts';
+import { sealRootToken } from '../../ceremony/root-token.ts';
+import { openRootToken } from '../../ceremony/root-token-opening.ts';
 
 const TOKEN = `sr_mgmt_${randomBytes(32).toString('base64url')}`;
 const alice = await generateAgeIdentity();

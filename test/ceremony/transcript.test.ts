@@ -25,7 +25,7 @@ import { RECIPIENT } from './custody.ts';
 
 const VECTOR = readFileSync(new URL('../vectors/transcript-v1.jsonl', import.meta.url));
 /** As `tail -n 1 transcript-v1.jsonl | sha256sum` has it. */
-const VECTOR_HEAD = '40593cbda122a408ded33b6bca7123732eccc1d24121cd2234e6aeb6f9753c55';
+const VECTOR_HEAD = '46b16c777b90e20c09294944d7fb82983dd2b0d70ffdc33dc79cdb94d04cc2e5';
 
 const CEREMONY = parseCeremony({
   generation: 3,
@@ -38,6 +38,7 @@ const START: Said = {
   format: TRANSCRIPT_FORMAT,
   title: 'Custody ceremony, "mainnet"',
   place: 'Zürich',
+  signers: 'enclaves',
   ceremony: structuredClone(ceremonyBlock(CEREMONY)) as Extract<Said, { entry: 'start' }>['ceremony'],
   ceremony_digest_sha384: ceremonyDigest(CEREMONY).toString('hex'),
 };
@@ -46,11 +47,23 @@ const SAID: readonly Said[] = [
   START,
   { entry: 'person', name: 'Lea Lead', role: 'lead' },
   { entry: 'person', name: 'Alice', role: 'participant', organization: 'Stake AG', recipient: RECIPIENT },
+  { entry: 'person', name: 'Carol', role: 'custodian', custody_key: 2 },
+  { entry: 'person', name: 'Carol', role: 'custodian', identified_by: 'passport' },
   { entry: 'statement', by: 'Alice', text: 'Two lines:\nand “quotes”, back\\slash' },
   { entry: 'file', name: 'image.eif', about: 'the image', bytes: 7, sha256: 'b'.repeat(64), sha384: 'c'.repeat(96) },
   { entry: 'pcrs', registers: { PCR0, PCR17: ceremonyRegister(CEREMONY) } },
-  { entry: 'statement', by: 'Lea Lead', text: 'The record is complete.' },
-  { entry: 'end' },
+  { entry: 'statement', by: 'Carol', did: 'granted_encrypt', text: 'I granted kms:Encrypt on custody key 2.' },
+  {
+    entry: 'file',
+    name: 'strongroom.yaml',
+    about: 'of the signers',
+    holds: 'configuration',
+    bytes: 8,
+    sha256: 'd'.repeat(64),
+    sha384: 'e'.repeat(96),
+  },
+  { entry: 'statement', by: 'Lea Lead', text: 'The record ends, and it is not complete.' },
+  { entry: 'end', complete: false },
 ];
 const at = (minute: number): Date => new Date(Date.UTC(2026, 10, 22, 10, minute, 0, 999));
 
@@ -114,13 +127,13 @@ describe('a transcript', () => {
   });
 
   it('is refused with a line whose number fits and whose link does not', () => {
-    const other = linesOf(written(SAID.with(3, { entry: 'statement', by: 'Alice', text: 'Something else' })).bytes);
-    const lines = linesOf(VECTOR).with(3, other[3] ?? '');
-    expect(problemOf(Buffer.from(lines.join('')))).toMatch(/line 5 does not follow the line before/);
+    const other = linesOf(written(SAID.with(5, { entry: 'statement', by: 'Alice', text: 'Something else' })).bytes);
+    const lines = linesOf(VECTOR).with(5, other[5] ?? '');
+    expect(problemOf(Buffer.from(lines.join('')))).toMatch(/line 7 does not follow the line before/);
   });
 
   it('that was written anew is whole, and has another head', () => {
-    const anew = written(SAID.with(3, { entry: 'statement', by: 'Alice', text: 'Something else' }));
+    const anew = written(SAID.with(5, { entry: 'statement', by: 'Alice', text: 'Something else' }));
     expect(problemOf(anew.bytes)).toBeUndefined();
     expect(headOf(anew.transcript)).not.toBe(VECTOR_HEAD);
   });
@@ -143,11 +156,64 @@ describe('a transcript', () => {
 describe('an entry is refused that', () => {
   const statement = (text: string, by = 'Alice'): Said => ({ entry: 'statement', by, text });
   const alice: Said = { entry: 'person', name: 'Alice', role: 'participant', recipient: RECIPIENT };
+  const custodian = (name: string, key: number): Said => ({
+    entry: 'person',
+    name,
+    role: 'custodian',
+    custody_key: key,
+  });
+  const witness = (name: string): Said => ({ entry: 'person', name, role: 'witness' });
   it.each<[string, readonly Said[], string]>([
     ['begins nothing', [alice], 'the first line, and no other, is the start'],
     ['begins again', [START, START], 'the first line, and no other, is the start'],
     ['is said by nobody', [START, statement('x')], 'whom no line before introduces'],
     ['introduces somebody again', [START, alice, alice], 'whom a line before introduces already'],
+    ['adds nothing', [START, witness('Wanda'), witness('Wanda')], 'whom a line before introduces already'],
+    [
+      'gives somebody another role',
+      [START, witness('Wanda'), { ...witness('Wanda'), role: 'lead', organization: 'Stake AG' } as Said],
+      'whom a line before introduces already',
+    ],
+    [
+      'replaces what a line before says of somebody',
+      [
+        START,
+        { ...witness('Wanda'), organization: 'Stake AG' } as Said,
+        { ...witness('Wanda'), organization: 'Audit Ltd' } as Said,
+      ],
+      'whom a line before introduces already',
+    ],
+    [
+      'gives a custody key to no custodian',
+      [START, { ...witness('Wanda'), custody_key: 1 } as Said],
+      'who is no custodian',
+    ],
+    ['has a custody key too many', [START, custodian('Carol', 3)], 'a custody key that the ceremony has not'],
+    ['gives a custody key twice', [START, custodian('Carol', 1), custodian('Dave', 1)], 'has its custodian already'],
+    [
+      'says a deed of another role',
+      [START, alice, { entry: 'statement', by: 'Alice', did: 'compared_digest', text: 'x' }],
+      'somebody who is no witness',
+    ],
+    [
+      'grants for no key',
+      [
+        START,
+        { entry: 'person', name: 'Carol', role: 'custodian' },
+        { entry: 'statement', by: 'Carol', did: 'granted_encrypt', text: 'x' },
+      ],
+      'a custodian of no custody key',
+    ],
+    [
+      'opens the root token for no recipient',
+      [
+        START,
+        { entry: 'person', name: 'Bob', role: 'participant' },
+        { entry: 'statement', by: 'Bob', did: 'opened_root_token', text: 'x' },
+      ],
+      'a participant with no recipient',
+    ],
+    ['calls complete what is not', [START, alice, { entry: 'end', complete: true }], 'lacks what the day asks for'],
     ['gives a recipient twice', [START, alice, { ...alice, name: 'Bob' }], 'another person’s already'],
     [
       'has another recipient',
@@ -160,9 +226,33 @@ describe('an entry is refused that', () => {
     ['has another ceremony’s digest', [{ ...START, ceremony_digest_sha384: PCR0 }], 'not that of its ceremony'],
     ['has an escape sequence', [START, alice, statement('\u001b[2J')], 'text must have no control characters'],
     ['turns the writing direction', [START, { ...alice, name: 'ecilA\u202e' }], 'name must be one line'],
+    ...[
+      ['a no-break blank', 'Alice\u00a0Ace', 'Alice Ace'],
+      ['another case', 'ALICE', 'Alice'],
+      ['decomposed letters', 'Ame\u0301lie', 'Am\u00e9lie'],
+      ['a joiner inside', 'Ali\u200dce', 'Alice'],
+      ['a variation selector', 'Alice\ufe0f', 'Alice'],
+      ['full-width letters', '\uff21lice', 'Alice'],
+      ['Cyrillic letters', '\u0421\u043e\u0441\u043e', 'Coco'],
+      ['Cyrillic capitals', '\u041d\u0410\u041d\u0410', 'HAHA'],
+      ['a Cyrillic letter with a mark', '\u0430\u0451\u0430', 'A\u00eba'],
+      ['Greek letters', '\u0391\u03bd\u03bd\u03b1', 'Anna'],
+      ['another hyphen', 'Ann\u2011Lee', 'Ann-Lee'],
+      ['another apostrophe', 'O\u2019Neil', "O'Neil"],
+      ['a dotless i', 'Al\u0131ce', 'Alice'],
+    ].map(([how = '', one = '', other = '']): [string, Said[], string] => [
+      `has ${how} for the name of another`,
+      [START, witness(other), witness(one)],
+      'looks like that of somebody before',
+    ]),
+    ['mixes scripts', [START, witness('\u0410lice')], 'must not mix Latin letters'],
+    ['has a name that is not seen', [START, witness('\u3164')], 'letters that can be seen'],
+    ['has a name of punctuation', [START, witness('...')], 'letters that can be seen'],
+    ['has the blank of Braille in a name', [START, witness('Alice\u2800Ace')], 'drawn as nothing'],
+    ['has a code point that is none in a name', [START, witness('Alice\u0378')], 'drawn as nothing'],
     ['has a name of two lines', [START, { ...alice, name: 'Alice\nLead' }], 'name must be one line'],
     ['is too long', [START, alice, statement('x'.repeat(4001))], 'at most 4000'],
-    ['comes after the end', [START, { entry: 'end' }, alice], 'comes after the end'],
+    ['comes after the end', [START, { entry: 'end', complete: false }, alice], 'comes after the end'],
   ])('%s', (_, said, words) => {
     expect(() => written(said)).toThrow(words);
   });
@@ -180,7 +270,7 @@ describe('an entry is refused that', () => {
       entries: Array.from({ length: MAX_ENTRIES }, () => written([START]).transcript.entries[0] as never),
       digests: [VECTOR_HEAD],
     };
-    expect(following(full, { entry: 'end' }, at(0))).toMatchObject({
+    expect(following(full, { entry: 'end', complete: false }, at(0))).toMatchObject({
       problem: expect.stringContaining('at most 4096'),
     });
   });
@@ -246,11 +336,11 @@ describe('the page', () => {
     { entry: 'person', name: hostile, role: 'lead', organization: hostile, identified_by: hostile },
     { entry: 'statement', by: hostile, text: hostile },
     { entry: 'file', name: hostile, about: hostile, bytes: 7, sha256: 'b'.repeat(64), sha384: 'c'.repeat(96) },
-    { entry: 'end' },
+    { entry: 'end', complete: false },
   ];
 
   it('shows every text as text, runs nothing and loads nothing', () => {
-    const page = transcriptPage(written(said).transcript);
+    const page = transcriptPage(written(said).transcript, []);
     expect(page.split(shown)).toHaveLength(1 + 15);
     expect(page).not.toMatch(/<(?:script|img|link|iframe|object)|javascript:|\son\w+\s*=\s*["']|src=["']/i);
     const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(page) ?? [];
@@ -259,23 +349,25 @@ describe('the page', () => {
     // Whatever stands between tags is escaped: tags of our own are all that is left.
     const tags = new Set([...page.replace(style, '').matchAll(/<\/?([a-z0-9]+)/g)].map(([, tag]) => tag));
     const ours =
-      'html head meta title style body h1 h2 p section code dl dt dd table thead tbody tr th td div b br span';
+      'html head meta title style body h1 h2 p section code dl dt dd table thead tbody tr th td div b br span ul li';
     expect([...tags].filter((tag) => !ours.split(' ').includes(tag ?? ''))).toEqual([]);
   });
 
   it('has the head, the digest, PCR values, the participant of each recipient, and a line for each signature', () => {
     const { transcript } = written(SAID);
-    const page = transcriptPage(transcript);
+    const page = transcriptPage(transcript, []);
     const groups = (digest: string): string => digest.match(/.{8}/g)?.join(' ') ?? '';
     for (const digest of [VECTOR_HEAD, ceremonyDigest(CEREMONY).toString('hex'), PCR0, ceremonyRegister(CEREMONY)])
       expect(page).toContain(groups(digest));
     expect(page).toMatch(new RegExp(`${RECIPIENT}</td><td>Alice</td>`));
-    expect(page.match(/<div class="signature">/g)).toHaveLength(2);
+    expect(page.match(/<div class="signature">/g)).toHaveLength(3);
     expect(page).not.toContain('DRAFT');
+    expect(page).toMatch(new RegExp(`${keyArn(2, 'us-east-1')}</div></td><td>Carol</td>`));
+    expect(page).toContain('INCOMPLETE: what this record lacks');
   });
 
   it('of a record that has not ended says DRAFT, and cannot be signed', () => {
-    const page = transcriptPage(written(SAID.slice(0, -1)).transcript);
+    const page = transcriptPage(written(SAID.slice(0, -1)).transcript, []);
     expect(page).toContain('DRAFT: this record has not ended');
     expect(page).not.toContain('class="signature"');
   });

@@ -1,13 +1,11 @@
 // How replicas come to their master key after a ceremony of another generation, beside another deployment with the same
-// custody keys, and from a row of an earlier version.
+// custody keys.
 
-import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { deploymentOf } from '../../ceremony/deployment.ts';
-import { MasterKey } from '../../enclave/chamber/master-key.ts';
 import { allRows, alterRecord, bootMany, REPLICAS, setBehaviour, world } from './booted-replicas.ts';
-import { bootReplica, fingerprint, NETWORK, rowOfBefore, said, unsealForCommand } from './replicas.ts';
+import { bootReplica, fingerprint, NETWORK, said, unsealForCommand } from './replicas.ts';
 
 describe('rotation', () => {
   it('a higher generation wraps the same master key for the new keys; the retired ones are not needed afterwards', async () => {
@@ -126,62 +124,15 @@ describe('two signers that share custody keys, threshold and generation', () => 
   });
 });
 
-describe('a MASTER_KEY row of a version before deployments', () => {
-  const WARNING = 'written before rows named their deployment';
-
-  it('opens with a warning, also for a command, and is left as it is', async () => {
-    const { table, ceremony, masterKey } = await tableOfBefore();
-    const row = await world.row(table, 'MASTER_KEY');
-    const replica = await bootReplica(world, { table, ceremony });
-    expect(fingerprint(replica)).toBe(subKeyOf(masterKey));
-    expect(said(replica, WARNING)).toBe(true);
-    expect(await unsealForCommand(world, { table, ceremony })).toBe(subKeyOf(masterKey));
-    expect(await world.row(table, 'MASTER_KEY')).toEqual(row);
+it('a MASTER_KEY row that names no deployment is none: nothing opens it', async () => {
+  const table = await world.createTable();
+  const ceremony = world.createCeremony();
+  await bootReplica(world, { table, ceremony });
+  await alterRecord(table, (record) => {
+    Reflect.deleteProperty(record, 'deployment');
   });
-
-  it(`is bound by a higher generation: of ${REPLICAS} replicas at once one writes, and it opens nowhere else`, async () => {
-    const { table, ceremony, masterKey } = await tableOfBefore();
-    const next = { ...ceremony, generation: 2 };
-    const replicas = await bootMany(REPLICAS, { table, ceremony: next });
-    expect(replicas.filter((replica) => said(replica, 'rotated'))).toHaveLength(1);
-    expect(new Set(replicas.map(fingerprint))).toEqual(new Set([subKeyOf(masterKey)]));
-    const strict = { table, ceremony: next, terms: { requireBound: true } };
-    const after = await bootReplica(world, strict);
-    expect(fingerprint(after)).toBe(subKeyOf(masterKey));
-    expect(said(after, WARNING)).toBe(false);
-    expect(await unsealForCommand(world, strict)).toBe(subKeyOf(masterKey));
-    const other = await world.createTable();
-    await copyRow(table, other);
-    for (const open of [bootReplica, unsealForCommand]) {
-      await expect(open(world, { table: other, ceremony: next })).rejects.toMatchObject({ startupFailure: 9 });
-    }
-  });
-
-  it('put back in place of a bound one is refused where rows have to be bound', async () => {
-    const { table, ceremony } = await tableOfBefore();
-    const before = await world.row(table, 'MASTER_KEY');
-    const strict = { table, ceremony: { ...ceremony, generation: 2 }, terms: { requireBound: true } };
-    await bootReplica(world, { ...strict, terms: {} });
-    await world.putRow(table, { ...before });
-    for (const open of [bootReplica, unsealForCommand]) {
-      await expect(open(world, strict)).rejects.toMatchObject({
-        startupFailure: 9,
-        message: expect.stringContaining('names no deployment, and signer_state.require_bound_master_key is true'),
-      });
-    }
-  });
-
-  /** A table as a version before left it. */
-  async function tableOfBefore() {
-    const table = await world.createTable();
-    const ceremony = world.createCeremony();
-    const masterKey = randomBytes(32);
-    await world.putRow(table, { pk: { S: 'MASTER_KEY' }, ...(await rowOfBefore(world, masterKey, ceremony)) });
-    return { table, ceremony, masterKey };
-  }
-
-  function subKeyOf(masterKey: Buffer): string {
-    return new MasterKey(Buffer.from(masterKey), 'off').subKey('keyEncryption').toString('hex');
+  for (const open of [bootReplica, unsealForCommand]) {
+    await expect(open(world, { table, ceremony })).rejects.toMatchObject({ startupFailure: 9 });
   }
 });
 

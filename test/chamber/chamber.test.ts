@@ -2,10 +2,10 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import { Chamber } from '../../enclave/chamber/chamber.ts';
-import { MasterKey } from '../../enclave/chamber/master-key.ts';
-import type { Latch } from '../../enclave/chamber/state-rows.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { Chamber } from '../../signer/chamber/chamber.ts';
+import { MasterKey } from '../../signer/chamber/master-key.ts';
+import type { Latch } from '../../signer/chamber/state-rows.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const clock = { now: () => Date.parse('2026-01-02T03:04:05Z'), monotonic: () => 0 };

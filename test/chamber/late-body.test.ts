@@ -4,8 +4,8 @@
 
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../enclave/boot/boot.ts';
-import { createLogger } from '../../observe/logger.ts';
+import { createLogger } from '../../common/observe/logger.ts';
+import type { RunningSigner } from '../../signer/boot/boot.ts';
 import { FAULTS } from '../support/fault-proxy.ts';
 import { attestation, call, testKey } from '../support/requests.ts';
 import { signerSite } from './whole-signer.ts';

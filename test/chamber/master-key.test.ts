@@ -2,7 +2,7 @@
 
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { MasterKey, PURPOSES, type Purpose } from '../../enclave/chamber/master-key.ts';
+import { MasterKey, PURPOSES, type Purpose } from '../../signer/chamber/master-key.ts';
 
 const ALL = Object.keys(PURPOSES) as Purpose[];
 

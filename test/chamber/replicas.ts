@@ -4,20 +4,19 @@
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
 import { deploymentOf } from '../../ceremony/deployment.ts';
 import type { EnvelopeTerms } from '../../ceremony/envelope.ts';
-import { serializeRecord } from '../../ceremony/record.ts';
-import type { AwsClientOptions } from '../../enclave/aws/client.ts';
-import { createDynamoDBClient } from '../../enclave/aws/dynamodb.ts';
-import { createKms, custodyKeysOf, type KmsOptions } from '../../enclave/aws/kms.ts';
-import { rootTokenMaker } from '../../enclave/boot/custody.ts';
-import { type Booted, bootChamber, type UnsealParts, unsealOnly } from '../../enclave/chamber/boot-chamber.ts';
-import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { encodeHex } from '../../formats/hex.ts';
-import { systemClock } from '../../observe/clock.ts';
-import type { CustodyWorld } from '../../rehearsal/custody.ts';
-import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
-import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
-import { wrappedUnbound } from '../ceremony/custody.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import type { AwsClientOptions } from '../../signer/aws/client.ts';
+import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
+import { createKms, custodyKeysOf, type KmsOptions } from '../../signer/aws/kms.ts';
+import { rootTokenMaker } from '../../signer/boot/custody.ts';
+import { type Booted, bootChamber, type UnsealParts, unsealOnly } from '../../signer/chamber/boot-chamber.ts';
+import { type KeyProvenanceParts, keyProvenance } from '../../signer/chamber/key-provenance.ts';
+import { type StateTable, stateTable } from '../../signer/chamber/state-table.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import type { CustodyWorld } from '../../tools/rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
+import { kmsClientOptions } from '../../tools/rehearsal/kms/server.ts';
 import { PATIENT } from '../support/patience.ts';
 import { type LogLine, recordingLog } from '../support/recording-log.ts';
 
@@ -33,6 +32,9 @@ export interface ReplicaOptions {
   readonly dynamodb?: string;
   readonly client?: AwsClientOptions;
   readonly kms?: Partial<KmsOptions>;
+  /** As in an enclave. */
+  readonly provenance?: Pick<KeyProvenanceParts, 'nsm' | 'documents' | 'measurements'> &
+    Partial<Pick<KeyProvenanceParts, 'acceptedImages'>>;
 }
 
 export interface Replica {
@@ -66,10 +68,15 @@ async function withParts<Result>(
     dynamoDBClientOptions(options.dynamodb ?? world.dynamodb.endpoint, { ...PATIENT, ...options.client }),
   );
   const kms = createKms(kmsClientOptions(world.kms, ceremonyArns(ceremony), { ...PATIENT, ...options.kms }), { log });
+  const deployment = deploymentOf(NETWORK, options.table);
+  const provenance = options.provenance && {
+    provenance: keyProvenance({ acceptedImages: [], ...options.provenance, ceremony, deployment }),
+  };
   try {
     return await use({
       table: stateTable(client, options.table),
-      terms: { ceremony, deployment: deploymentOf(NETWORK, options.table), requireBound: false, ...options.terms },
+      ...provenance,
+      terms: { ceremony, deployment, ...options.terms },
       custodyKeys: custodyKeysOf(kms),
       memory: 'off',
       log,
@@ -77,18 +84,6 @@ async function withParts<Result>(
   } finally {
     kms.close();
     client.destroy();
-  }
-}
-
-/** Generation and record of a MASTER_KEY row as versions wrote it before rows named their deployment. */
-export async function rowOfBefore(world: CustodyWorld, masterKey: Buffer, block: unknown) {
-  const ceremony = parseCeremony(block);
-  const kms = createKms(kmsClientOptions(world.kms, ceremonyArns(ceremony)), { log: recordingLog() });
-  try {
-    const record = await wrappedUnbound(masterKey, ceremony, custodyKeysOf(kms));
-    return { generation: { N: String(record.generation) }, record: { S: serializeRecord(record) } };
-  } finally {
-    kms.close();
   }
 }
 

@@ -6,11 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { chamberStatusSchema, sealAnswerSchema } from '../../enclave/api/chamber.ts';
-import { healthSchema } from '../../enclave/api/health.ts';
-import { killChildren } from '../../rehearsal/children.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { type RunningSigner, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
+import { chamberStatusSchema, sealAnswerSchema } from '../../signer/api/chamber.ts';
+import { healthSchema } from '../../signer/api/health.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { killChildren, type RunningSigner, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
 import { attestation, call, signCall, testKey } from '../support/requests.ts';
 
 const REPLICAS = 8;

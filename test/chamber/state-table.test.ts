@@ -2,10 +2,10 @@
 // done twice, and no fault is ever taken for an answer about the rows.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { AwsClientOptions } from '../../enclave/aws/client.ts';
-import { encodeAuthHead } from '../../enclave/chamber/state-rows.ts';
-import type { StateTable } from '../../enclave/chamber/state-table.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import type { AwsClientOptions } from '../../signer/aws/client.ts';
+import { encodeAuthHead } from '../../signer/chamber/state-rows.ts';
+import type { StateTable } from '../../signer/chamber/state-table.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import {
   FAULTS,
   type Fault,
@@ -102,9 +102,11 @@ it.each(['MASTER_KEY', 'ROOT_TOKEN_BOOTSTRAP', 'AUTH_REVISION', 'SEAL_OVERRIDE']
   'a table that has %s is not initialised',
   async (pk) => {
     await world.putRow(table.tableName, { pk: { S: pk } });
-    const rootToken = { value: 'age', createdAt: '2026-01-02T03:04:05Z' };
+    const rootToken = { value: 'age', createdAt: '2026-01-02T03:04:05Z', evidence: undefined };
     const auth = { changes: [policy('a', 1)], head: head(1) };
-    expect(await table.initialise({ generation: 1, record: '{}' }, rootToken, auth)).toBe('condition_failed');
+    expect(await table.initialise({ generation: 1, record: '{}', evidence: undefined }, rootToken, auth)).toBe(
+      'condition_failed',
+    );
     expect(await table.readRows(AUTH_PKS)).toEqual([]);
     expect(await world.row(table.tableName, pk)).toEqual({ pk: { S: pk } });
   },

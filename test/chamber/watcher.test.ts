@@ -2,9 +2,9 @@
 // sight.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Latch } from '../../enclave/chamber/state-rows.ts';
-import type { WatchedRows } from '../../enclave/chamber/state-table.ts';
-import { type WatchedHead, Watcher } from '../../enclave/chamber/watcher.ts';
+import type { Latch } from '../../signer/chamber/state-rows.ts';
+import type { WatchedRows } from '../../signer/chamber/state-table.ts';
+import { type WatchedHead, Watcher } from '../../signer/chamber/watcher.ts';
 import { recordingLog } from '../support/recording-log.ts';
 
 const LATCH: Latch = { reason: 'drill', accessor: 'acc_1', sealedAt: '2026-01-02T03:04:05.000Z' };

@@ -6,11 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { boot, type RunningSigner } from '../../enclave/boot/boot.ts';
-import { loadConfig } from '../../enclave/config/load.ts';
-import { systemClock } from '../../observe/clock.ts';
-import type { Logger } from '../../observe/logger.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import type { Logger } from '../../common/observe/logger.ts';
+import { loadConfig } from '../../service/config/load.ts';
+import { SERVICE_PARTS } from '../../service/parts.ts';
+import { boot, type RunningSigner } from '../../signer/boot/boot.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { testKey } from '../support/requests.ts';
 
@@ -19,7 +20,7 @@ export interface SignerSite {
   proxy: FaultProxy;
   folder: string;
   table: string;
-  /** Seconds by which the monotonic clock is ahead. */
+  /** Seconds by which both clocks are ahead. */
   ahead: number;
   /** @param sections over those of a signer of this table; the caller shuts it down */
   boot(logger: Logger, sections?: Record<string, unknown>, ceremony?: unknown): Promise<RunningSigner>;
@@ -46,8 +47,9 @@ export function signerSite(): SignerSite {
       { compiledCeremony: false },
     );
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
-    const clock = { now: systemClock.now, monotonic: () => systemClock.monotonic() + site.ahead * 1000 };
-    return boot(loaded.config, { logger, clock });
+    const ahead = (time: number) => time + site.ahead * 1000;
+    const clock = { now: () => ahead(systemClock.now()), monotonic: () => ahead(systemClock.monotonic()) };
+    return boot(loaded.config, SERVICE_PARTS, { logger, clock });
   }
 
   beforeAll(async () => {

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { hasColor, painter } from '../../command-line/color.ts';
+import { hasColor, painter, paintResults } from '../../common/command-line/color.ts';
 
 const TERMINAL = { isTTY: true };
 const PIPE = {};
@@ -29,6 +29,14 @@ it('paints each line by itself, and nothing where there is no colour', () => {
   expect(painter(TERMINAL, {})(text, 'bad')).toBe('\u001B[31mone\u001B[0m\n\n\u001B[31mtwo\u001B[0m\n');
 });
 
+it('paints results where a second column begins with them, and no other words', () => {
+  const table = 'CHECK    RESULT  FOUND\nclock    OK      it is OK\nsign it  FAIL: x  OK\n         OK  x\nOK  FAILED\n';
+  const paint = (text: string, tone: string) => `<${tone} ${text}>`;
+  expect(paintResults(table, { OK: 'good', FAIL: 'bad' }, paint)).toBe(
+    'CHECK    RESULT  FOUND\nclock    <good OK>      it is OK\nsign it  <bad FAIL>: x  OK\n         OK  x\nOK  FAILED\n',
+  );
+});
+
 it('the verdict of a command comes last, in its colour', () => {
   const strongroom = join(import.meta.dirname, '../../bin/strongroom');
   const argv = ['operator', 'doctor', '--signer-url', 'http://127.0.0.1:9000'];
@@ -37,5 +45,8 @@ it('the verdict of a command comes last, in its colour', () => {
     env: { HOME: '/nowhere', FORCE_COLOR: '1' },
   });
   expect(status).toBe(1);
-  expect(stdout.trimEnd().split('\n').at(-1)).toBe('\u001B[31mverdict  of 2 checks: 1 FAILED\u001B[0m');
+  expect(stdout).toContain('\nsigner   \u001B[31mFAIL\u001B[0m    --signer-url is without TLS');
+  expect(stdout.trimEnd().split('\n').at(-1)).toBe(
+    '\u001B[31mverdict  of 3 checks: 1 FAILED, 1 with a warning\u001B[0m',
+  );
 });

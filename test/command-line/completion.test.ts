@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeAll } from '../../bin/programs.ts';
-import { type Description, toldFlags, walkDescriptions } from '../../command-line/command.ts';
-import { completionScript, type Shell } from '../../command-line/completion.ts';
+import { type Description, toldFlags, walkDescriptions } from '../../common/command-line/command.ts';
+import { completionScript, type Shell } from '../../common/command-line/completion.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 
 const BIN = join(import.meta.dirname, '../../bin');
@@ -82,11 +82,16 @@ describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
   });
 });
 
-it('the old place of the command still leads here, with a warning', () => {
+it.each(['zsh', 'fish'] as const)('%s is told what each word and each flag means', (shell) => {
+  const script = completionScript(shell, everything);
+  const separator = shell === 'zsh' ? ':' : '\t';
+  expect(script).toContain(`'status${separator}Show the seal state`);
+  expect(script).toContain(`'--check${separator}Find everything that would stop a start`);
+});
+
+it('the command prints the script, and names the shells that it knows', () => {
   const run = (...argv: string[]) => spawnSync(join(BIN, 'strongroom'), argv, { encoding: 'utf8' });
-  const old = run('operator', 'completion', 'bash');
-  expect(old.stdout).toBe(completionScript('bash', everything));
-  expect(old.stderr).toContain('is `strongroom completion` now');
+  expect(run('completion', 'bash')).toMatchObject({ status: 0, stdout: completionScript('bash', everything) });
   expect(run('completion', 'tcsh')).toMatchObject({ status: 1, stderr: expect.stringContaining('bash, zsh, fish') });
 });
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { sayConflicts } from '../../command-line/conflicts.ts';
+import { sayConflicts } from '../../common/command-line/conflicts.ts';
 
 it('names key and place of each conflict, a line each on any terminal, and how many more there are', () => {
   const listed = [

@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { main as ceremony } from '../../ceremony/main.ts';
-import { sayFailure } from '../../command-line/failure.ts';
-import { note, type Piped } from '../../command-line/terminal.ts';
-import { wrapFor } from '../../command-line/wrap.ts';
+import { AWS_NITRO } from '../../common/attestation/provider.ts';
+import { sayFailure } from '../../common/command-line/failure.ts';
+import { note, type Piped } from '../../common/command-line/terminal.ts';
+import { wrapFor } from '../../common/command-line/wrap.ts';
 import { main as eif } from '../../eif/main.ts';
-import { runSlashingCommand } from '../../enclave/commands/slashing.ts';
-import { AWS_NITRO } from '../../operator/attestation/provider.ts';
 import { runOperator } from '../../operator/main.ts';
-import { main as setup } from '../../setup/main.ts';
+import { runSlashingCommand } from '../../service/commands/slashing.ts';
+import { main as setup } from '../../tools/setup/main.ts';
 import { keyArn } from '../config/loading.ts';
 
 const COLUMNS = 80;
@@ -89,7 +89,7 @@ describe('wrong usage says what to do next', () => {
   it.each([
     ['ceremony open-root-token --identity eve.age', 'see strongroom ceremony open-root-token --help'],
     ['ceremony recrod start', 'did you mean record?'],
-    ['ceremony record strat', 'did you mean record start?'],
+    ['ceremony record strat', 'did you mean start?'],
     ['eif build', 'see strongroom eif build --help'],
     ['eif compare a', 'see strongroom eif compare --help'],
     ['eif buld', 'did you mean build?'],

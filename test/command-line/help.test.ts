@@ -4,9 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { describeAll, OVERVIEW } from '../../bin/programs.ts';
-import { type Description, toldFlags, walkDescriptions } from '../../command-line/command.ts';
-import { renderHelp } from '../../command-line/help.ts';
-import { columnsOf } from '../../command-line/wrap.ts';
+import { type Description, toldFlags, walkDescriptions } from '../../common/command-line/command.ts';
+import { renderHelp } from '../../common/command-line/help.ts';
+import { columnsOf } from '../../common/command-line/wrap.ts';
 
 const BIN = join(import.meta.dirname, '../../bin');
 const all = [...walkDescriptions(await describeAll())];
@@ -50,7 +50,6 @@ it('says what a command takes, breaks lines between words, and keeps terms of eq
     flags: {
       to: { placeholder: 'PLACE', required: true, choices: ['here', 'there'], meaning: 'Where to' },
       'a-flag-with-a-very-long-name-indeed': { placeholder: 'TEXT', meaning: 'Why' },
-      old: { placeholder: 'PLACE', meaning: 'Former name', formerly: 'to' },
     },
     examples: ['strongroom move 0x80 --to there', 'strongroom move 0x80 0x81 \\\n  --to there'],
   };

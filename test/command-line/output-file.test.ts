@@ -13,12 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readArguments } from '../../command-line/arguments.ts';
-import type { Flags } from '../../command-line/command.ts';
-import { JSON_OUTPUT } from '../../command-line/json-output.ts';
-import { outputFile, withOutput, writeOutput } from '../../command-line/output-file.ts';
-
-const FORMS: Flags = { ...JSON_OUTPUT };
+import { withOutput, writeOutput } from '../../common/command-line/output-file.ts';
 
 let folder: string;
 let path: string;
@@ -101,21 +96,4 @@ it('what was answered once stays when it cannot be put in place', async () => {
   await expect(written).rejects.toThrow(/cannot be replaced \(EISDIR\): what was to be in it is in .*\.partial$/);
   const [partial = ''] = readdirSync(folder).filter((name) => name.endsWith('.partial'));
   expect(readFileSync(join(folder, partial), 'utf8')).toBe('the only copy');
-});
-
-describe('what --output said before', () => {
-  it('a format is --json now, with a warning', () => {
-    const { values, warnings } = readArguments(FORMS, ['--output', 'json']);
-    expect(values['json']).toBe(true);
-    expect(warnings).toEqual(['--output json is --json now, and a table without it; a later version will not know it']);
-    expect(readArguments(FORMS, ['--output=table']).values['json']).toBe(false);
-    expect(readArguments(FORMS, ['--json'])).toMatchObject({ values: { json: true }, warnings: [] });
-    expect(() => readArguments(FORMS, ['--json', '--output', 'json'])).toThrow('give one of them');
-  });
-
-  it('is refused where it names a file', () => {
-    const forms: Flags = outputFile('Where to');
-    expect(() => readArguments(forms, ['--output', 'json'])).toThrow('--output names a file now, not a format');
-    expect(readArguments(forms, ['--output', './json']).values['output']).toBe('./json');
-  });
 });

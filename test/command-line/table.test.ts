@@ -1,7 +1,7 @@
 // Tables are no wider than the terminal, and say the same at every width.
 
 import { describe, expect, it } from 'vitest';
-import { renderFields, renderTable } from '../../command-line/table.ts';
+import { renderFields, renderTable } from '../../common/command-line/table.ts';
 
 const HEADINGS = ['ACCESSOR', 'KIND', 'EXPIRES AT', 'POLICIES (DESCRIPTION)'];
 const ROWS = [
@@ -27,6 +27,11 @@ describe.each([60, 80, 100, 120])('at %i columns', (columns) => {
     expect(fields.split('\n').filter((line) => line.length > columns)).toEqual([]);
     expect(fields).not.toMatch(/\b(?:o|on|tw|thre|fou|fiv|si|seve|eigh)\n/);
   });
+});
+
+it('a table of every key that one signer lists is written', () => {
+  const rows = Array.from({ length: 200_000 }, (_, index) => [String(index), 'active']);
+  expect(renderTable(['KEY', 'STATUS'], rows, 80).split('\n')).toHaveLength(rows.length + 2);
 });
 
 it('a row is a list of its fields where its columns leave no room for the last one', () => {

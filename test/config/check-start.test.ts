@@ -1,15 +1,15 @@
 // `server --check` against what a start would meet: ports that are taken, stores of another network, databases and
 // tables that are not there. Each is what the start itself would say, and the check changes nothing.
 
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { stringify } from 'yaml';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { missingDynamoDB } from '../../rehearsal/dynamodb.ts';
-import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
+import { parse, stringify } from 'yaml';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { missingDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
+import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { TEST_TOKEN } from '../support/requests.ts';
@@ -159,6 +159,41 @@ describe('a PostgreSQL database', () => {
   });
 });
 
+describe('tables without what AWS needs', () => {
+  const config = {
+    signer_state: { backend: 'dynamodb', table: 'state' },
+    key_sources: { dynamodb: { table: 'keys' } },
+    anti_slashing: { backend: 'dynamodb', table: 'slashing' },
+    ceremony: parse(readFileSync(join(import.meta.dirname, '../../docs/examples/ceremony.yaml'), 'utf8')) as object,
+  };
+  // Neither files nor an instance say anything.
+  const nothing = {
+    AWS_EC2_METADATA_DISABLED: 'true',
+    AWS_CONFIG_FILE: '/dev/null',
+    AWS_SHARED_CREDENTIALS_FILE: '/dev/null',
+  };
+
+  it.each([
+    ['a region', {}, 'AWS_REGION is not set to a region', 'export AWS_REGION='],
+    [
+      'credentials',
+      { AWS_REGION: 'eu-central-1' },
+      'no AWS credentials were found',
+      'export AWS_PROFILE, or AWS_ACCESS_KEY_ID',
+    ],
+  ])('say %s once, and what to export; nothing is asked', async (_, environment, problem, remedy) => {
+    const env = { ...nothing, ...environment };
+    const { code, text } = await check(config, { env });
+    expect(code).toBe(78);
+    expect(text).toContain(`has 1 violation:\n\n  AWS: ${problem}`);
+    expect(text).toMatch(new RegExp(`to do: +${remedy}`));
+    const start = await runStrongroom(['server', '-c', written({ ...config, logging: { level: 'off' } })], { env });
+    expect(start.code).toBe(1);
+    expect(start.stderr).toContain(`the state table "state" cannot be used: ${problem}`);
+    expect(start.stderr).toContain(remedy);
+  });
+});
+
 describe.skipIf(missingDynamoDB() !== undefined)('tables and custody keys', () => {
   let world: CustodyWorld;
   beforeAll(async () => {
@@ -188,7 +223,7 @@ describe.skipIf(missingDynamoDB() !== undefined)('tables and custody keys', () =
     const keys = { key_sources: { dynamodb: { table: 'no-keys' } } };
     const { code, text } = await check({ ...missing, ...keys }, { env });
     expect(code).toBe(78);
-    expect(text).toContain('the state table "nowhere" cannot be used: it does not exist');
+    expect(text).toContain('signer_state.table names a table that cannot be used: it does not exist');
     expect(text).toMatch(
       /key_sources\.dynamodb\.table names a key table that cannot be read .*\n.*\n +to do: +create it/,
     );

@@ -5,9 +5,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runStrongroom } from '../../rehearsal/signer.ts';
+import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
 import { PACKAGE_CONFIG } from '../support/consensus-configs.ts';
+import { testSecret, writeKeystore } from '../support/keys.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -20,10 +21,10 @@ const QUIET = `${AUTH}
 server: {listen_address: 127.0.0.1, listen_port: 0}
 metrics: {listen_address: 127.0.0.1, listen_port: 0}`;
 
-async function check(yaml: string, env: Record<string, string> = {}) {
+async function check(yaml: string, env: Record<string, string> = {}, args: readonly string[] = []) {
   const file = join(folder, 'strongroom.yaml');
   writeFileSync(file, yaml);
-  const run = await runStrongroom(['server', '--check', '-c', file], { env, cwd: folder });
+  const run = await runStrongroom(['server', '--check', ...args, '-c', file], { env, cwd: folder });
   return { ...run, text: `${run.stdout}${run.stderr}`.replaceAll(folder, 'FOLDER') };
 }
 
@@ -91,7 +92,9 @@ tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path
   it('finds at once everything that is wrong with the files of TLS', async () => {
     for (const name of ['cert.pem', 'ca.pem']) writeFileSync(join(folder, name), 'nothing');
     const clients = '[{name: a, subject: CN=a, policies: [x]}]';
-    const { code, text } = await check(`anti_slashing: {path: ${folder}/db}
+    const { code, text } = await check(`server: {listen_port: 0}
+metrics: {listen_port: 0}
+anti_slashing: {path: ${folder}/db}
 static_auth: {policies: [{name: x, rules: [{effect: allow}]}]}
 tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path: ${folder}/key.pem}, client_ca: ${folder}/ca.pem, known_clients: ${clients}}`);
     expect(code).toBe(78);
@@ -135,6 +138,24 @@ tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path
     expect(text).toMatch(/filesystem\.keystores has 4 keys .*\(keystoreFile FOLDER\/bare\/1\.json: .*; and 1 more\)/);
   });
 
+  it('with --decrypt opens each keystore, and says whose password is wrong; without it does not try', async () => {
+    const keys = join(folder, 'keystores');
+    mkdirSync(keys);
+    writeKeystore(keys, 'good', testSecret(1), 'right');
+    writeKeystore(keys, 'bad', testSecret(2), 'right');
+    writeFileSync(join(keys, 'bad.password'), 'wrong');
+    const yaml = `${QUIET}\nanti_slashing: {path: ${folder}/db}\nkey_sources: {filesystem: {paths: [${keys}]}}`;
+    const unopened = await check(yaml);
+    expect(unopened.code).toBe(0);
+    expect(unopened.text).not.toContain('cannot be loaded');
+    const { code, text } = await check(yaml, {}, ['--decrypt']);
+    expect(code).toBe(0);
+    expect(text).toContain(
+      'key_sources.filesystem.paths has a key that cannot be loaded: the signer starts without, and /healthcheck is DOWN ' +
+        '(FOLDER/keystores/bad.yaml: keystoreFile FOLDER/keystores/bad.json: the password does not open the keystore)',
+    );
+  });
+
   it('says what is set and does nothing', async () => {
     const { code, text } = await check(
       `${QUIET}\nanti_slashing: {path: ${folder}/db, pool_size: 4}\ntls: {listen_port: 9443}`,
@@ -151,6 +172,7 @@ tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path
     expect(code).toBe(78);
     expect(text).toMatch(/NOT_SET, which is unset\n.*\n +to do: +export NOT_SET/);
     expect((await runStrongroom(['server', '--offline'])).stderr).toContain('--offline is given without --check');
+    expect((await runStrongroom(['server', '--decrypt'])).stderr).toContain('--decrypt is given without --check');
   });
 
   it('finds the roots of the database that are not there', async () => {
@@ -175,7 +197,9 @@ tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path
     const { cert, key } = makeCertificate(folder, 'server');
     writeFileSync(join(folder, 'ca.pem'), 'nothing');
     const clients = `[{name: a, subject: CN=a, policies: [x]}, {name: b, file: ${folder}/clients.txt, policies: [x]}]`;
-    const { code, text } = await check(`anti_slashing: {path: ${folder}/db}
+    const { code, text } = await check(`server: {listen_port: 0}
+metrics: {listen_port: 0}
+anti_slashing: {path: ${folder}/db}
 static_auth: {policies: [{name: x, rules: [{effect: allow}]}]}
 tls: {mode: file, listen_port: 0, file: {cert_path: ${cert}, key_path: ${key}}, client_ca: ${folder}/ca.pem, known_clients: ${clients}}`);
     expect(code).toBe(78);
@@ -202,7 +226,7 @@ tls: {mode: file, listen_port: 0, file: {cert_path: ${cert}, key_path: ${key}}, 
   it('does not look for the files of an enclave here', async () => {
     mkdirSync(join(folder, 'x'));
     const { code } =
-      await check(`tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}}}
+      await check(`tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}, unsafe_parent_writes_tables: true}}
 tls: {mode: ratls}
 anti_slashing: {backend: dynamodb, table: records}
 ${AUTH}`);

@@ -1,7 +1,7 @@
 // A network that a configuration describes itself, by a file of a consensus client or by its members.
 
 import { describe, expect, it } from 'vitest';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
 import { OWN_CONFIG, PACKAGE_CONFIG } from '../support/consensus-configs.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { load, sentencesOf } from './loading.ts';

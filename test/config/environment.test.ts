@@ -2,7 +2,7 @@
 // (specification/operating.md#configuration).
 
 import { describe, expect, it } from 'vitest';
-import { MEMBERS } from '../../enclave/config/layers/members.ts';
+import { MEMBERS } from '../../service/config/members.ts';
 import { keyArn, load, loadGood, sentencesOf, violationsOf } from './loading.ts';
 
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';

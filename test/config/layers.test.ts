@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { flagOf, OPTION_PATHS, type OptionPath, optionAt, variableOf } from '../../enclave/config/options.ts';
+import { flagOf, variableOf } from '../../service/config/option-names.ts';
+import { OPTION_PATHS, type OptionPath, optionAt } from '../../signer/config/options.ts';
 import { keyArn, load, loadGood, violationsOf } from './loading.ts';
 
 type LayerName = 'flag' | 'environment' | 'file';
@@ -42,6 +43,7 @@ function accepted(path: OptionPath): unknown {
       root_token_recipients: [RECIPIENT],
     },
     parent_proxy: { enclave_cid: 16 },
+    'tee.nitro.accepted_images': [{ PCR0: 'ab'.repeat(48), PCR1: 'ab'.repeat(48), PCR2: 'ab'.repeat(48) }],
     'tee.nitro.egress.endpoints': [{ hostname: 'kms.example.org', loopback: '127.0.1.1', vsock_port: 8001 }],
   };
   if (path in samples) return samples[path];

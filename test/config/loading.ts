@@ -1,8 +1,9 @@
 // How the configuration tests load: a file given as text, the rest as the server would see it.
 
-import { renderViolations, type Violation } from '../../command-line/violations.ts';
-import { type Build, type Loaded, loadConfig } from '../../enclave/config/load.ts';
-import type { Config } from '../../enclave/config/options.ts';
+import type { Violation } from '../../common/command-line/violations.ts';
+import { renderViolations } from '../../common/command-line/violations-report.ts';
+import { type Build, type Loaded, loadConfig } from '../../service/config/load.ts';
+import type { Config } from '../../signer/config/options.ts';
 
 export interface Given {
   readonly yaml?: string | Uint8Array;

@@ -1,7 +1,7 @@
 // What a report advises: it names what was probably meant, and offers nothing that would not help.
 
 import { describe, expect, it } from 'vitest';
-import { OPERATIONS, SCOPES } from '../../enclave/api/operations.ts';
+import { OPERATIONS, SCOPES } from '../../signer/api/operations.ts';
 import { violationsOf } from './loading.ts';
 
 const rule = (members: string) => `static_auth: {policies: [{name: a, rules: [{effect: allow, ${members}}]}]}`;
@@ -54,7 +54,7 @@ describe('the advice for', () => {
   it('an unknown module of the log is the list of modules', () => {
     const [violation] = violationsOf({ yaml: 'logging: {level: "info,htpp=debug"}' });
     expect(violation?.problem).toContain(
-      'modules: audit, server, http, auth, keys, signing, slashing, tls, chamber, tee',
+      'modules: audit, server, http, auth, keys, signing, slashing, slashing_trace, tls, chamber, tee',
     );
   });
 

@@ -1,8 +1,8 @@
 // The network that a configuration names: how it is written, what is refused, and what comes out of it.
 
 import { describe, expect, it } from 'vitest';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { loadGood, sentencesOf, violationsOf } from './loading.ts';

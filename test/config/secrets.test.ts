@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { renderViolations } from '../../command-line/violations.ts';
-import { Secret } from '../../enclave/config/values/secret.ts';
+import { renderViolations } from '../../common/command-line/violations-report.ts';
+import { Secret } from '../../signer/config/values/secret.ts';
 import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
 
 const TOKEN = 'hunter2-hunter2-hunter2';

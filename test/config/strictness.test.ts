@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { renderViolations } from '../../command-line/violations.ts';
-import { loadConfig } from '../../enclave/config/load.ts';
+import { renderViolations } from '../../common/command-line/violations-report.ts';
+import { loadConfig } from '../../service/config/load.ts';
 import { load, loadGood, sentencesOf, violationsOf } from './loading.ts';
 
 describe('the file', () => {

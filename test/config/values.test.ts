@@ -1,20 +1,13 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { OPTION_PATHS, optionAt } from '../../enclave/config/options.ts';
-import {
-  corsOrigins,
-  hex,
-  httpUrl,
-  listenAddress,
-  logFilter,
-  postgresUrl,
-} from '../../enclave/config/values/values.ts';
+import { OPTION_PATHS, optionAt } from '../../signer/config/options.ts';
+import { corsOrigins, hex, httpUrl, listenAddress, logFilter, postgresUrl } from '../../signer/config/values/values.ts';
 import { loadGood } from './loading.ts';
 
 const INTEGERS = OPTION_PATHS.filter((path) => optionAt(path).kind.form === 'integer');
 
 it('no option stands in two sections, and every section is in the table', async () => {
-  const folder = new URL('../../enclave/config/options/', import.meta.url);
+  const folder = new URL('../../signer/config/options/', import.meta.url);
   const sections = await Promise.all(readdirSync(folder).map((name) => import(new URL(name, folder).href)));
   const rows = sections.flatMap((section) =>
     Object.entries<object>(section).flatMap(([name, value]) => (name.endsWith('_OPTIONS') ? Object.keys(value) : [])),

@@ -1,8 +1,8 @@
 // What starts and is said: configurations that are valid and hardly meant.
 
 import { describe, expect, it } from 'vitest';
-import { WARNINGS } from '../../enclave/config/warnings.ts';
-import { USED_POOL_CONNECTIONS } from '../../enclave/slashing/postgres/connection/pool.ts';
+import { SERVICE_WARNINGS } from '../../service/config/rules.ts';
+import { USED_POOL_CONNECTIONS } from '../../signer/slashing/postgres/connection/address.ts';
 import { type Given, keyArn, load } from './loading.ts';
 
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
@@ -21,6 +21,8 @@ function warnedOf(given: Given): string[] {
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
   return loaded.warnings.map(({ at }) => at);
 }
+
+const SEALED = `table_credentials: {key_arn: "${keyArn(1)}", ciphertext: "${Buffer.alloc(200).toString('base64')}"}`;
 
 describe('a configuration', () => {
   it('that says all of it is quiet', () => {
@@ -133,7 +135,7 @@ ${CEREMONY}`;
 
   it('for an enclave listens on vsock, where an address means nothing', () => {
     const yaml = `${TOKEN}
-tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}}}
+tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}, ${SEALED}}}
 tls: {mode: ratls}
 anti_slashing: {backend: dynamodb, table: ${tableArn('records')}}`;
     expect(warnedOf({ yaml, argv: ['--check'] })).toEqual([]);
@@ -142,7 +144,7 @@ anti_slashing: {backend: dynamodb, table: ${tableArn('records')}}`;
   it('for an enclave is warned of each table that it names without its account', () => {
     const loaded = load({
       yaml: `${TOKEN}
-tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}}}
+tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}, ${SEALED}}}
 tls: {mode: ratls}
 anti_slashing: {backend: dynamodb, table: records}`,
       argv: ['--check'],
@@ -150,7 +152,7 @@ anti_slashing: {backend: dynamodb, table: records}`,
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
     const { config } = loaded;
     const warned = (state: string, keys: string, slashing: string, backend: 'dynamodb' | 'sqlite' = 'dynamodb') =>
-      WARNINGS.filter(({ applies }) =>
+      SERVICE_WARNINGS.filter(({ applies }) =>
         applies(
           {
             ...config,

@@ -3,9 +3,9 @@
 // be.
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
-import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
+import { MAX_QUEUED_JOBS } from '../../signer/signing/bls/queue.ts';
 import {
   bytesOf,
   expectedSignature,

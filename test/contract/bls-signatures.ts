@@ -3,8 +3,8 @@
 
 import { SecretKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { KeyHandle } from '../../enclave/keys/vault.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
+import type { KeyHandle } from '../../signer/keys/vault.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { vectorJson } from '../support/vectors.ts';
 

@@ -4,10 +4,10 @@
 // bls-groups.ts; here are handles, the queue, and the core's life.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import type { KeyHandle } from '../../enclave/keys/vault.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
-import { MAX_QUEUED_JOBS } from '../../enclave/signing/bls/queue.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import type { KeyHandle } from '../../signer/keys/vault.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
+import { MAX_QUEUED_JOBS } from '../../signer/signing/bls/queue.ts';
 import { bytesOf, expectedSignature, jobsHaveStarted, keysOf, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { blsGroupsContract } from './bls-groups.ts';
 import { blsManyKeysContract } from './bls-many-keys.ts';

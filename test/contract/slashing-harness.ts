@@ -1,6 +1,6 @@
 // What the parts of the contract of slashing backends work with.
 
-import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import type { SlashingBackend } from '../../signer/slashing/types.ts';
 
 /** One place where a backend keeps its records: a file, a schema, a table. Empty at first. */
 export interface SlashingStore {

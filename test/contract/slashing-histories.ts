@@ -1,8 +1,8 @@
 // Slashing contract: import, export and pruning. Whatever they do to the history, no verdict becomes weaker.
 
 import { describe, expect, it } from 'vitest';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/history/prune.ts';
-import type { SlashableMessage, ValidatorHistory } from '../../enclave/slashing/types.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../signer/slashing/history/prune.ts';
+import type { SlashableMessage, ValidatorHistory } from '../../signer/slashing/types.ts';
 import {
   block,
   checkOne,

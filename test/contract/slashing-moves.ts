@@ -2,14 +2,16 @@
 // key is merged as minimal, whatever it leaves out; a key that is new keeps the entries of its file.
 
 import { describe, expect, it } from 'vitest';
-import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../enclave/slashing/types.ts';
+import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../signer/slashing/types.ts';
 import {
   block,
   checkOne,
   collect,
   history,
+  inTenure,
   kindOf,
   publicKeyOf,
+  reinstate,
   stream,
   verdictName,
   vote,
@@ -131,11 +133,15 @@ export function movesContract({ complete, fresh }: SlashingHarness): void {
             span: 30 + 4 * move,
             seed: seed * 100 + move,
           });
-          for (const message of messages) if ((await checkOne(here, message)).kind === 'safe') released.push(message);
-          await here.retire(keys);
+          const tenures = await here.tenures();
+          for (const message of messages) {
+            const asked = inTenure(tenures.get(message.publicKey) ?? 0, message);
+            if ((await checkOne(here, asked)).kind === 'safe') released.push(message);
+          }
+          await here.endTenures(keys);
           const file = await collect(here.exportHistories(keys));
           await there.importHistories(stream(move % 3 === 0 ? file : file.map(endOf)));
-          await there.reinstate(keys);
+          await reinstate(there, keys);
         }
         expect(released.length).toBeGreaterThan(MOVES * 2);
         expect(slashablePairs(released)).toEqual([]);

@@ -3,8 +3,8 @@
 // were refused.
 
 import { describe, expect, it } from 'vitest';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../enclave/slashing/history/prune.ts';
-import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../enclave/slashing/types.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../signer/slashing/history/prune.ts';
+import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../signer/slashing/types.ts';
 import {
   block,
   checkOne,

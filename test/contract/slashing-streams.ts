@@ -1,7 +1,7 @@
 // Streams of messages on a fresh store, in order, each with its verdict: with the complete history, and with the
 // high-water marks only. A verdict is `safe`, `repeat` or the reason of the refusal.
 
-import type { SlashingRefusal } from '../../enclave/slashing/types.ts';
+import type { SlashingRefusal } from '../../signer/slashing/types.ts';
 
 export type ExpectedVerdict = 'safe' | 'repeat' | SlashingRefusal;
 

@@ -1,10 +1,12 @@
 // Slashing contract: every message gets the verdict that EIP-3076 asks for, alone, in batches and in races.
 
 import { describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
-import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import type { SlashableMessage } from '../../enclave/slashing/types.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { NO_MARKS } from '../../signer/slashing/history/state.ts';
+import { SlashingProtection } from '../../signer/slashing/protection.ts';
+import type { SlashableMessage } from '../../signer/slashing/types.ts';
+import { unrestrained } from '../support/restrained.ts';
+import { sized } from '../support/scale.ts';
 import {
   block,
   blockOf,
@@ -24,7 +26,7 @@ import type { SlashingHarness } from './slashing-harness.ts';
 import { STREAMS, type StreamStep } from './slashing-streams.ts';
 
 const RACERS = 64;
-const RACE_ROUNDS = 12;
+const RACE_ROUNDS = sized(4, 12);
 
 export function verdictsContract({ complete, manySigners, freshStore, open, fresh }: SlashingHarness): void {
   describe('streams of messages', () => {
@@ -108,7 +110,11 @@ export function verdictsContract({ complete, manySigners, freshStore, open, fres
     it.each(Object.entries(conflicts))(
       `${RACERS} concurrent conflicting requests (%s): exactly one wins, in every round`,
       async (_name, message) => {
-        const protection = new SlashingProtection(await fresh(), {}, { clock: systemClock, log: quietLog });
+        const protection = new SlashingProtection(
+          unrestrained(await fresh()),
+          {},
+          { clock: systemClock, log: quietLog },
+        );
         for (let round = 0; round < RACE_ROUNDS; round += 1) {
           const racers = Array.from({ length: RACERS }, (_, racer) => protection.check(message(round, racer)));
           const outcomes = await Promise.all(racers);

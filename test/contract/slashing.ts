@@ -2,7 +2,7 @@
 // to the complete verdicts; the others keep high-water marks and are held to the minimal ones.
 
 import { afterEach, describe } from 'vitest';
-import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { MAIN_ROOT } from '../support/slashing.ts';
 import { durabilityContract } from './slashing-durability.ts';
 import type { SlashingHarness, SlashingStore } from './slashing-harness.ts';
@@ -12,6 +12,7 @@ import { jumpsContract } from './slashing-jumps.ts';
 import { movesContract } from './slashing-moves.ts';
 import { neverWeakerContract } from './slashing-never-weaker.ts';
 import { retirementContract } from './slashing-retirement.ts';
+import { signedBlocksContract } from './slashing-signed-blocks.ts';
 import { verdictsContract } from './slashing-verdicts.ts';
 
 export interface SlashingContractOptions {
@@ -58,5 +59,6 @@ export function slashingContract(name: string, options: SlashingContractOptions)
     retirementContract(harness);
     jumpsContract(harness);
     identityContract(harness);
+    signedBlocksContract(harness);
   });
 }

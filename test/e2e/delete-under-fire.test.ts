@@ -1,86 +1,216 @@
-// A key is deleted on one replica while another one is asked to sign with it. Before keys were retired in the slashing
-// store the other replica signed on until its next look at the table, and what it signed was missing from the file: a
-// double vote on the next signer. Real processes, one key table, one slashing store. TEST keys.
+// A key is deleted on one replica while another one is asked to sign with it, and somebody makes it active at the same
+// moment, or long before by a request that stood still. While a retirement was a mark that could be taken back, the
+// other replica signed what was missing from the file: a double vote on the next signer. Now the key's tenure has moved
+// on. Real processes, one key table, one slashing store. TEST keys.
+//
+// TEST_SCALE=40 goes each way 200 times.
 
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
+import { randomNumbers } from '../support/fault-proxy.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, call, signCall } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 
-const ROUNDS = 5;
+const ROUNDS = sized(2, 5);
+const ROUND_LIMIT_MS = 300_000;
 const PASSWORD = 'TEST password';
 const ENABLED = { enabled: true };
+const KEYS = '/api/v1/chamber/keys';
+/** The look at the key table comes soon, and rarely: in between only the store can stop a replica in time. */
+const REFRESHES = [1, 5] as const;
+const LATEST_MS = 80;
+const KEYS_AT_ONCE = 10;
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 50 };
 
 let world: CustodyWorld;
-let replicas: readonly [RunningSigner, RunningSigner];
-let token: string;
-
 beforeAll(async () => {
   world = await startCustody();
-  const table = await world.createTable();
-  await world.dynamodb.createTable(keyTableDefinition('keys'));
-  const config = {
-    ...world.configuration(table, world.createCeremony()),
-    // The other replica looks at the table rarely: only the store can stop it in time.
-    key_sources: { dynamodb: { table: 'keys', refresh_interval_seconds: 5 } },
-    chamber: { keys: { import: ENABLED, lifecycle: ENABLED } },
-  };
-  const env = world.environment();
-  const first = await startSigner({ config, env });
-  replicas = [first, await startSigner({ config, env })];
-  const root = await world.rootToken(table);
-  await call(`${first.url}/api/v1/auth/policies`, { token: root, body: { name: 'all', rules: [{ effect: 'allow' }] } });
-  token = String(
-    (await call(`${first.url}/api/v1/auth/tokens`, { token: root, body: { policies: ['all'] } })).json['token'],
-  );
 });
-afterAll(async () => {
-  await Promise.all(replicas.map((replica) => replica.stop()));
-  await world.close();
-});
+afterAll(() => world.close());
 
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 50));
-}
+describe.each(REFRESHES)('with a look at the key table every %i s', (refresh) => {
+  let asked: RunningSigner;
+  let manager: RunningSigner;
+  let token: string;
+  let keys = 40 + refresh * 1_000;
+  const random = randomNumbers(refresh);
 
-/** Ask for votes of rising epochs until the key is not signed with any more: the highest target that was signed. */
-async function signOn(replica: RunningSigner, publicKey: string): Promise<{ highest: number; last: unknown }> {
-  for (let target = 11; ; target++) {
-    const answer = await signCall(replica.url, publicKey, attestation({ source: target - 1, target }), { token });
-    if (answer.status !== 200) return { highest: target - 1, last: answer.json['reason'] };
-  }
-}
-
-it(`in ${ROUNDS} of ${ROUNDS} rounds the file holds whatever was signed anywhere`, async () => {
-  const [first, second] = replicas;
-  for (let round = 0; round < ROUNDS; round++) {
-    const secret = testSecret(40 + round);
-    const publicKey = publicKeyOf(secret);
-    const body = {
-      keystores: [encryptKeystore(secret, PASSWORD)],
-      passwords: [PASSWORD],
-      storage: { persist: true },
+  beforeAll(async () => {
+    const table = await world.createTable();
+    const keyTable = `keys-${refresh}`;
+    await world.dynamodb.createTable(keyTableDefinition(keyTable));
+    const config = {
+      ...world.configuration(table, world.createCeremony()),
+      key_sources: { dynamodb: { table: keyTable, refresh_interval_seconds: refresh } },
+      chamber: { keys: { import: ENABLED, lifecycle: ENABLED } },
     };
-    const path = '/api/v1/chamber/keys';
-    expect((await call(`${first.url}${path}`, { token, body })).json).toMatchObject({ data: [{ status: 'imported' }] });
-    const vote = attestation({ source: 9, target: 10 });
-    for (const { url } of replicas) {
-      await until(async () => (await signCall(url, publicKey, vote, { token })).status === 200);
-    }
-
-    const signing = signOn(first, publicKey);
-    const deleted = await call(`${second.url}${path}`, { token, method: 'DELETE', body: { pubkeys: [publicKey] } });
-    expect(deleted.json).toMatchObject({ data: [{ status: 'deleted' }] });
-    const file = deleted.json['slashing_protection'] as InterchangeFile;
-    const { highest, last } = await signing;
-    // Refused by the store, or gone from this replica: either way it ended by itself.
-    expect(['key_retired', 'unknown_key', 'signing_unavailable']).toContain(last);
-    const targets = file.data.flatMap(({ signed_attestations: votes }) =>
-      votes.map((vote) => Number(vote.target_epoch)),
+    const env = world.environment();
+    asked = await startSigner({ config, env });
+    manager = await startSigner({ config, env });
+    const root = await world.rootToken(table);
+    await call(`${asked.url}/api/v1/auth/policies`, {
+      token: root,
+      body: { name: 'all', rules: [{ effect: 'allow' }] },
+    });
+    token = String(
+      (await call(`${asked.url}/api/v1/auth/tokens`, { token: root, body: { policies: ['all'] } })).json['token'],
     );
-    expect(Math.max(...targets), `round ${round}`).toBeGreaterThanOrEqual(highest);
+  });
+  afterAll(() => Promise.all([asked, manager].map((replica) => replica.stop())));
+
+  const vote = async (replica: RunningSigner, publicKey: string, target: number) =>
+    signCall(replica.url, publicKey, attestation({ source: target - 1, target }), { token });
+  const change = (replica: RunningSigner, publicKey: string, status: string) =>
+    call(`${replica.url}${KEYS}`, {
+      token,
+      method: 'PATCH',
+      body: { keys: [{ pubkey: publicKey, status }] },
+    });
+  const remove = (publicKey: string) =>
+    call(`${manager.url}${KEYS}`, { token, method: 'DELETE', body: { pubkeys: [publicKey] } });
+
+  /** Keys that both replicas sign with: one look of the other replica at the table is enough for some of them. */
+  async function* newKeys(): AsyncGenerator<string> {
+    for (let left = ROUNDS; left > 0; left -= KEYS_AT_ONCE) {
+      const secrets = Array.from({ length: Math.min(left, KEYS_AT_ONCE) }, () => testSecret(keys++));
+      const body = {
+        keystores: secrets.map((secret) => encryptKeystore(secret, PASSWORD)),
+        passwords: secrets.map(() => PASSWORD),
+        storage: { persist: true },
+      };
+      const imported = await call(`${asked.url}${KEYS}`, { token, body });
+      expect(imported.json).toMatchObject({ data: secrets.map(() => ({ status: 'imported' })) });
+      const publicKeys = secrets.map((secret) => publicKeyOf(secret));
+      for (const publicKey of publicKeys) {
+        for (const replica of [asked, manager]) await vi.waitFor(() => expectVote(replica, publicKey), WAIT);
+      }
+      yield* publicKeys;
+    }
   }
+
+  const expectVote = async (replica: RunningSigner, publicKey: string) =>
+    expect((await vote(replica, publicKey, 10)).status).toBe(200);
+
+  /** Asks for votes of rising epochs, as long as the work lasts and a little longer: the targets that were signed. */
+  async function signedDuring(publicKey: string, work: () => Promise<void>): Promise<number[]> {
+    const signed: number[] = [];
+    let target = 11;
+    const ask = async (): Promise<void> => {
+      const { status } = await vote(asked, publicKey, target);
+      if (status === 200) signed.push(target);
+      target += 1;
+    };
+    const over = new AbortController();
+    const working = work().finally(() => over.abort());
+    while (!over.signal.aborted) {
+      await ask();
+      await pause(5);
+    }
+    await working;
+    for (let more = 0; more < 5; more++) {
+      await ask();
+      await pause(20);
+    }
+    return signed;
+  }
+
+  /** The store keeps the highest marks alone. */
+  const highestOf = (file: InterchangeFile): number =>
+    Math.max(
+      ...file.data.flatMap((entry) => entry.signed_attestations.map(({ target_epoch }) => Number(target_epoch))),
+    );
+
+  /** The key is gone, its file is final, and holds whatever the other replica signed. */
+  async function expectFinalFile(beside: (publicKey: string, deleting: () => void) => Promise<unknown>): Promise<void> {
+    let round = 0;
+    for await (const publicKey of newKeys()) {
+      round += 1;
+      let file: InterchangeFile | undefined;
+      const signed = await signedDuring(publicKey, async () => {
+        let deleting: Promise<void> | undefined;
+        const begin = (): void => {
+          deleting ??= remove(publicKey).then(({ json }) => {
+            expect(json).toMatchObject({ data: [{ status: 'deleted' }] });
+            file = json['slashing_protection'] as InterchangeFile;
+          });
+        };
+        await beside(publicKey, begin);
+        begin();
+        await deleting;
+      });
+      if (file === undefined) throw new Error('the key was deleted');
+      const highest = highestOf(file);
+      expect(
+        signed.filter((target) => target > highest),
+        `round ${round}`,
+      ).toEqual([]);
+    }
+  }
+
+  it(
+    `${ROUNDS} rounds of DELETE: the file holds whatever was signed anywhere`,
+    () => expectFinalFile(async () => undefined),
+    ROUNDS * ROUND_LIMIT_MS,
+  );
+
+  it(
+    `${ROUNDS} rounds of DELETE, and up to ${LATEST_MS} ms later PATCH active on the other replica: the same`,
+    () =>
+      expectFinalFile(async (publicKey, begin) => {
+        begin();
+        await pause(random() * LATEST_MS);
+        const { json } = await change(asked, publicKey, 'active');
+        expect(json['data']).toHaveLength(1);
+      }),
+    ROUNDS * ROUND_LIMIT_MS,
+  );
+
+  it(
+    `${ROUNDS} rounds of PATCH active on a replica that stands still while the key is deleted: the same`,
+    () =>
+      expectFinalFile(async (publicKey, begin) => {
+        const patched = change(asked, publicKey, 'active');
+        await pause(random() * LATEST_MS);
+        process.kill(asked.pid, 'SIGSTOP');
+        try {
+          begin();
+          await pause(LATEST_MS + random() * 300);
+        } finally {
+          process.kill(asked.pid, 'SIGCONT');
+        }
+        await patched;
+      }),
+    ROUNDS * ROUND_LIMIT_MS,
+  );
+
+  /** Of two requests at the same moment either may be the last; the row says which. */
+  async function expectNothingSignedWhereInactive(): Promise<void> {
+    let round = 0;
+    for await (const publicKey of newKeys()) {
+      round += 1;
+      const inactive = change(manager, publicKey, 'inactive');
+      await pause(random() * LATEST_MS);
+      const active = change(asked, publicKey, 'active');
+      await Promise.all([inactive, active]);
+      const { json } = await call(`${manager.url}${KEYS}?status=inactive`, { token });
+      const rows = json['keys'] as readonly { readonly pubkey: string }[];
+      const isInactive = rows.some(({ pubkey }) => pubkey === publicKey);
+      const answers = await Promise.all([asked, manager].map((replica) => vote(replica, publicKey, 20)));
+      const signed = answers.filter(({ status }) => status === 200);
+      expect(isInactive ? signed : [], `round ${round}`).toEqual([]);
+      await remove(publicKey);
+    }
+  }
+
+  it(
+    `${ROUNDS} rounds of PATCH inactive beside PATCH active: a key whose row says inactive signs nowhere`,
+    expectNothingSignedWhereInactive,
+    ROUNDS * ROUND_LIMIT_MS,
+  );
 });

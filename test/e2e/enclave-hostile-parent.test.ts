@@ -4,16 +4,26 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { extendedOnce } from '../../formats/register.ts';
-import { testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import type { Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
+import { latestEpoch } from '../support/present.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
 
 const WAIT = { timeout: LONGEST_WAIT_MS, interval: 50 };
+
+const EPOCH_MS = 384_000;
+let moved = 0;
+const clock = { now: () => Date.now() + moved };
+/** Lets it come: later than what a start has jumped to. */
+function nextEpoch(): number {
+  moved += EPOCH_MS;
+  return latestEpoch(clock.now());
+}
 
 let world: EnclaveWorld;
 let parent: Parent;
@@ -21,7 +31,7 @@ let enclave: EnclaveProcess;
 let client: AttestedClient | undefined;
 
 beforeAll(async () => {
-  world = await startEnclaveWorld();
+  world = await startEnclaveWorld(clock);
 });
 afterAll(() => world.close());
 afterEach(async () => {
@@ -171,7 +181,7 @@ describe('a parent in the way of the log', () => {
     const isUp = async () =>
       expect((await call(`${parent.probesUrl}/healthcheck`, { token: null })).json).toMatchObject({ status: 'UP' });
     await vi.waitFor(isUp, WAIT);
-    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
     expect((await client.call('/api/v1/eth2/publicKeys', { token: await token() })).status).toBe(200);
   });
 });
@@ -180,24 +190,32 @@ describe('a parent proxy that restarts', () => {
   it('takes the way to the signer and the signer’s to AWS, and gives both back: it signs, and knows what it signed', async () => {
     parent = await world.startParent();
     enclave = await world.startEnclave();
-    await parent.said('ready');
-    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+    await parent.readyToSign();
+    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
     const bearer = await token();
     const ask = client.call;
     const generated = await ask('/api/v1/chamber/keys/generate-keys', { token: bearer, body: { count: 1 } });
     const [{ pubkey }] = generated.json['keys'] as [{ pubkey: string }];
     const path = `/api/v1/eth2/sign/${pubkey}`;
-    expect((await ask(path, { token: bearer, body: attestation() })).status).toBe(200);
+    const first = nextEpoch();
+    const signsVote = (by: AttestedClient, target: number) =>
+      vi.waitFor(async () => {
+        const answer = await by.call(path, { token: bearer, body: attestation({ source: target - 1, target }) });
+        expect(answer.status).toBe(200);
+      }, WAIT);
+    await signsVote(client, first);
     await client.close();
     await parent.close();
-    await expect(attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm))).rejects.toThrow(/ECONNREFUSED/);
+    await expect(attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now)).rejects.toThrow(
+      /ECONNREFUSED/,
+    );
 
     // Whoever gets to the enclave all the same, as root on the parent can, has no signature while it has no way to its
     // tables.
     parent = await world.startParent(undefined, { instead: { 8001: 'absent' } });
-    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
     const aside = client.call;
-    const votes = [1, 2, 3].map((head) => attestation({ source: 10, target: 11, head: rootOf(head) }));
+    const votes = [1, 2, 3].map((head) => attestation({ source: first - 1, target: first, head: rootOf(head) }));
     const unsigned = await Promise.all(votes.map((body) => aside(path, { token: bearer, body })));
     expect(unsigned.map(({ status, json }) => [status, json['reason']])).toEqual(
       votes.map(() => [503, 'slashing_unavailable']),
@@ -206,17 +224,19 @@ describe('a parent proxy that restarts', () => {
     await parent.close();
 
     parent = await world.startParent();
-    const back = await vi.waitFor(async () => attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm)), WAIT);
+    const back = await vi.waitFor(
+      async () => attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now),
+      WAIT,
+    );
     client = back;
-    const signed = await vi.waitFor(async () => {
-      const answer = await back.call(path, { token: bearer, body: attestation({ source: 11, target: 12 }) });
-      expect(answer.status).toBe(200);
-      return answer;
-    }, WAIT);
-    expect(signed.text).toMatch(/0x[0-9a-f]{192}/);
-    // Nor has it one afterwards: they lie behind what was signed since.
+    await parent.healthy();
+    const next = nextEpoch();
+    await signsVote(back, next);
+    // Nor has it one afterwards: the first vote of their target is recorded.
     for (const body of votes) expect((await back.call(path, { token: bearer, body })).status).toBe(412);
-    expect((await back.call(path, { token: bearer, body: attestation({ source: 9, target: 13 }) })).status).toBe(412);
+    expect(
+      (await back.call(path, { token: bearer, body: attestation({ source: first - 9, target: next }) })).status,
+    ).toBe(412);
   });
 });
 

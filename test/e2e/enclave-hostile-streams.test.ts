@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { TransportListener } from '../../enclave/native/transport.ts';
+import type { TransportListener } from '../../signer/native/transport.ts';
 import { attested, registersOf } from '../support/attested-client.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
 import { dial } from '../support/streams.ts';
@@ -16,13 +16,13 @@ import {
   enclave,
   eventually,
   expectNoSecrets,
-  nextEpoch,
   opened,
   parent,
   powerOn,
-  publicKey,
   signs,
+  spareKeys,
   start,
+  target,
   token,
   world,
 } from './hostile-parent-set-up.ts';
@@ -135,18 +135,18 @@ describe('what the parent carries', () => {
     const client = await start({ instead: { 8001: carry } });
     await signs(client);
     const signed = { cut: 0, slow: 0 };
+    const keys = spareKeys.values();
     for (const next of ['cut', 'slow'] as const) {
       weather = next;
       for (const stream of open) stream.destroy();
       for (let round = 0; round < 8; round++) {
-        const source = nextEpoch();
-        const target = source + 1;
-        // Four different votes for one target, at once: at most one of them may ever be signed.
+        const key = keys.next().value;
+        // Four different votes of one key for one target, at once: at most one of them may ever be signed.
         const votes = Array.from({ length: 4 }, (_, index) =>
-          attestation({ source, target, head: rootOf(0x40 + index) }),
+          attestation({ source: target - 1, target, head: rootOf(0x40 + index) }),
         );
         const answers = await Promise.all(
-          votes.map((body) => client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body })),
+          votes.map((body) => client.call(`/api/v1/eth2/sign/${key}`, { token, body })),
         );
         const count = answers.filter(({ status }) => status === 200).length;
         expect(count).toBeLessThanOrEqual(1);

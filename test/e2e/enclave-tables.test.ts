@@ -5,13 +5,13 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { createKms } from '../../enclave/aws/kms.ts';
-import { TABLE_CREDENTIALS_CONTEXT } from '../../enclave/aws/table-credentials.ts';
-import { parseTableArn } from '../../enclave/aws/table-name.ts';
-import { extendedOnce } from '../../formats/register.ts';
-import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
-import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
-import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { createKms } from '../../signer/aws/kms.ts';
+import { TABLE_CREDENTIALS_CONTEXT } from '../../signer/aws/table-credentials.ts';
+import { parseTableArn } from '../../signer/aws/table-name.ts';
+import { CUSTODY_REGION } from '../../tools/rehearsal/custody.ts';
+import { kmsClientOptions } from '../../tools/rehearsal/kms/server.ts';
+import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import { PARENT_ACCESS_KEY_ID, type Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';
@@ -53,7 +53,7 @@ afterAll(async () => {
 async function stopAll(): Promise<void> {
   for (const { parent, enclave, client } of started.splice(0)) {
     await client?.close();
-    await enclave.kill();
+    await enclave.stop(); // in order: the next start joins its store without a jump
     await parent.close();
   }
 }
@@ -70,14 +70,24 @@ async function sealed(contents: unknown, context = TABLE_CREDENTIALS_CONTEXT): P
 
 const arnOf = (table: string) => `arn:aws:dynamodb:${CUSTODY_REGION}:${ACCOUNT}:table/${table}`;
 
+/** A bound of ten minutes: however slow the machine, the start before has ended in order within it. */
+const signerState = (table: string) => ({ backend: 'dynamodb', table, refresh_interval_seconds: 120 });
+
+function yamlOf(sections: Record<string, unknown> = {}): string {
+  return world.yaml({ signer_state: signerState(world.stateTable), ...sections });
+}
+
 function yamlWith(tableCredentials: object | undefined, sections: Record<string, unknown> = {}): string {
   const { tee } = JSON.parse(JSON.stringify(parsed())) as { tee: { nitro: Record<string, unknown> } };
-  if (tableCredentials !== undefined) tee.nitro['table_credentials'] = tableCredentials;
-  return world.yaml({ ...sections, tee });
+  if (tableCredentials !== undefined) {
+    tee.nitro['table_credentials'] = tableCredentials;
+    delete tee.nitro['unsafe_parent_writes_tables'];
+  }
+  return yamlOf({ ...sections, tee });
 }
 
 function parsed(): { tee: unknown } {
-  return parse(world.yaml()) as { tee: unknown };
+  return parse(yamlOf()) as { tee: unknown };
 }
 
 async function start(yaml: string, nsm?: Awaited<ReturnType<typeof createNsmEmulator>>) {
@@ -114,7 +124,7 @@ async function failureOf(yaml: string, nsm?: Awaited<ReturnType<typeof createNsm
 }
 
 describe('sealed table credentials', () => {
-  it('are what every table is called with: the parent sees them never, and KMS still gets the parent’s', async () => {
+  it('call every table and encrypt the shares: the parent sees them never, and only decrypts', async () => {
     const from = tables.calls.length;
     const kmsFrom = world.custody.kms.calls.length;
     const yaml = yamlWith({ ciphertext: await sealed(SEALED), key_arn: keyArn });
@@ -133,6 +143,16 @@ describe('sealed table credentials', () => {
     const opened = world.custody.kms.calls.slice(kmsFrom).find(({ operation }) => operation === 'Decrypt');
     expect(opened).toMatchObject({ arn: keyArn, accessKeyId: PARENT_ACCESS_KEY_ID });
     expect(opened?.document).toBeDefined();
+    // A first boot: the shares of a new master key.
+    const calledBy = (operation: string) =>
+      new Set(
+        world.custody.kms.calls
+          .slice(kmsFrom + 1)
+          .filter((call) => call.operation === operation)
+          .map(({ accessKeyId }) => accessKeyId),
+      );
+    expect(calledBy('Encrypt')).toEqual(new Set([SEALED_ACCESS_KEY_ID]));
+    expect(calledBy('Decrypt')).toEqual(new Set([PARENT_ACCESS_KEY_ID]));
     for (const { parent, enclave } of started) {
       expect(JSON.stringify(parent.lines) + enclave.console()).not.toContain(SEALED_SECRET);
     }
@@ -145,11 +165,22 @@ describe('sealed table credentials', () => {
       jumped_at_boot: null,
       warning: expect.stringContaining('sealed credentials'),
     });
+    expect(status.json['tee']).toMatchObject({ parent_writes_tables: false });
   });
 
-  it('without them the parent’s credentials call the tables', async () => {
+  it('are asked for: without them nothing starts, but by a word that the start and the status repeat', async () => {
     const from = tables.calls.length;
-    await startReady(world.yaml());
+    const { tee, ...rest } = parse(yamlOf()) as { tee: { nitro: Record<string, unknown> } };
+    const { unsafe_parent_writes_tables: _unsafe, ...nitro } = tee.nitro;
+    const failure = await failureOf(yamlOf({ ...rest, tee: { ...tee, nitro } }));
+    expect(failure).toMatch(/"tee\.nitro\.table_credentials","problem":"is missing/);
+    expect(tables.calls.slice(from)).toEqual([]);
+    const { call } = await startReady(yamlOf());
+    const [{ parent } = { parent: undefined }] = started;
+    expect(JSON.stringify(parent?.lines)).toContain('whoever controls the parent instance writes the tables');
+    const token = await world.custody.rootToken(world.stateTable);
+    const status = await call('/api/v1/chamber/status', { token });
+    expect(status.json['tee']).toMatchObject({ parent_writes_tables: true });
     expect(new Set(tables.calls.slice(from).map(({ accessKeyId }) => accessKeyId))).toEqual(
       new Set([PARENT_ACCESS_KEY_ID]),
     );
@@ -203,7 +234,7 @@ describe('sealed table credentials', () => {
 
 describe('tables by ARN', () => {
   const pinned = () => ({
-    signer_state: { backend: 'dynamodb', table: arnOf(world.stateTable) },
+    signer_state: signerState(arnOf(world.stateTable)),
     key_sources: { dynamodb: { table: arnOf(`${world.stateTable}-keys`) } },
     anti_slashing: slashingSection(world.stateTable, {
       table: arnOf(`${world.stateTable}-slashing`),
@@ -241,7 +272,7 @@ describe('tables by ARN', () => {
     const named = tables.calls.slice(from).flatMap((call) => call.tables);
     expect(named.every((table) => parseTableArn(table)?.account === ACCOUNT)).toBe(true);
     // By name the service looks in the account of the credentials: here an empty one, which a parent could fill.
-    expect(await failureOf(world.yaml())).toMatch(/does not exist/);
+    expect(await failureOf(yamlOf())).toMatch(/does not exist/);
   });
 
   it('are refused in another region than the declared endpoint’s', async () => {

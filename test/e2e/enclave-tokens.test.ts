@@ -10,8 +10,8 @@ import {
   type DynamoDBClient,
   PutItemCommand,
   ScanCommand,
-} from '../../enclave/aws/dynamodb.ts';
-import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+} from '../../signer/aws/dynamodb.ts';
+import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { type AttestedEnclave, startAttested } from '../support/attested-enclave.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 

@@ -5,13 +5,13 @@
 import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
-import { extendedOnce } from '../../formats/register.ts';
-import { testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import type { Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
-import { attestation, call } from '../support/requests.ts';
+import { attestation, call, randaoReveal } from '../support/requests.ts';
 
 const OPERATIONS = { rules: [{ effect: 'allow' }] };
 
@@ -36,7 +36,7 @@ afterEach(async () => {
 /** Power on, and connect as the operator would. */
 async function start(): Promise<AttestedClient> {
   enclave = await world.startEnclave();
-  await parent.said('ready');
+  await parent.readyToSign();
   client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
   return client;
 }
@@ -94,7 +94,8 @@ describe('a signer in an enclave', () => {
     [{ pubkey: publicKey }] = generated.json['keys'] as [{ pubkey: string }];
     const signed = await sign(publicKey, token, attestation());
     expect(signed.status).toBe(200);
-    signature = signed.text;
+    signature = (await sign(publicKey, token, randaoReveal(3))).text;
+    expect(signature).toMatch(/0x[0-9a-f]{192}/);
     expect((await sign(publicKey, token, attestation({ source: 9, target: 12 }))).status).toBe(412);
     // the master key, and the key
     expect(enclave.nsm.operations.filter((operation) => operation === 'GetRandom')).toHaveLength(2);
@@ -106,7 +107,7 @@ describe('a signer in an enclave', () => {
     const decrypts = world.custody.kms.calls.slice(before).filter(({ operation }) => operation === 'Decrypt');
     expect(decrypts.length).toBeGreaterThanOrEqual(2);
     expect(decrypts.every(({ document }) => document !== undefined)).toBe(true);
-    expect((await sign(publicKey, token, attestation())).text).toBe(signature);
+    expect((await sign(publicKey, token, randaoReveal(3))).text).toBe(signature);
     expect((await sign(publicKey, token, attestation({ source: 9, target: 12 }))).status).toBe(412);
   });
 
@@ -149,7 +150,7 @@ describe('a signer in an enclave', () => {
     await parent.close();
     parent = await world.startParent();
     await start();
-    expect((await sign(publicKey, token, attestation())).text).toBe(signature);
+    expect((await sign(publicKey, token, randaoReveal(3))).text).toBe(signature);
   });
 
   it('takes no request before it is verified: a client with other registers goes away', async () => {

@@ -6,7 +6,7 @@ import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../rehearsal/signer.ts';
+import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import {
   type Answer,
@@ -245,6 +245,13 @@ describe('503', () => {
     const loading = await own.start({ waitFor: 'listening' });
     expectError(await call(`${loading.url}/api/v1/eth2/publicKeys`), 503, 'starting');
     expectError(await signCall(loading.url, unloaded.publicKey, randaoReveal()), 503, 'starting');
+    const early = await call(`${loading.url}/healthcheck`, { token: null });
+    expect(early.status).toBe(503);
+    const told = (early.json['checks'] as { id: string; detail?: string; loading?: object }[]).find(
+      ({ id }) => id === 'keys',
+    );
+    expect(told?.detail).toMatch(/^keys are still being loaded: (\d+ so far|[0-4] of 4(, about \d+ (s|min) left)?)$/);
+    expect(told?.loading).toMatchObject({ done: expect.any(Number) });
     await loading.logged('ready');
     const list = await call(`${loading.url}/api/v1/eth2/publicKeys`);
     expect(list.text).toBe(JSON.stringify([first.publicKey]));

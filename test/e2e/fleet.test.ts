@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, block, call, randaoReveal, rootOf, signCall, testKey } from '../support/requests.ts';
 
@@ -60,6 +60,9 @@ describe('two signers of one state table with a SQLite file each', () => {
   it('the second signs nothing while the first is alive, and says which replica uses which store', async () => {
     await vi.waitFor(async () => expect((await ask(first, attestation())).status).toBe(200), WAIT);
     expect((await ask(first, block({ slot: 1000 }))).status).toBe(200);
+    // A jump of a later signer raises its store to the present: nothing beyond it may have been signed.
+    expect(await reasonOf(first, attestation({ source: 20, target: 4_000_000_000 }))).toBe('ahead_of_clock');
+    expect(await reasonOf(first, block({ slot: 4_000_000_000 }))).toBe('ahead_of_clock');
     for (const body of [attestation({ head: rootOf(7) }), block({ slot: 1000, body: rootOf(8) }), randaoReveal()]) {
       expect(await reasonOf(second, body)).toBe('slashing_unbound');
     }
@@ -69,6 +72,15 @@ describe('two signers of one state table with a SQLite file each', () => {
       other_store: expect.stringMatching(/^[0-9a-f]{32}$/),
     });
     expect(String(line?.['msg'])).toContain('postgres or dynamodb');
+  });
+
+  it('the second says and takes nothing of its own record, over any route', async () => {
+    const path = `${second.url}/api/v1/chamber/slashing-protection`;
+    const metadata = { interchange_format_version: '5', genesis_validators_root: rootOf(0) };
+    expect((await call(path, { token })).json['reason']).toBe('slashing_unbound');
+    expect((await call(`${path}?pubkeys=${testKey(0).publicKey}`, { token })).json['reason']).toBe('slashing_unbound');
+    expect((await call(path, { token, body: { metadata, data: [] } })).json['reason']).toBe('slashing_unbound');
+    expect((await call(`${first.url}/api/v1/chamber/slashing-protection`, { token })).status).toBe(200);
   });
 
   it('takes over when the first shows no life, with a jump; the first signs nothing when it wakes', async () => {

@@ -5,16 +5,23 @@
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Operation } from '../../enclave/api/operations.ts';
-import { POSITION_MEMBERS } from '../../enclave/api/positions.ts';
-import { parseSignRequest } from '../../enclave/api/sign-request.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
-import { encodeHex } from '../../formats/hex.ts';
-import type { RunningSigner } from '../../rehearsal/signer.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { Operation } from '../../signer/api/operations.ts';
+import { POSITION_MEMBERS } from '../../signer/api/positions.ts';
+import { parseSignRequest } from '../../signer/api/sign-request.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { computeSigningRoot } from '../../signer/signing/roots/root.ts';
+import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { type Deployment, deployKeys } from '../support/deployment.ts';
 import { envelope, messageAt } from '../support/fork-messages.ts';
-import { type GloasVector, gloasVectors, shapesOf, signedGloasVectors } from '../support/gloas.ts';
+import {
+  emptyAuthVectors,
+  type GloasVector,
+  gloasVectors,
+  hezeVectors,
+  shapesOf,
+  signedGloasVectors,
+} from '../support/gloas.ts';
 import { call, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
 
 const SEPOLIA = publicNetwork('sepolia');
@@ -73,24 +80,57 @@ describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
   });
 
   it('are all in a round', () => {
-    expect(rounds.flat()).toHaveLength(26);
+    expect(rounds.flat()).toHaveLength(25);
+    expect(emptyAuthVectors).toHaveLength(1); // refused: tools/conformance/client-faults.json
+  });
+});
+
+describe.skipIf(gloasVectors === undefined)('inclusion lists', () => {
+  it('are signed in every shape with signing.heze, and refused without', async () => {
+    const [plain, heze] = await Promise.all([
+      deploySepolia().start(),
+      deploySepolia({ signing: { heze: true } }).start(),
+    ]);
+    try {
+      expect(hezeVectors).toHaveLength(1);
+      for (const { request, signature } of hezeVectors) {
+        for (const shape of shapesOf(request)) {
+          expect([shape, (await signCall(heze.url, KEY, shape, json)).json]).toEqual([shape, { signature }]);
+        }
+        const refused = await signCall(plain.url, KEY, request, json);
+        expect(refused.json).toMatchObject({
+          code: 400,
+          reason: 'unsupported_operation',
+          message: expect.stringContaining('signing.heze: true'),
+        });
+      }
+      // On that fork's day, and not before Gloas.
+      const later = messageAt(SEPOLIA, 'INCLUSION_LIST', SLOT + 32, { ...FORKS, stated: 'HEZE' });
+      const fork = { previous_version: '0x90000076', current_version: '0x90000077', epoch: '353031' };
+      const unknown = { ...later, fork_info: { ...(later['fork_info'] as object), fork } };
+      expect((await signCall(heze.url, KEY, unknown, json)).status).toBe(200);
+      const early = messageAt(SEPOLIA, 'INCLUSION_LIST', 353_023 * 32, FORKS);
+      expect((await signCall(heze.url, KEY, early, json)).json).toMatchObject({ reason: 'unsupported_fork' });
+    } finally {
+      await Promise.all([plain.stop(), heze.stop()]);
+    }
   });
 });
 
 describe('one place', () => {
   let signer: RunningSigner;
   beforeAll(async () => {
-    signer = await deploySepolia({ signing: { builder: true } }).start();
+    signer = await deploySepolia({ signing: { builder: true, heze: true } }).start();
   });
   afterAll(() => signer.stop());
   const sign = (body: unknown) => signCall(signer.url, KEY, body, json);
 
-  it.each(['PAYLOAD_ATTESTATION_MESSAGE', 'EXECUTION_PAYLOAD_ENVELOPE', 'EXECUTION_PAYLOAD_BID'])(
+  it.each(['PAYLOAD_ATTESTATION_MESSAGE', 'EXECUTION_PAYLOAD_ENVELOPE', 'EXECUTION_PAYLOAD_BID', 'INCLUSION_LIST'])(
     'of a %s is signed again, and never with other content: 412 equivocation',
     async (type) => {
       const body = messageAt(SEPOLIA, type, SLOT, FORKS);
       const member = type.toLowerCase();
-      const changes = { beacon_block_root: `0x${'77'.repeat(32)}`, value: '5' };
+      const changes = { beacon_block_root: `0x${'77'.repeat(32)}`, value: '5', transactions: ['0x03'] };
       const other = { ...body, [member]: { ...(body[member] as object), ...changes } };
       const [first, again] = [await sign(body), await sign(body)];
       expect(first.status).toBe(200);
@@ -151,16 +191,14 @@ describe('a request that contradicts itself', () => {
     expect(message).toContain('signing.builder');
   });
 
-  it('is an inclusion list, which is not built', async () => {
+  it('is an inclusion list without fork_info: nothing says which version is signed with', async () => {
     const inclusion_list = {
       slot: '1',
       validator_index: '5',
       dependent_root: `0x${'11'.repeat(32)}`,
       transactions: [],
     };
-    expect(await refusal({ type: 'INCLUSION_LIST', inclusion_list })).toMatchObject({
-      reason: 'unsupported_operation',
-    });
+    expect(await refusal({ type: 'INCLUSION_LIST', inclusion_list })).toMatchObject({ reason: 'malformed_body' });
   });
 });
 

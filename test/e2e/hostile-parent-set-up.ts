@@ -1,12 +1,15 @@
-// An initialised enclave with one key, for all tests of a file, that a test powers on under a parent of its choice, and
-// votes that are slashable with no other. All keys are TEST keys.
+// An initialised enclave with its keys, for all tests of a file, that a test powers on under a parent of its choice. A
+// start waits, and jumps to the present, because the one before was killed: votes are of the epoch after it, which the
+// test lets come. All keys are TEST keys.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import type { Parent, ParentOptions } from '../support/enclave-parent.ts';
 import type { EnclaveProcess, StartOptions } from '../support/enclave-process.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
+import { latestEpoch } from '../support/present.ts';
 import { attestation } from '../support/requests.ts';
 
 export let world: EnclaveWorld;
@@ -17,11 +20,22 @@ export const opened: { close(): Promise<unknown> }[] = [];
 
 let root: string;
 export let token: string;
-export let publicKey: string;
+/** The key of the vote that `signs` asks for. */
+let publicKey: string;
+/** Keys that have signed nothing, for one vote each. */
+export let spareKeys: readonly string[];
+/** The epoch of the votes of this start. */
+export let target: number;
+
+const SPARE_KEYS = 16;
+const EPOCH_MS = 384_000;
+let moved = 0;
+const clock = { now: () => Date.now() + moved };
 
 beforeAll(async () => {
-  world = await startEnclaveWorld();
-  const first = await start();
+  world = await startEnclaveWorld(clock);
+  await (await powerOn()).parent.readyToSign();
+  const first = await connectAttested();
   root = await world.custody.rootToken(world.stateTable);
   await first.call('/api/v1/auth/policies', {
     token: root,
@@ -29,8 +43,9 @@ beforeAll(async () => {
   });
   const made = await first.call('/api/v1/auth/tokens', { token: root, body: { policies: ['everything'] } });
   token = String(made.json['token']);
-  const generated = await first.call('/api/v1/chamber/keys/generate-keys', { token, body: { count: 1 } });
-  [{ pubkey: publicKey }] = generated.json['keys'] as [{ pubkey: string }];
+  const generated = await first.call('/api/v1/chamber/keys/generate-keys', { token, body: { count: 1 + SPARE_KEYS } });
+  const keys = generated.json['keys'] as readonly { readonly pubkey: string }[];
+  [publicKey = '', ...spareKeys] = keys.map(({ pubkey }) => pubkey);
   await stop();
 });
 afterEach(async () => {
@@ -57,29 +72,25 @@ export async function powerOn(options?: ParentOptions, image?: StartOptions) {
 /** Power on under this parent, and connect as an operator who knows the honest measurements. */
 export async function start(options?: ParentOptions): Promise<AttestedClient> {
   const powered = await powerOn(options);
-  await powered.parent.said('ready');
-  return connectAttested();
+  await powered.parent.readyToSign();
+  moved += EPOCH_MS;
+  target = latestEpoch(clock.now());
+  const client = await connectAttested();
+  // The security module is asked for the time now and then.
+  await vi.waitFor(() => signs(client), { timeout: LONGEST_WAIT_MS, interval: 100 });
+  return client;
 }
 
 export async function connectAttested(): Promise<AttestedClient> {
   if (parent === undefined || enclave === undefined) throw new Error('nothing runs');
-  const client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+  const client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
   clients.push(client);
   return client;
 }
 
-let epoch = 100;
-
-/** Later than that of every vote before. */
-export function nextEpoch(): number {
-  epoch += 1;
-  return epoch;
-}
-
-/** A vote that is slashable with no other. */
+/** The same vote again and again. */
 export async function signs(client: AttestedClient): Promise<void> {
-  const source = nextEpoch();
-  const vote = attestation({ source, target: source + 1 });
+  const vote = attestation({ source: target - 1, target });
   expect(await client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body: vote })).toMatchObject({ status: 200 });
 }
 

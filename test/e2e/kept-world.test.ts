@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { tracked } from '../../rehearsal/children.ts';
+import { tracked } from '../../tools/rehearsal/signer.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -78,12 +78,13 @@ async function keepWorld(...args: readonly string[]) {
     for (const look of looks) look();
   });
   const says = (wanted: string): Promise<void> =>
-    new Promise((resolve) => {
+    new Promise((resolve, reject) => {
       const look = (): void => {
         if (text.includes(wanted)) resolve();
       };
       looks.add(look);
       look();
+      exited.then((how) => reject(new Error(`it ended (${how}) without saying ${wanted}: ${text}`)), reject);
     });
   await says('To stop it:');
   return {

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
-import type { depositProblem } from '../../enclave/keys/generation/deposit.ts';
-import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
+import type { depositProblem } from '../../signer/keys/generation/deposit.ts';
+import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Answer, call, randaoReveal, signCall } from '../support/requests.ts';
 
@@ -33,7 +33,7 @@ export const WAIT = { timeout: LONGEST_WAIT_MS, interval: 100 };
 export let world: CustodyWorld;
 let folder: string;
 export let replicas: readonly [RunningSigner, RunningSigner];
-export const tokens = { full: '', blsOnly: '' };
+export const tokens = { full: '', blsOnly: '', listOnly: '', ofOneKey: '' };
 
 beforeAll(async () => {
   world = await startCustody();
@@ -63,6 +63,8 @@ beforeAll(async () => {
   const root = await world.rootToken(state);
   tokens.full = await createToken(root, 'full', SCOPES);
   tokens.blsOnly = await createToken(root, 'bls', ['chamber_keys_generate_bls']);
+  tokens.listOnly = await createToken(root, 'list', ['chamber_keys_list', 'chamber_keys_deposit_data']);
+  tokens.ofOneKey = await createToken(root, 'one', ['chamber_keys_generate_bls'], [`0x${'8f'.repeat(48)}`]);
 });
 afterAll(async () => {
   await Promise.all(replicas.map((replica) => replica.stop()));
@@ -70,9 +72,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function createToken(root: string, name: string, scopes: readonly string[]): Promise<string> {
+async function createToken(
+  root: string,
+  name: string,
+  scopes: readonly string[],
+  keys?: readonly string[],
+): Promise<string> {
   const [first, second] = replicas;
-  const policy = { name, rules: [{ effect: 'allow', scopes }] };
+  const policy = { name, rules: [{ effect: 'allow', scopes, ...(keys === undefined ? {} : { keys }) }] };
   await call(`${first.url}/api/v1/auth/policies`, { token: root, body: policy });
   const { json } = await call(`${first.url}/api/v1/auth/tokens`, { token: root, body: { policies: [name] } });
   const token = String(json['token']);

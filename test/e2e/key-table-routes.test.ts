@@ -5,9 +5,9 @@ import { SecretKey } from '@chainsafe/blst';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import { armor, Decrypter } from 'age-encryption';
 import { describe, expect, it, vi } from 'vitest';
-import { depositProblem } from '../../enclave/keys/generation/deposit.ts';
-import { deriveSecretKey, SIGNING_KEY_PATH } from '../../enclave/keys/generation/derive.ts';
-import type { RunningSigner } from '../../rehearsal/signer.ts';
+import { depositProblem } from '../../signer/keys/generation/deposit.ts';
+import { deriveSecretKey, SIGNING_KEY_PATH } from '../../signer/keys/generation/derive.ts';
+import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { type InterchangeFile, interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { type Answer, attestation, call } from '../support/requests.ts';
@@ -44,6 +44,30 @@ describe('generated keys', () => {
       expect(deposit_data && depositProblem(deposit_data)).toBeUndefined();
       expect(await publicKeyOfBackup(backup ?? '')).toBe(pubkey);
     }
+  });
+
+  it('have backups that every replica gives again, to a scope that may generate, and to no other', async () => {
+    const made = listed(await ask(replicas[0], '/generate-keys', { count: 2 }), 'keys');
+    const keystores = [JSON.stringify(encryptKeystore(testSecret(9_901), PASSWORD))];
+    const imported = publicKeyOf(testSecret(9_901));
+    const body = { keystores, passwords: [PASSWORD], storage: { persist: true } };
+    expect(listed(await ask(replicas[0], '', body))).toMatchObject([{ status: 'imported' }]);
+    const absent = publicKeyOf(testSecret(9_900));
+    const pubkeys = [...made.map(({ pubkey }) => pubkey), imported, absent];
+    for (const token of [tokens.full, tokens.blsOnly]) {
+      const answer = await ask(replicas[1], '/backups', { pubkeys }, 'POST', token);
+      expect(answer.status).toBe(200);
+      expect(listed(answer)).toEqual([
+        ...made.map(({ pubkey, backup }) => ({ pubkey, status: 'found', backup })),
+        { pubkey: imported, status: 'none' },
+        { pubkey: absent, status: 'not_found' },
+      ]);
+    }
+    const denied = await ask(replicas[1], '/backups', { pubkeys }, 'POST', tokens.listOnly);
+    expect(denied).toMatchObject({ status: 403, json: { reason: 'denied' } });
+    const narrow = await ask(replicas[1], '/backups', { pubkeys }, 'POST', tokens.ofOneKey);
+    expect(narrow).toMatchObject({ status: 403, json: { reason: 'denied' } });
+    expect((await ask(replicas[1], '/backups', { pubkeys, all: true })).status).toBe(400);
   });
 
   it('sign at once where they were made, and soon on the other replica', async () => {

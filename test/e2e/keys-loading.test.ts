@@ -3,7 +3,7 @@
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningSigner } from '../../rehearsal/signer.ts';
+import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, FULL_SCRYPT, publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
 import { type Answer, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
@@ -68,6 +68,7 @@ it('import, PATCH and DELETE are 503 starting while key files load, and then tru
     expect(answer.text).not.toContain('slashing_protection');
   }
   await signer.logged('ready');
+  expect(signer.log.filter(({ msg }) => msg === 'request could not be served')).toHaveLength(1); // not one for each
   const late = await Promise.all(REQUESTS.map(([path, method, body]) => ask(path, method, body)));
   expect(late.map(statusOf)).toEqual(['duplicate', 'error', 'duplicate', 'error', 'error']);
   expect((await signCall(signer.url, KEY, randaoReveal())).status).toBe(200);

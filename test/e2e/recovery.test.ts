@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import { runStrongroom } from '../../rehearsal/signer.ts';
+import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, rootOf, signCall } from '../support/requests.ts';
 
@@ -29,7 +29,7 @@ describe('the slashing database', () => {
   });
 
   it('a record altered behind its back: whatever would rest on it is 503, and other keys go on', async () => {
-    const deployment = deploy(2);
+    const deployment = deploy(2, { anti_slashing: { jump_after_unclean_end: false } });
     const [one, other] = deployment.keys.map(({ publicKey }) => publicKey);
     const signer = await deployment.start();
     for (const key of [one, other]) {

@@ -7,11 +7,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateAgeIdentity } from '../../ceremony/age.ts';
 import { parseCeremony } from '../../ceremony/definition.ts';
-import { openRootToken as openForSigner, sealRootToken } from '../../ceremony/root-token.ts';
-import { startCustody } from '../../rehearsal/custody.ts';
-import { openRootToken } from '../../rehearsal/opening.ts';
-import { thresholdRefusal } from '../../rehearsal/rehearse.ts';
-import { runStrongroom } from '../../rehearsal/signer.ts';
+import { sealRootToken } from '../../ceremony/root-token.ts';
+import { openRootToken as openForSigner } from '../../ceremony/root-token-opening.ts';
+import { startCustody } from '../../tools/rehearsal/custody.ts';
+import { openRootToken } from '../../tools/rehearsal/opening.ts';
+import { thresholdRefusal } from '../../tools/rehearsal/rehearse.ts';
+import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { keyArn } from '../config/loading.ts';
 
 const TOKEN = /sr_(?:mgmt|client)_[\w-]{20}/;

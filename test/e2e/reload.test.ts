@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import type { RunningSigner } from '../../rehearsal/signer.ts';
+import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { writeRawKey } from '../support/keys.ts';

@@ -1,7 +1,7 @@
 // What the listeners of a running server offer: probes, credentials, formats, CORS, audit lines, metrics, OpenAPI.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../rehearsal/signer.ts';
+import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 
@@ -37,6 +37,12 @@ describe('a running server', () => {
     expect(
       (await signCall(signer.url, key ?? '', randaoReveal(), { token: null, headers: { authorization } })).status,
     ).toBe(200);
+  });
+
+  it('has no high watermark, and says so to whoever may list keys', async () => {
+    const path = `${signer.url}/api/v1/eth2/highWatermark`;
+    expect(await call(path)).toMatchObject({ status: 200, text: '{}' });
+    expect((await call(path, { token: null })).status).toBe(401);
   });
 
   it.each([
@@ -147,6 +153,7 @@ describe('a running server', () => {
       'GET /api/v1/chamber/keys',
       'GET /api/v1/chamber/slashing-protection',
       'GET /api/v1/chamber/status',
+      'GET /api/v1/eth2/highWatermark',
       'GET /api/v1/eth2/publicKeys',
       'GET /healthcheck',
       'GET /reload',

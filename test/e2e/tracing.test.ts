@@ -5,7 +5,7 @@ import { createServer, type IncomingHttpHeaders, type ServerHttp2Stream } from '
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { deploy } from '../support/deployment.ts';
-import { attestation, signCall, TEST_TOKEN } from '../support/requests.ts';
+import { attestation, call, signCall, TEST_TOKEN } from '../support/requests.ts';
 
 const EXPORT_PATH = '/opentelemetry.proto.collector.trace.v1.TraceService/Export';
 /** A gRPC message of no bytes: not compressed, length 0. */
@@ -34,11 +34,16 @@ describe('opentelemetry.enabled', () => {
     const signer = await deployment.start({ config: { opentelemetry } });
     const { status } = await signCall(signer.url, deployment.keys[0]?.publicKey ?? '', attestation());
     expect(status).toBe(200);
+    expect((await call(`${signer.url}/no/such/path`)).status).toBe(404);
     await signer.stop(); // sends what is buffered
 
     const exported = Buffer.concat(received).toString('latin1');
     const names = ['tracing-test', 'POST /api/v1/eth2/sign/:identifier', 'auth', 'slashing', 'sign', 'ATTESTATION'];
     for (const name of names) expect(exported).toContain(name);
+    for (const name of ['http.request.method', 'http.route', 'http.response.status_code'])
+      expect(exported).toContain(name);
+    expect(exported).not.toContain('undefined');
+    expect(exported).not.toContain('/no/such/path');
     expect(exported).not.toContain(TEST_TOKEN);
     collector.close();
   });

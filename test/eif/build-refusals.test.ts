@@ -1,10 +1,21 @@
 // What `strongroom eif build` does not build, and how it says so: every violation with its place, nothing written.
 
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { addonForTests } from '../support/addon.ts';
+import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { buildArguments, CEREMONY, CONFIGURATION, eif as runEif, sha256, writeInputs } from './image-program.ts';
 import { copyProject } from './project-copy.ts';
 
@@ -44,6 +55,37 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
     expect(refusal('nsm.ko', 'another module')).toContain('is not the file that was pinned');
   });
 
+  it('an addon and a first process that their sources do not compile to', () => {
+    for (const part of ['build/native/strongroom.node', 'build/eif/init']) {
+      const file = join(project, part);
+      const original = readFileSync(file);
+      writeFileSync(file, Buffer.concat([original, Buffer.from('TAMPERED')]));
+      const { code, stderr } = eif(buildArguments(from, join(folder, 'refused')));
+      writeFileSync(file, original);
+      expect(code).toBe(1);
+      expect(stderr).toContain(`${part} is not what its sources compile to`);
+      expect(existsSync(join(folder, 'refused'))).toBe(false);
+    }
+  });
+
+  it('a package whose files were altered after they were installed', () => {
+    const installed = join(project, 'node_modules');
+    rmSync(installed);
+    mkdirSync(installed);
+    for (const name of readdirSync(join(PROJECT_ROOT, 'node_modules'))) {
+      const [to, of] = [join(installed, name), join(PROJECT_ROOT, 'node_modules', name)];
+      if (name === 'zod') cpSync(of, to, { recursive: true });
+      else symlinkSync(of, to);
+    }
+    appendFileSync(join(installed, 'zod/v4/core/util.js'), '\n/* TAMPERED */\n');
+    const { code, stderr } = eif(buildArguments(from, join(folder, 'refused')));
+    rmSync(installed, { recursive: true });
+    symlinkSync(join(PROJECT_ROOT, 'node_modules'), installed);
+    expect(code).toBe(1);
+    expect(stderr).toContain('node_modules/zod/v4/core/util.js');
+    expect(existsSync(join(folder, 'refused'))).toBe(false);
+  });
+
   it('a module that is compressed', () => {
     const compressed = Buffer.from('fd377a585a00', 'hex');
     writeFileSync(join(from, 'packed.ko'), compressed);
@@ -80,10 +122,19 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
       code: 1,
       stderr: expect.stringContaining('together'),
     });
-    expect(eif([...plain, '--ca', join(from, 'bzImage')])).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('no certificate in PEM'),
-    });
+    const file = join(from, 'bzImage');
+    for (const [given, reason] of [
+      [`kms.eu-central-1.amazonaws.com=${file}`, 'no certificate in PEM'],
+      [file, '--ca takes HOST=FILE'],
+      [`=${file}`, '--ca takes HOST=FILE'],
+      ['kms.eu-central-1.amazonaws.com=', '--ca takes HOST=FILE'],
+      [`*.amazonaws.com=${file}`, 'the host must be a host name'],
+      [`10.0.0.1=${file}`, 'the host is an IP address'],
+    ])
+      expect(eif([...plain, '--ca', given ?? ''])).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(reason ?? ''),
+      });
     expect(eif([...plain, '--surprise']).code).toBe(1);
   });
 });

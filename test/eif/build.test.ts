@@ -2,16 +2,18 @@
 // bytes; what pcrs.json says is what an independent reader computes; a difference is named; what was not pinned or does
 // not fit is refused.
 
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { measureOnce } from '../../enclave/tee/measure.ts';
-import { createNsm } from '../../enclave/tee/nsm/client.ts';
-import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import { describeImage } from '../../eif/describe.ts';
+import { createNsm } from '../../enclave/nsm/client.ts';
+import { measureOnce } from '../../enclave/nsm/registers.ts';
+import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
 import { keyArn } from '../config/loading.ts';
 import { runWithRoot } from '../operator/run-operator.ts';
+import { makeCertificate } from '../support/certificates.ts';
 import { NEEDS_OTHER_USER } from '../support/nobody.ts';
 import {
   build,
@@ -53,6 +55,7 @@ describe.runIf(withAddon)('two builds', () => {
         LC_ALL: 'tr_TR.UTF-8',
         LANG: 'tr_TR.UTF-8',
         HOME: '/nonexistent',
+        npm_config_cache: readableCache(),
         NODE_PATH: join(folder, 'inputs'),
         SSL_CERT_FILE: '/dev/null',
         NODE_EXTRA_CA_CERTS: '/dev/null',
@@ -147,6 +150,14 @@ describe.runIf(withAddon)('pcrs.json', () => {
     expect([...digests.keys()].some((path) => path.endsWith('/libc.so.6'))).toBe(true);
   });
 
+  it('the image lists its own sources, with the digests that the record has', () => {
+    const digests = new Map(record().inputs.map(({ path, sha256: digest }) => [path, digest]));
+    const sources = describeImage(built.image).sources ?? [];
+    expect(sources.map(({ path }) => path)).toContain('enclave/main.ts');
+    expect(sources.length).toBeGreaterThan(300);
+    for (const { path, sha256: digest } of sources) expect(digests.get(path)).toBe(digest);
+  });
+
   it('the enclave trusts Amazon’s roots and nobody else', () => {
     const application = sectionsOf(built.image).at(-1)?.[1] ?? Buffer.alloc(0);
     const bundle = fileIn(application, 'etc/ssl/certs/ca-bundle.pem').toString();
@@ -158,6 +169,38 @@ describe.runIf(withAddon)('pcrs.json', () => {
       'Amazon Root CA 4',
       'Starfield Services Root Certificate Authority - G2',
     ]);
+  });
+
+  it('an authority that is named for a host is measured, shown, and in no list of roots for every host', () => {
+    const { cert } = makeCertificate(folder, 'stand-in');
+    const to = join(folder, 'with-authority');
+    const host = 'kms.eu-central-1.amazonaws.com';
+    const other = build(inputs, to, ['--ca', `${host}=${cert}`]);
+    const application = sectionsOf(other.image).at(-1)?.[1] ?? Buffer.alloc(0);
+    const known = sectionsOf(built.image).at(-1)?.[1] ?? Buffer.alloc(0);
+    expect(fileIn(application, 'etc/ssl/certs/ca-bundle.pem')).toEqual(fileIn(known, 'etc/ssl/certs/ca-bundle.pem'));
+    const { measurements, inputs: read } = JSON.parse(other.record.toString()) as ReturnType<typeof record>;
+    const { PCR0, PCR1, PCR2 } = record().measurements;
+    expect(measurements['PCR1']).toBe(PCR1);
+    expect(measurements['PCR0']).not.toBe(PCR0);
+    expect(measurements['PCR2']).not.toBe(PCR2);
+    const pem = readFileSync(cert, 'utf8');
+    expect(read.find(({ path }) => path === 'stand-in.crt')?.sha256).toBe(sha256(pem));
+    const shown = { subject: 'CN=stand-in', sha256: sha256(new X509Certificate(pem).raw) };
+    const image = join(to, 'image.eif');
+    expect(JSON.parse(eif(['describe', image, '--json']).stdout).authorities).toEqual({ [host]: [shown] });
+    const table = eif(['describe', image]).stdout;
+    expect(table).toContain(`  ${host}: these alone\n    ${shown.sha256}  CN=stand-in\n`);
+    expect(JSON.parse(eif(['describe', join(folder, 'image/image.eif'), '--json']).stdout).authorities).toEqual({});
+  });
+
+  it('an authority of a host that the configuration does not declare stops the build', () => {
+    const { cert } = makeCertificate(folder, 'undeclared');
+    const argv = [...buildArguments(inputs, join(folder, 'undeclared')), '--ca', `db.example.org=${cert}`];
+    expect(eif(argv)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('--ca db.example.org=…: tee.nitro.egress declares no such host'),
+    });
   });
 
   it('init starts what the image has, with the launcher’s options', () => {
@@ -290,3 +333,20 @@ describe.runIf(withAddon)('signing', () => {
     });
   });
 });
+
+/** Tarballs of npm's cache where another user reads them. */
+function readableCache(): string {
+  const cache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim();
+  const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { integrity?: string }>;
+  };
+  const to = readable(join(folder, 'cache'));
+  for (const [name, { integrity = '' }] of Object.entries(packages)) {
+    const hex = Buffer.from(integrity.replace('sha512-', ''), 'base64').toString('hex');
+    const place = join('_cacache/content-v2/sha512', hex.slice(0, 2), hex.slice(2, 4), hex.slice(4));
+    // Node.js is pinned by itself.
+    if (hex === '' || name.includes('node_modules/node-linux') || !existsSync(join(cache, place))) continue;
+    cpSync(join(cache, place), join(to, place));
+  }
+  return to;
+}

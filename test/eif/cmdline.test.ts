@@ -1,7 +1,7 @@
 // What an image's command line says that no image for Nitro says.
 
 import { expect, it } from 'vitest';
-import { testOnlyStatements } from '../../eif/cmdline.ts';
+import { testOnlyStatements } from '../../eif/commands/describe.ts';
 
 it('an image for Nitro states nothing', () => {
   for (const cmdline of ['reboot=k panic=30 console=ttyS0', 'strongroom.parent_cid=3', 'x.strongroom.parent_cid=2', ''])

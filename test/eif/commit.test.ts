@@ -35,3 +35,14 @@ it('is git’s, and says when the sources are not that commit', () => {
   expect(sourceCommit(join(sources, 'inside'), undefined)).toBe('unknown'); // somebody else's checkout
   expect(() => sourceCommit(join(sources, 'inside'), 'main')).toThrow('main is no commit');
 });
+
+it('of a checkout of another user is no guess: git does not say it, and the build ends with what to do', () => {
+  process.env['GIT_TEST_ASSUME_DIFFERENT_OWNER'] = '1'; // git's own way to test this refusal
+  try {
+    for (const given of [undefined, GIVEN])
+      expect(() => sourceCommit(sources, given)).toThrow('another user owns it (dubious ownership)');
+  } finally {
+    delete process.env['GIT_TEST_ASSUME_DIFFERENT_OWNER'];
+  }
+  expect(sourceCommit(sources, undefined)).toMatch(/^[0-9a-f]{40}-modified$/);
+});

@@ -25,7 +25,7 @@ const { measurements } = describeImage(bytes, Buffer.from(CONFIGURATION));
 
 function imageOf(kernel: string, metadata = 'built here'): Buffer {
   const ceremony = parseCeremony(readCeremonyValue(CEREMONY));
-  const compiled = writeCompiledModule({ ceremony, configuration: 'fetched' });
+  const compiled = writeCompiledModule({ ceremony, configuration: 'fetched', authorities: new Map() });
   return writeImage({
     architecture: 'x86_64',
     ...{ defaultMemoryBytes: 1n, defaultCpus: 1n, signature: undefined, metadata: Buffer.from(metadata) },
@@ -45,6 +45,7 @@ function published(changed: object = {}): string {
   const input = { path: '/lib/x86_64-linux-gnu/libc.so.6', sha256: '00'.repeat(32), size: 1 };
   return file('published.json', {
     commit: COMMIT,
+    packages: 'verified',
     measurements,
     image: { sha256: hash('sha256', bytes, 'hex') },
     tool: { strongroom: '0.1.0' },
@@ -89,6 +90,21 @@ describe('an image and a published record', () => {
     expect(stdout).toContain('equal: the image that was published; the files differ where nothing is measured');
     expect(stdout).toContain('PCR8   not compared: your image is not signed');
     expect(stdout).toContain('PCR16  not compared: your image fetches its configuration: give it with --config');
+  });
+
+  it.each([`${COMMIT}-modified`, 'unknown', undefined])('10: they are one, and its sources are %s', async (commit) => {
+    const { code, stdout } = await compare(image, '--reference', published({ commit }));
+    expect(code).toBe(10);
+    expect(stdout).toContain('equal: the image that was published');
+    expect(stdout).toContain('SOURCES UNKNOWN');
+    const asJson = await compare(image, '--reference', published({ commit }), '--json');
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ equal: true, known_sources: false });
+    expect((await compare(file('third.eif', imageOf('third')), '--reference', published({ commit }))).code).toBe(1);
+  });
+
+  it.each([['unverified'], [undefined]])('10: they are one, of packages that are %s', async (packages) => {
+    const { code, stdout } = await compare(image, '--reference', published({ packages }));
+    expect({ code, isSaid: stdout.includes('SOURCES UNKNOWN') }).toEqual({ code: 10, isSaid: true });
   });
 
   it('1: a register is another one, and the inputs that differ are named', async () => {

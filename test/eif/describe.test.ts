@@ -8,7 +8,7 @@ import { writeCompiledModule } from '../../eif/bundle/compiled-module.ts';
 import { describeImage } from '../../eif/describe.ts';
 import { type CpioEntry, writeCpio } from '../../eif/format/cpio.ts';
 import { type EnclaveImage, writeImage } from '../../eif/format/format.ts';
-import { BAKED_PATH, COMPILED_PATH } from '../../eif/ramdisks.ts';
+import { BAKED_PATH, COMPILED_PATH, SOURCES_PATH } from '../../eif/ramdisks.ts';
 
 const KEYS = [1, 2, 3].map((n) => `arn:aws:kms:eu-central-1:111122223333:key/00000000-0000-4000-8000-00000000000${n}`);
 const CEREMONY = `generation: 1
@@ -19,7 +19,7 @@ retired_kms_keys: []
 root_token_recipients: [age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj]
 `;
 const ceremony = parseCeremony(readCeremonyValue(CEREMONY));
-const compiled = writeCompiledModule({ ceremony, configuration: 'baked' });
+const compiled = writeCompiledModule({ ceremony, configuration: 'baked', authorities: new Map() });
 const CONFIGURATION = Buffer.from('network: mainnet\n');
 const APPLICATION: readonly CpioEntry[] = [
   { type: 'file', path: COMPILED_PATH, data: compiled },
@@ -53,6 +53,30 @@ it('a link that a later ramdisk puts in their place leaves none', () => {
   const link = (path: string): Buffer => writeCpio([...folderOf(path), { type: 'symlink', path, target: '/evil' }]);
   expect(described(link(COMPILED_PATH))).toMatchObject({ generation: undefined, baked: undefined });
   expect(described(link(BAKED_PATH))).toEqual({ generation: 1, baked: undefined, register: false });
+});
+
+const SOURCES = `${'0a'.repeat(32)}  enclave/main.ts\n${'1b'.repeat(32)}  signer/boot/boot.ts\n`;
+
+function sourcesIn(list: string | undefined) {
+  const entries: CpioEntry[] =
+    list === undefined ? [] : [{ type: 'file', path: SOURCES_PATH, data: Buffer.from(list) }];
+  const image: EnclaveImage = {
+    architecture: 'x86_64',
+    ...{ defaultMemoryBytes: 1n, defaultCpus: 1n, metadata: undefined, signature: undefined },
+    ...{ kernel: Buffer.from('kernel'), cmdline: Buffer.from('reboot=k') },
+    ramdisks: [writeCpio([]), writeCpio([...APPLICATION, ...folderOf(SOURCES_PATH), ...entries])],
+  };
+  return describeImage(writeImage(image)).sources;
+}
+
+it('the list of own sources is read as a whole, or not at all', () => {
+  expect(sourcesIn(SOURCES)).toEqual([
+    { path: 'enclave/main.ts', sha256: '0a'.repeat(32) },
+    { path: 'signer/boot/boot.ts', sha256: '1b'.repeat(32) },
+  ]);
+  for (const list of [undefined, '', `${SOURCES}\u001b[2J\n`, SOURCES.replace('0a', '0'), `${SOURCES}x`]) {
+    expect(sourcesIn(list)).toBeUndefined();
+  }
 });
 
 it('a ramdisk that cannot be listed could hold either, and leaves none', () => {

@@ -24,6 +24,7 @@ tee:
       endpoints:
         - { hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.0.2, vsock_port: 8001 }
         - { hostname: kms.eu-central-1.amazonaws.com, loopback: 127.0.0.3, vsock_port: 8002 }
+    unsafe_parent_writes_tables: true
 tls: { mode: ratls }
 signer_state: { backend: dynamodb, table: state }
 key_sources: { dynamodb: { table: keys } }

@@ -1,7 +1,7 @@
 // Addresses in text, held to the test cases of EIP-55.
 
 import { expect, it } from 'vitest';
-import { canonicalAddress } from '../../formats/address.ts';
+import { canonicalAddress } from '../../common/formats/address.ts';
 
 const CHECKSUMMED = [
   '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed',

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { isStrictBer } from '../../formats/ber.ts';
+import { isStrictBer } from '../../common/formats/ber.ts';
 import { vectorPath } from '../support/vectors.ts';
 
 const isStrict = (hex: string): boolean => isStrictBer(Buffer.from(hex.replaceAll(' ', ''), 'hex'));

@@ -3,7 +3,7 @@
 import { Decoder, Encoder } from 'cbor-x';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../formats/cbor.ts';
+import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../common/formats/cbor.ts';
 
 const CODEC = { mapsAsObjects: false, useRecords: false, variableMapSize: true, tagUint8Array: false } as const;
 const oracle = { encoder: new Encoder(CODEC), decoder: new Decoder(CODEC) };

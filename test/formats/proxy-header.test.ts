@@ -3,12 +3,12 @@
 
 import { describe, expect, it } from 'vitest';
 import {
-  encodeProxyHeader,
   MAX_PROXY_HEADER_BYTES,
   PROXY_PREAMBLE_BYTES,
   parseProxyHeader,
   proxyHeaderBytes,
-} from '../../formats/proxy-header.ts';
+} from '../../common/formats/proxy-header.ts';
+import { encodeProxyHeader } from '../../parent-proxy/forwarding/proxy-header.ts';
 
 const SIGNATURE = '0d0a0d0a000d0a515549540a';
 const CLIENT = { address: '203.0.113.7', port: 51_234 };

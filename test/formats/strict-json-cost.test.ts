@@ -4,7 +4,7 @@
 // each few bytes of costs twenty looks and more.
 
 import { expect, it } from 'vitest';
-import { parseStrictJson } from '../../formats/strict-json.ts';
+import { parseStrictJson } from '../../common/formats/strict-json.ts';
 
 const BODY_BYTES = 2_000_000;
 const MOST_LOOKS = 14;

@@ -3,8 +3,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { readYaml } from '../../ceremony/yaml.ts';
-import { parseDescriptors } from '../../enclave/keys/files/descriptor.ts';
-import { parseStrictYaml, parseStrictYamlStream } from '../../formats/yaml.ts';
+import { parseStrictYaml, parseStrictYamlStream } from '../../common/formats/yaml.ts';
+import { parseDescriptors } from '../../signer/keys/files/descriptor.ts';
 
 const REFUSED: readonly (readonly [what: string, text: string, line: number, problem: string])[] = [
   ['an anchor', 'a: 1\nb: &x 1\n', 2, 'an anchor is used'],

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import type { CpioEntry } from '../../eif/format/cpio.ts';
-import { ADDON_PATH } from '../../enclave/native/load.ts';
+import { ADDON_PATH } from '../../signer/native/load.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
 
 export const PROGRAMS_FOLDER = 'test/programs/bundle';

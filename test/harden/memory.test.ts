@@ -30,8 +30,8 @@ function child(options: { policy: string; prefer?: string; lockKiB?: number; key
   const { policy, prefer = 'native', lockKiB = 256, keys = 1 } = options;
   const program = `
     const { statSync, readFileSync } = await import('node:fs');
-    const { openBlsCore } = await import('./enclave/signing/bls/open.ts');
-    const { applyMemoryPolicy, watchKeyMemory } = await import('./enclave/harden/memory.ts');
+    const { openBlsCore } = await import('./signer/signing/bls/open-either.ts');
+    const { applyMemoryPolicy, watchKeyMemory } = await import('./signer/harden/memory.ts');
     const levels = [];
     const at = (level) => () => void levels.push(level);
     const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };

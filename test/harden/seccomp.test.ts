@@ -38,8 +38,8 @@ function child(program: string): Record<string, unknown> {
 function runChild(program: string) {
   const whole = `
     const { createRequire } = await import('node:module');
-    const { loadAddon } = await import('./enclave/native/load.ts');
-    const { applySystemCallPolicy } = await import('./enclave/harden/seccomp.ts');
+    const { loadAddon } = await import('./signer/native/load.ts');
+    const { applySystemCallPolicy } = await import('./signer/harden/seccomp.ts');
     const probe = createRequire(import.meta.url)(${JSON.stringify(probe)});
     const addon = loadAddon();
     const report = {};

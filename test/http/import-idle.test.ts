@@ -3,9 +3,9 @@
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { afterEach, expect, it, vi } from 'vitest';
-import { createPolicy } from '../../enclave/auth/stateful/policies.ts';
-import { issueToken } from '../../enclave/auth/stateful/tokens.ts';
-import type { SlashingBackend } from '../../enclave/slashing/types.ts';
+import { createPolicy } from '../../signer/auth/stateful/policies.ts';
+import { issueToken } from '../../signer/auth/stateful/tokens.ts';
+import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { authApp } from '../support/auth-app.ts';
 import { openAuthReplica, startAuthServer } from '../support/stateful-auth.ts';
 

@@ -4,10 +4,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
-import { type HttpRequest, NO_ROUTE, newContext } from '../../enclave/http/context.ts';
-import { trackOpenRequests } from '../../enclave/http/open-requests.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { createStaticAuthenticator } from '../../signer/auth/static.ts';
+import { type HttpRequest, NO_ROUTE, newContext, trackOpenRequests } from '../../signer/http/context.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

@@ -2,8 +2,8 @@
 // comes back that somebody took out meanwhile.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
-import type { HeldKey } from '../../enclave/keys/vault.ts';
+import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
+import type { HeldKey } from '../../signer/keys/vault.ts';
 import { testSecret } from '../support/keys.ts';
 import { ascending, core, publicKey, ROOT, store } from './store-set-up.ts';
 

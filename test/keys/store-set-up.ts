@@ -1,9 +1,9 @@
 // A key store on a real BLS core, both new for every test, and forty TEST keys by their number.
 
 import { afterEach, beforeEach } from 'vitest';
-import { KeyStore } from '../../enclave/keys/store.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../enclave/signing/bls/open.ts';
+import { KeyStore } from '../../signer/keys/store.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
+import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { publicKeyOf, testSecret } from '../support/keys.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

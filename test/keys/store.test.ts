@@ -1,10 +1,10 @@
 // The key store on a real BLS core: what is found, what is listed, and when; what sealing leaves.
 
 import { describe, expect, it } from 'vitest';
-import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
-import { KeyStore } from '../../enclave/keys/store.ts';
-import type { SecretKeyVault } from '../../enclave/keys/vault.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
+import { KeyStore } from '../../signer/keys/store.ts';
+import type { SecretKeyVault } from '../../signer/keys/vault.ts';
 import { testSecret } from '../support/keys.ts';
 import { ascending, clock, core, publicKey, publicKeys, ROOT, store } from './store-set-up.ts';
 

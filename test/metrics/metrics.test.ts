@@ -1,13 +1,13 @@
 // The metrics catalogue: its conventions, that its label values are those of the sources, and what is rendered.
 
 import { afterEach, expect, it } from 'vitest';
-import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../enclave/api/errors.ts';
-import { OPERATIONS } from '../../enclave/api/operations.ts';
-import type { AwsFault } from '../../enclave/aws/errors.ts';
-import { METRICS } from '../../enclave/metrics/catalogue.ts';
-import type { MetricEntry } from '../../enclave/metrics/entry.ts';
-import { createMetrics, type Metrics, statusClass } from '../../enclave/metrics/metrics.ts';
-import { metricsReference } from '../../enclave/metrics/reference.ts';
+import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../signer/api/errors.ts';
+import { OPERATIONS } from '../../signer/api/operations.ts';
+import type { AwsFault } from '../../signer/aws/errors.ts';
+import { METRICS } from '../../signer/metrics/catalogue.ts';
+import type { MetricEntry } from '../../signer/metrics/entry.ts';
+import { createMetrics, type Metrics, statusClass } from '../../signer/metrics/metrics.ts';
+import { metricsReference } from '../../signer/metrics/reference.ts';
 
 const entries: readonly MetricEntry[] = Object.values(METRICS);
 

@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { loadAddon } from '../../enclave/native/load.ts';
-import { openDescriptorStreams, type StreamVariant } from '../../enclave/native/vsock-streams.ts';
+import { loadAddon } from '../../signer/native/load.ts';
+import { openDescriptorStreams, type StreamVariant } from '../../signer/native/vsock.ts';
 import { addonForTests } from '../support/addon.ts';
 
 const usable = addonForTests() && process.platform === 'linux';

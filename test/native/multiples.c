@@ -1,4 +1,4 @@
-// Proof of enclave/native/multiples.c, for `make check-multiples`: it computes what blst computes, and nothing it does
+// Proof of signer/native/multiples.c, for `make check-multiples`: it computes what blst computes, and nothing it does
 // depends on the secret. `multiples equal COUNT` compares signatures of random and of edge scalars with blst's own;
 // under valgrind, `multiples secret` marks the scalar as undefined, so that a branch or an address that depends on it
 // is an error, in the multiplication and in a whole signature. What blst may branch on is in multiples.supp. All keys
@@ -11,11 +11,11 @@
 
 #include <valgrind/memcheck.h>
 
-#include "../../enclave/native/multiples.h"
-#include "../../enclave/native/sign.h"
+#include "../../signer/native/multiples.h"
+#include "../../signer/native/sign.h"
 
 enum { SCALAR_BYTES = 32, SCALARS_PER_ROOT = 500, EDGES = 6 };
-/** In each, half of the signings have one root: more than enclave/native/sign.c waits for before it makes its table. */
+/** In each, half of the signings have one root: more than signer/native/sign.c waits for before it makes its table. */
 enum { GROUPS_UNTIL_TABLE = 4 };
 
 static const char TAG[] = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";

@@ -1,4 +1,4 @@
-// The transport of the host tests keeps the promises of the one it stands for (enclave/native/transport.ts).
+// The transport of the host tests keeps the promises of the one it stands for (signer/native/transport.ts).
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Transport, TransportListener } from '../../enclave/native/transport.ts';
+import type { Transport, TransportListener } from '../../signer/native/transport.ts';
 import { unixTransport } from '../support/unix-transport.ts';
 
 let directory = '';

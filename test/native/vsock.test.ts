@@ -1,8 +1,8 @@
 // What of vsock can be told without one: no vsock is opened on this machine. The guest tests have the rest.
 
 import { describe, expect, it } from 'vitest';
-import { loadAddon } from '../../enclave/native/load.ts';
-import { vsockTransport } from '../../enclave/native/vsock.ts';
+import { loadAddon } from '../../signer/native/load.ts';
+import { vsockTransport } from '../../signer/native/vsock.ts';
 import { addonForTests } from '../support/addon.ts';
 
 const addon = addonForTests() ? loadAddon() : undefined;

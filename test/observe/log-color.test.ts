@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { atTerminal } from '../support/pseudo-terminal.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const LOG = `import { createLogger } from '${ROOT}/observe/logger.ts';
+const LOG = `import { createLogger } from '${ROOT}/common/observe/logger.ts';
 const logger = createLogger({ level: 'info', format: 'text' });
 logger.module('server').info({}, 'said');
 await logger.end();`;

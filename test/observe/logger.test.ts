@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parseLogFilter } from '../../observe/log-filter.ts';
-import { createLogger } from '../../observe/logger.ts';
+import { parseLogFilter } from '../../common/observe/log-filter.ts';
+import { createLogger } from '../../common/observe/logger.ts';
 
 function recorder(): { lines: string[]; write(line: string): void } {
   const lines: string[] = [];
@@ -75,4 +77,10 @@ describe('the log', () => {
       ]);
     },
   );
+
+  it('has every line at the end of the process, also what came while a write was under way', () => {
+    const program = join(import.meta.dirname, 'last-lines.ts');
+    const lines = execFileSync(process.execPath, [program], { encoding: 'utf8' }).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['under way', 'after it']);
+  });
 });

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import type { LogFields, ModuleLogs } from '../../observe/log.ts';
-import { createLogger } from '../../observe/logger.ts';
-import { createPlainLogger } from '../../observe/plain-logger.ts';
+import type { LogFields, ModuleLogs } from '../../common/observe/log.ts';
+import { createLogger } from '../../common/observe/logger.ts';
+import { createPlainLogger } from '../../common/observe/plain-logger.ts';
 
 const NOW = Date.parse('2026-11-22T08:00:00.000Z');
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const;

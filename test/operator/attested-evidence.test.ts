@@ -7,11 +7,11 @@ import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { keyBinding } from '../../enclave/api/attestation.ts';
-import { createNsm } from '../../enclave/tee/nsm/client.ts';
-import { createAttestedCertificate, generateCertificateKey, privateKeyPem } from '../../enclave/tee/ratls/x509.ts';
-import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
+import { keyBinding } from '../../common/attestation/contract.ts';
+import { createNsm } from '../../enclave/nsm/client.ts';
+import { createAttestedCertificate, generateCertificateKey, privateKeyPem } from '../../enclave/ratls/identity.ts';
+import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import {
   expectRefusal,

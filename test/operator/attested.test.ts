@@ -5,13 +5,13 @@ import { getEventListeners, once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../enclave/api/attestation.ts';
-import { createNsm } from '../../enclave/tee/nsm/client.ts';
-import { createIdentity } from '../../enclave/tee/ratls/identity.ts';
-import { extendedOnce } from '../../formats/register.ts';
-import { parseRegisters } from '../../operator/attestation/policy.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../common/attestation/contract.ts';
+import { parseRegisters } from '../../common/attestation/reference-file.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { createNsm } from '../../enclave/nsm/client.ts';
+import { createIdentity } from '../../enclave/ratls/identity.ts';
 import { connectAttested } from '../../operator/connect.ts';
-import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import {
   CEREMONY,

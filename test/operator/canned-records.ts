@@ -1,9 +1,9 @@
 // The records of the canned signer: two policies, three tokens, its status in three states, and its keys.
 
-import type { PolicyRecord, TokenRecord } from '../../enclave/api/auth.ts';
-import type { ChamberStatus } from '../../enclave/api/chamber.ts';
-import type { DepositData, KeyRecord } from '../../enclave/api/keys.ts';
-import type { SlashingImportAnswer } from '../../enclave/api/slashing-protection.ts';
+import type { PolicyRecord, TokenRecord } from '../../signer/api/auth.ts';
+import type { ChamberStatus } from '../../signer/api/chamber.ts';
+import type { DepositData, KeyRecord } from '../../signer/api/keys.ts';
+import type { SlashingImportAnswer } from '../../signer/api/slashing-protection.ts';
 
 export const WRITTEN = '2026-03-01T08:00:00.000Z';
 export const KEY = `0x${'a1'.repeat(48)}`;
@@ -49,12 +49,42 @@ export const ROOT: TokenRecord = {
   revision: 1,
 };
 
+const DEPLOYMENT = { network: `0x${'4b'.repeat(32)}`, id: 'strongroom-state' };
+
 export const STATUS: ChamberStatus = {
   state: 'Unsealed',
   custody: {
     generation: 2,
     threshold: 2,
     keys_reachable: 2,
+    master_key: {
+      made_by_this_start: false,
+      record: '99'.repeat(48),
+      links: [
+        {
+          ...{ purpose: 'made', counter: 1, generation: 1, ceremony: '11'.repeat(48), record: '88'.repeat(48) },
+          ...{ deployment: DEPLOYMENT, origin: null, previous: null, made_at: '2026-01-05T10:00:00.000Z' },
+          module_id: 'i-0123456789abcdef0-enc0123456789abcdef',
+          measurements: { 0: 'a0'.repeat(48), 1: 'b0'.repeat(48), 2: 'c0'.repeat(48), 17: 'd0'.repeat(48) },
+          document: 'AAAA',
+        },
+        {
+          ...{ purpose: 'wrapped', counter: 2, generation: 2, ceremony: '22'.repeat(48), record: '99'.repeat(48) },
+          ...{ deployment: DEPLOYMENT, origin: '77'.repeat(48), previous: '77'.repeat(48), made_at: WRITTEN },
+          module_id: 'i-0123456789abcdef0-enc0123456789abcde0',
+          measurements: { 0: 'aa'.repeat(48), 1: 'bb'.repeat(48), 2: 'cc'.repeat(48), 17: 'ee'.repeat(48) },
+          document: 'AAAA',
+        },
+      ],
+    },
+    root_token: {
+      ...{ purpose: 'root_token', deployment: DEPLOYMENT, generation: 1, ceremony: '11'.repeat(48) },
+      ...{ origin: '77'.repeat(48), content: '66'.repeat(48), made_at: '2026-01-05T10:00:01.000Z' },
+      module_id: 'i-0123456789abcdef0-enc0123456789abcdef',
+      measurements: { 0: 'a0'.repeat(48), 1: 'b0'.repeat(48), 2: 'c0'.repeat(48), 17: 'd0'.repeat(48) },
+      document: 'AAAA',
+    },
+    seal_removal: null,
     keys: [
       { arns: ['arn:aws:kms:eu-central-1:111122223333:key/00000000-0000-4000-8000-000000000001'], status: 'reachable' },
       {
@@ -74,6 +104,7 @@ export const STATUS: ChamberStatus = {
     { source: 'dynamodb', status: 'active', count: 98_304 },
     { source: 'dynamodb', status: 'inactive', count: 7 },
   ],
+  keys_loading: null,
   memory: { mlock: 'best_effort', unlocked_keys: 17 },
   slashing: {
     backend: 'postgres',
@@ -91,15 +122,17 @@ export const STATUS: ChamberStatus = {
     platform: 'nitro',
     measurements: { 0: 'aa'.repeat(48), 1: 'bb'.repeat(48), 2: 'cc'.repeat(48) },
     configuration_digest: 'dd'.repeat(48),
+    parent_writes_tables: false,
   },
 };
 
-/** Without signer state, sealed by nobody, with nothing loaded. */
+/** Without signer state, sealed by nobody, whose first keystores are being opened. */
 export const STATELESS: ChamberStatus = {
   ...STATUS,
   custody: null,
   state_watcher: null,
   keys: [],
+  keys_loading: { done: 43, total: 10_000, remaining_seconds: 1388.2 },
   memory: { mlock: 'required', unlocked_keys: 0 },
   slashing: {
     backend: 'sqlite',
@@ -111,7 +144,7 @@ export const STATELESS: ChamberStatus = {
     warning: null,
   },
   uptime_seconds: 0,
-  tee: { platform: 'off', measurements: {}, configuration_digest: null },
+  tee: { platform: 'off', measurements: {}, configuration_digest: null, parent_writes_tables: false },
 };
 
 export const LATCHED: ChamberStatus = {

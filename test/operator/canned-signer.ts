@@ -1,11 +1,11 @@
 // The answers behind the golden transcripts: a signer with two policies and three tokens whose state does not change,
 // so that each line of a transcript stands for itself. Tokens decide what is refused.
 
-import type { CreatedToken } from '../../enclave/api/auth.ts';
-import type { SealAnswer } from '../../enclave/api/chamber.ts';
-import type { ErrorReason } from '../../enclave/api/errors.ts';
-import type { Health } from '../../enclave/api/health.ts';
-import type { KeyDepositDataAnswer, KeyGenerateAnswer, KeyGenerateBlsAnswer, KeyList } from '../../enclave/api/keys.ts';
+import type { CreatedToken } from '../../signer/api/auth.ts';
+import type { SealAnswer } from '../../signer/api/chamber.ts';
+import type { ErrorReason } from '../../signer/api/errors.ts';
+import type { Health } from '../../signer/api/health.ts';
+import type { KeyDepositDataAnswer, KeyGenerateAnswer, KeyGenerateBlsAnswer, KeyList } from '../../signer/api/keys.ts';
 import {
   CLIENT,
   DEPOSIT,
@@ -140,7 +140,9 @@ export const cannedSigner: Answerer = ({ method, path, authorization, body }, re
     case 'POST /api/v1/auth/tokens': {
       const { ttl_seconds, management, ...stated } = request;
       const kind = management === true ? 'management' : 'client';
-      const expires_at = ttl_seconds === undefined ? null : '2026-03-01T09:00:00.000Z';
+      const lifetimeMs = typeof ttl_seconds === 'number' ? ttl_seconds * 1000 : undefined;
+      const created = Date.parse(CLIENT.created_at);
+      const expires_at = lifetimeMs === undefined ? null : new Date(created + lifetimeMs).toISOString();
       const token = `sr_${kind === 'client' ? 'client' : 'mgmt'}_${'T'.repeat(43)}`;
       const record = { ...CLIENT, description: null, ...stated, kind, expires_at, revision: 8, token };
       return answerJson(response, 201, record as CreatedToken);

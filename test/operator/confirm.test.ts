@@ -48,9 +48,9 @@ async function onTerminal(command: string, answer: string, columns = 100) {
   });
   let screen = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    const asked = screen.includes('to go on: ');
+    const asked = screen.includes('to go on, anything else to stop: ');
     screen += text;
-    if (!asked && screen.includes('to go on: ')) child.stdin.write(answer);
+    if (!asked && screen.includes('to go on, anything else to stop: ')) child.stdin.write(answer);
   });
   const [code] = (await once(child, 'close')) as [number | null];
   return { code, screen, sent: signer.received.slice(before).map(({ method, path }) => `${method} ${path}`) };
@@ -62,7 +62,7 @@ describe.skipIf(!HAS_SCRIPT)('on a terminal', () => {
   it('seal says what will happen and goes on when `seal` is typed', async () => {
     const { code, screen, sent } = await onTerminal('seal', 'seal\n');
     expect(screen).toContain(`At ${signer.url}:\r\nEvery replica seals and stops signing`);
-    expect(screen).toContain('Type seal to go on: ');
+    expect(screen).toContain('Type the word "seal" to go on, anything else to stop: ');
     expect(sent).toEqual(['POST /api/v1/chamber/seal']);
     expect(code).toBe(0);
   });

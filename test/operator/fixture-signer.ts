@@ -11,7 +11,7 @@ import {
 } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { type ErrorReason, SignerError } from '../../enclave/api/errors.ts';
+import { type ErrorReason, SignerError } from '../../signer/api/errors.ts';
 
 export interface Received {
   readonly method: string;
@@ -71,7 +71,7 @@ export function answerJson(response: ServerResponse, status: number, value: unkn
   response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(value));
 }
 
-/** As enclave/http/replies.ts writes it. */
+/** As signer/http/replies.ts writes it. */
 export function answerRefusal(response: ServerResponse, reason: ErrorReason, hint?: string): void {
   const { status: code, message } = new SignerError(reason, hint === undefined ? {} : { hint });
   answerJson(response, code, { code, reason, message, request_id: '01JTESTREQUEST' });

@@ -5,10 +5,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KeyList, KeyPatchAnswer } from '../../enclave/api/keys.ts';
-import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
+import type { KeyList, KeyPatchAnswer } from '../../signer/api/keys.ts';
+import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { call } from '../support/requests.ts';
@@ -82,7 +82,8 @@ async function operatorJson<T>(args: string): Promise<T> {
   return JSON.parse(stdout) as T;
 }
 
-const written = (file: string) => JSON.parse(readFileSync(join(folder, file), 'utf8')) as never;
+const text = (file: string) => readFileSync(join(folder, file), 'utf8');
+const written = (file: string) => JSON.parse(text(file)) as never;
 
 describe('the life of keys', () => {
   it('an import of a directory, in batches, with its slashing protection records', async () => {
@@ -105,6 +106,25 @@ describe('the life of keys', () => {
     for (const file of ['deposits.json', ...keys.map(({ pubkey }) => `backups/${pubkey}.age`)]) {
       expect(statSync(join(folder, file)).mode & 0o777).toBe(0o600);
     }
+    // The folder is lost: the key table has them still, also where another generation made more.
+    const backups = new Map(keys.map(({ pubkey }) => [pubkey, text(`backups/${pubkey}.age`)]));
+    rmSync(join(folder, 'backups'), { recursive: true });
+    const fetched = await operatorJson<KeyPatchAnswer>('backups --directory backups --batch-size 2');
+    expect(new Set(fetched.data.map(({ pubkey, status }) => `${status} ${pubkey}`))).toEqual(
+      new Set(keys.map(({ pubkey }) => `found ${pubkey}`)),
+    );
+    for (const [pubkey, backup] of backups) {
+      expect(text(`backups/${pubkey}.age`)).toBe(backup);
+      expect(statSync(join(folder, `backups/${pubkey}.age`)).mode & 0o777).toBe(0o600);
+    }
+    await operatorJson(`backups --directory backups --pubkeys ${keys[0]?.pubkey}`); // the same files are there
+    const inTheWay = join(folder, `backups/${keys[0]?.pubkey}.age`);
+    writeFileSync(inTheWay, 'of somebody else');
+    expect(await operator('backups --directory backups')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('EEXIST'),
+    });
+    expect(readFileSync(inTheWay, 'utf8')).toBe('of somebody else');
     const pubkeys = keys.map(({ pubkey }) => pubkey).join(',');
     await operatorJson(`deposit-data --pubkeys ${pubkeys} --withdrawal-address ${address} --output again.json`);
     expect(written('again.json')).toEqual(deposits);

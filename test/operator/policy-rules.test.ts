@@ -3,11 +3,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
-import { SCOPES } from '../../enclave/api/operations.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { rulesOf } from '../../operator/commands/policies.ts';
 import { CommandFailure } from '../../operator/exit.ts';
 import { PRESETS } from '../../operator/policy-presets.ts';
-import { rulesOf } from '../../operator/policy-rules.ts';
+import { SCOPES } from '../../signer/api/operations.ts';
 import { runWithRoot } from './run-operator.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-rules-'));
@@ -33,10 +33,60 @@ function refusalOf(run: () => unknown): string {
 }
 
 it('the rules of the guide are taken as they stand there', () => {
-  const [duties, payments, list] = rulesIn('rules.yaml', PAYMENTS);
+  const [duties, payments, envelopes, builders, list] = rulesIn('rules.yaml', PAYMENTS);
   expect(duties?.operations).toContain('ATTESTATION');
   expect(payments).toMatchObject({ fee_recipients: ['0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed'] });
+  expect(envelopes).toMatchObject({ builder_indices: ['self'], only_for_own_blocks: true });
+  expect(builders).toMatchObject({ builders: ['builder.example.org'] });
   expect(list).toEqual({ effect: 'allow', scopes: ['public_keys'] });
+});
+
+describe('the preset of a validator client with its payments held', () => {
+  const ADDRESS = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+  const of = (flags: Partial<Parameters<typeof rulesOf>[0]>) => rulesOf({ preset: 'validator-client', ...flags });
+
+  it('has rules of their own for what pays, and allows it nowhere else', () => {
+    const [duties, ...others] = of({ 'fee-recipient': [ADDRESS], 'max-gas-limit': '60000000', builder: ['b.example'] });
+    for (const paid of ['PROPOSER_PREFERENCES', 'VALIDATOR_REGISTRATION', 'EXECUTION_PAYLOAD_ENVELOPE']) {
+      expect(duties?.operations).not.toContain(paid);
+    }
+    expect(duties?.operations).not.toContain('BUILDER_REQUEST_AUTH');
+    expect(duties?.operations).toContain('ATTESTATION');
+    expect(others).toEqual([
+      {
+        effect: 'allow',
+        scopes: ['sign'],
+        operations: ['PROPOSER_PREFERENCES', 'VALIDATOR_REGISTRATION'],
+        fee_recipients: [ADDRESS.toLowerCase()],
+        max_gas_limit: 60_000_000,
+      },
+      {
+        effect: 'allow',
+        scopes: ['sign'],
+        fee_recipients: [ADDRESS.toLowerCase()],
+        max_gas_limit: 60_000_000,
+        builder_indices: ['self'],
+        only_for_own_blocks: true,
+      },
+      { effect: 'allow', scopes: ['sign'], builders: ['b.example'] },
+      { effect: 'allow', scopes: ['public_keys'] },
+    ]);
+  });
+
+  it('with builders alone leaves payments as they are', () => {
+    const [duties, builders] = of({ builder: ['b.example'] });
+    expect(duties?.operations).toContain('PROPOSER_PREFERENCES');
+    expect(duties?.operations).not.toContain('BUILDER_REQUEST_AUTH');
+    expect(builders).toEqual({ effect: 'allow', scopes: ['sign'], builders: ['b.example'] });
+  });
+
+  it.each<[Partial<Parameters<typeof rulesOf>[0]>, RegExp]>([
+    [{ 'fee-recipient': ['0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed'] }, /--preset validator-client: .*checksum/],
+    [{ 'max-gas-limit': '-1' }, /--max-gas-limit is a whole number/],
+    [{ preset: 'monitoring', builder: ['b.example'] }, /go with --preset validator-client/],
+  ])('refuses %j', (flags, words) => {
+    expect(() => of(flags)).toThrow(words);
+  });
 });
 
 it('a list, or an object with it alone, in JSON and YAML; a preset instead', () => {

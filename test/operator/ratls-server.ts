@@ -12,11 +12,11 @@ import {
   EXPORTER_BYTES,
   EXPORTER_LABEL,
   keyBinding,
-} from '../../enclave/api/attestation.ts';
-import { createNsm } from '../../enclave/tee/nsm/client.ts';
-import type { Nsm } from '../../enclave/tee/nsm/nsm.ts';
-import { createIdentity, type RatlsIdentity } from '../../enclave/tee/ratls/identity.ts';
-import { createNsmEmulator, type NsmEmulatorOptions } from '../../rehearsal/nsm/emulator.ts';
+} from '../../common/attestation/contract.ts';
+import { createNsm } from '../../enclave/nsm/client.ts';
+import { createIdentity, type RatlsIdentity } from '../../enclave/ratls/identity.ts';
+import type { Nsm } from '../../signer/tee/nsm.ts';
+import { createNsmEmulator, type NsmEmulatorOptions } from '../../tools/rehearsal/nsm/emulator.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { type Answerer, answering, type Received } from './fixture-signer.ts';
 

@@ -3,7 +3,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
-import { OPTIONS } from '../../enclave/config/options.ts';
+import { OPTIONS } from '../../signer/config/options.ts';
 import { start } from './connection-set-up.ts';
 import { answerRefusal } from './fixture-signer.ts';
 import { runWithRoot } from './run-operator.ts';

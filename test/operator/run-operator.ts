@@ -2,7 +2,7 @@
 // provider is what the command line runs. There is no other way to hand it another provider.
 
 import { Readable, Writable } from 'node:stream';
-import type { Terminal } from '../../command-line/terminal.ts';
+import type { Terminal } from '../../common/command-line/terminal.ts';
 import { runOperator } from '../../operator/main.ts';
 
 export interface Outcome {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Terminal } from '../../command-line/terminal.ts';
+import type { Terminal } from '../../common/command-line/terminal.ts';
 import { readToken } from '../../operator/token.ts';
 
 const TOKEN = 'TEST_TOKEN_of_an_operator_0001';

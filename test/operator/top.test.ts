@@ -6,9 +6,10 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CommandFailure } from '../../operator/exit.ts';
-import { ratesBetween, readCounters } from '../../operator/top/metrics-text.ts';
+import { History } from '../../operator/top/history.ts';
+import { ratesBetween, readCounters } from '../../operator/top/sample.ts';
 import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../../operator/top/view.ts';
-import { cleanEnvironment, type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
+import { cleanEnvironment, type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
 
@@ -17,10 +18,12 @@ const UP: ReplicaView = {
   state: 'up',
   generation: 2,
   keys: 10_000,
+  keysLoading: null,
   signedPerSecond: 812.25,
   p99Ms: 12.5,
   refusedPerSecond: 0,
   refusedMostly: null,
+  refusedByScope: {},
   measurements: { 0: '4b8d62a1'.repeat(12), 16: 'aa'.repeat(48) },
   version: '0.1.0',
   network: 'mainnet',
@@ -64,9 +67,87 @@ describe('a frame', () => {
     expect(alone.at(-1)).toBe('good 1 of 1 up, signatures a second not known');
     expect(alone).toContain('doubtful ! signer-1: its metrics do not answer');
     expect(renderFleet([unseen, UP], frame(80)).at(-1)).toBe('2 of 2 up, 812.3 signatures a second, of 1 not known');
-    expect(renderFleet([{ ...SEALED, concerns: ['sealed'] }], { ...frame(80), paint }).join('\n')).toMatch(
-      /^bad rg:9443: sealed$|^bad .*9443: sealed$/m,
+  });
+
+  it('colours the state, the mark of a concern and the verdict, and nothing else', () => {
+    const paint = (text: string, tone: string) => `<${tone} ${text}>`;
+    const lines = renderFleet(
+      [
+        { ...UP, name: 'a' },
+        { ...SEALED, name: 'b', concerns: ['sealed'] },
+      ],
+      {
+        ...frame(80),
+        paint,
+      },
     );
+    expect(lines.filter((line) => line.includes('<')).map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
+      expect.stringMatching(/^b <bad SEALED> 2 10000 /),
+      expect.stringMatching(/^a <good up> 2 10000 /),
+      '<bad !> b: sealed',
+      expect.stringMatching(/^<bad !> the replicas differ in their PCR0/),
+      '<bad 1 of 2 up>, 1624.5 signatures a second',
+    ]);
+  });
+
+  it('has the worst replica first, so that a small terminal shows it', () => {
+    const view = (name: string, state: ReplicaView['state'], concerns: readonly string[] = []): ReplicaView => ({
+      ...UP,
+      name,
+      state,
+      concerns,
+    });
+    const views = [
+      view('fine', 'up'),
+      view('doubtful', 'up', ['x']),
+      view('loading', 'loading', ['x']),
+      view('stale', 'STALE', ['x']),
+      view('down', 'DOWN', ['x']),
+      view('away', 'away', ['x']),
+      view('sealed', 'SEALED', ['x']),
+      view('also-fine', 'up'),
+    ];
+    const names = renderFleet(views, frame(80)).map((line) => line.split(' ')[0]);
+    expect(names.slice(3, 11)).toEqual(['sealed', 'away', 'down', 'stale', 'loading', 'doubtful', 'fine', 'also-fine']);
+  });
+
+  it('shows how rate and p99 came to be, and which scopes are refused', () => {
+    const history = new History();
+    const look = (signedPerSecond: number | null, p99Ms: number | null) => ({ ...UP, signedPerSecond, p99Ms });
+    history.add([look(null, null), look(null, null)]);
+    history.add([look(100, 5), look(100, 10)]);
+    history.add([look(300, 20), look(100, 5)]);
+    const views = [
+      { ...look(300, 20), refusedByScope: { sign: 1.5, public_keys: 0.25 } },
+      { ...look(100, 5), refusedByScope: { public_keys: 2 } },
+    ];
+    const lines = renderFleet(views, { ...frame(80), trends: history.trends });
+    expect(lines.slice(-4, -1)).toEqual([
+      'refused  public_keys 2.3/s, sign 1.5/s',
+      'sign/s    ▅█  at most 400.0',
+      'p99 ms    ▅█  at most 20.0',
+    ]);
+    const wide = renderFleet(views, { ...frame(160), trends: history.trends });
+    expect(wide[2]).toMatch(/SIGN\/S SO FAR$/);
+    expect(wide.filter((line) => line.length > 160)).toEqual([]);
+    expect(wide[3]).toMatch(/ {2}▃█$/);
+    expect(renderFleet(views, frame(160)).join('\n')).not.toMatch(/at most|SO FAR/);
+  });
+
+  it('of a replica that loads its keys says how far it is', () => {
+    const keysLoading = { done: 9043, total: 10_000, remaining_seconds: 1.1 };
+    const detail = 'keys are still being loaded: 9043 of 10000, about 2 s left';
+    const check = (id: 'chamber' | 'keys') => ({ id, status: 'UP' }) as const;
+    const checks = [check('chamber'), { id: 'keys', status: 'DOWN', detail, loading: keysLoading } as const];
+    const health = { status: 'DOWN', checks, outcome: 'DOWN' } as const;
+    const sample = { name: 'x', status: undefined, counters: undefined, at: 0, rates: undefined };
+    const view = viewOf({ ...sample, health: { ...health, checks: [...checks] } });
+    expect(view).toMatchObject({ state: 'loading', keysLoading });
+    expect(view.concerns).toContain('keys are still being loaded: 9,043 of 10,000, 2 s left');
+    expect(renderFleet([view], frame(80))[3]).toMatch(/^x +loading +- +9043\/10000 /);
+    expect(exitCodeOf([view])).toBe(2);
+    const down = { id: 'anti_slashing', status: 'DOWN' } as const;
+    expect(viewOf({ ...sample, health: { ...health, checks: [...checks, down] } }).state).toBe('DOWN');
   });
 
   it('of more replicas than the terminal has lines says how many are not shown', () => {
@@ -102,6 +183,12 @@ describe('rates', () => {
           (le, at) => `svc_signing_duration_seconds_bucket{le="${le}",operation="ATTESTATION"} ${buckets[at]}`,
         ),
         'svc_keys{source="filesystem",status="active"} 7',
+        `svc_http_requests_total{route="/api/v1/eth2/sign/:identifier",status="4xx"} ${denied}`,
+        `svc_http_requests_total{route="/api/v1/eth2/sign",status="4xx"} ${2 * denied}`,
+        `svc_http_requests_total{route="/api/v1/chamber/keys",status="4xx"} ${denied}`,
+        `svc_http_requests_total{route="/api/v1/eth2/publicKeys",status="4xx"} 9`,
+        `svc_http_requests_total{route="/api/v1/eth2/publicKeys",status="2xx"} ${denied}`,
+        `svc_http_requests_total{route="/upcheck",status="4xx"} ${denied}`,
         'something_else{a="b"} 5',
       ].join('\n'),
     );
@@ -112,6 +199,10 @@ describe('rates', () => {
     expect(now.keys).toBe(7);
     const rates = ratesBetween(before, now, 10);
     expect(rates).toMatchObject({ signedPerSecond: 20, refusedPerSecond: 1, mainReason: 'denied' });
+    expect([...rates.refusedByScope]).toEqual([
+      ['sign', 3],
+      ['chamber_keys_import|chamber_keys_list|chamber_keys_patch|chamber_keys_delete', 1],
+    ]);
     expect(rates.p99Seconds).toBeCloseTo(0.01 + (0.09 * (148.5 - 100)) / 50, 9);
   });
 
@@ -159,24 +250,57 @@ describe('two signers', () => {
   });
 
   const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
-  it.skipIf(!hasScript)('on a terminal have its other screen, which Ctrl-C gives back, with exit code 0', async () => {
-    const [first] = signers;
-    await signCall(first?.url ?? '', testKey(0).publicKey, attestation({ head: rootOf(8) }));
+  const onTerminal = async (answers: readonly (readonly [seen: string, pressed: string])[]) => {
     const program = join(import.meta.dirname, '../../bin/strongroom');
     const command = `stty cols 80 rows 24; exec ${program} operator top --interval 1 ${args.join(' ')}`;
     const child = spawn('script', ['-qec', command, '/dev/null'], {
       env: { ...cleanEnvironment(), ...env, TERM: 'xterm' },
     });
     let screen = '';
+    let from = 0;
+    let step = 0;
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      const wasShown = screen.includes('2 of 2 up');
       screen += text;
-      if (!wasShown && screen.includes('2 of 2 up')) child.stdin.write('\u0003');
+      for (let answer = answers[step]; answer !== undefined; answer = answers[step]) {
+        const at = screen.indexOf(answer[0], from);
+        if (at === -1) return;
+        from = at + answer[0].length;
+        step++;
+        child.stdin.write(answer[1]);
+      }
     });
     const [code] = (await once(child, 'close')) as [number | null];
+    return { code, screen };
+  };
+
+  it.skipIf(!hasScript)('on a terminal have its other screen, which Ctrl-C gives back, with exit code 0', async () => {
+    const [first] = signers;
+    await signCall(first?.url ?? '', testKey(0).publicKey, attestation({ head: rootOf(8) }));
+    const { code, screen } = await onTerminal([['2 of 2 up', '\u0003']]);
     expect(code).toBe(0);
     expect(screen.startsWith('\u001b[?1049h\u001b[?25l')).toBe(true);
     expect(screen.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true);
-    expect(screen).toContain('\u001b[32m2 of 2 up');
+    expect(screen).toContain('\u001b[32m2 of 2 up\u001b[0m, ');
+  });
+
+  it.skipIf(!hasScript)('a key shows the keys of a replica, of the next one, and the fleet again; q ends', async () => {
+    const [one, two] = signers.map(({ url }) => new URL(url).host);
+    const { code, screen } = await onTerminal([
+      ['k keys, q ends', 'k'],
+      ['no more keys', 'r'],
+      [`keys of ${two}`, ''],
+      ['no more keys', 'k'],
+      ['at most', 'q'],
+    ]);
+    expect(code).toBe(0);
+    expect(screen).toContain(`keys of ${one}, page 1: n next, p back, r replica, k fleet, q ends`);
+    expect(screen).toContain(`keys of ${two}, page 1`);
+    const short = (number: number) => {
+      const { publicKey } = testKey(number);
+      return `${publicKey.slice(0, 10)}…${publicKey.slice(-6)}  filesystem  active  yes     -`;
+    };
+    expect(screen).toContain(short(0));
+    expect(screen).toContain(short(1));
+    expect(screen.trimEnd().endsWith('\u001b[?25h\u001b[?1049l')).toBe(true);
   });
 });

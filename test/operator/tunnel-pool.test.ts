@@ -40,6 +40,19 @@ it.each<[string, () => AttestedConnection]>([
   await expect(pool.acquire(new AbortController().signal)).rejects.toBeInstanceOf(PoolError);
 });
 
+it('a fault of this program ends the start: it is no enclave that is unreachable', async () => {
+  const pool = pooled(() => {
+    throw new TypeError('of this program');
+  });
+  await expect(pool.start()).rejects.toThrow('of this program');
+  pool.close();
+  const unreachable = pooled(() => {
+    throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' });
+  });
+  await unreachable.start();
+  unreachable.close();
+});
+
 it('one that is open, with evidence that has not ended, is', async () => {
   const socket = new Socket();
   const pool = pooled(() => ({ socket, expiresAt: 1001 }));

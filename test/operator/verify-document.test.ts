@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { AWS_NITRO } from '../../operator/attestation/provider.ts';
+import { AWS_NITRO } from '../../common/attestation/provider.ts';
 import { vectorPath } from '../support/vectors.ts';
 import { runWithRoot } from './run-operator.ts';
 import { folder, OTHER, verify } from './verify-set-up.ts';
@@ -73,6 +73,15 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
     expect((await verify('nothing')).code).toBe(5);
     writeFileSync(join(folder, 'empty'), '');
     expect((await verify('empty')).code).toBe(5);
+  });
+
+  it('1: text that is no evidence, which says how it begins; other bytes are judged', async () => {
+    writeFileSync(join(folder, 'text'), 'hello, this is\nnot evidence');
+    const { code, stdout, stderr } = await verify('text');
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toContain('text is neither a document nor a PEM certificate: it is text that begins with "hello,"');
+    writeFileSync(join(folder, 'bytes'), Buffer.from('hello, this is\0not evidence'));
+    expect((await verify('bytes')).code).toBe(5);
   });
 
   it('6: another image, as JSON', async () => {

@@ -1,14 +1,15 @@
 // `operator verify` as an auditor runs it: what is refused before anything is looked at, and running enclaves under the
 // authority of the emulator. The exit codes are those of specification/operating.md#exit-codes.
 
-import { writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { keyBinding } from '../../enclave/api/attestation.ts';
-import { createIdentity } from '../../enclave/tee/ratls/identity.ts';
-import { extendedOnce } from '../../formats/register.ts';
-import { testPcr } from '../../rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
+import { keyBinding } from '../../common/attestation/contract.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { createIdentity } from '../../enclave/ratls/identity.ts';
+import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { cannedSigner } from './canned-signer.ts';
 import { honestRoute, makeEnclave, startRatlsServer } from './ratls-server.ts';
 import { closeServers, folder, KNOWN, OTHER, PCR0, pki, servers, start, verifyUnderRoot } from './verify-set-up.ts';
@@ -35,6 +36,34 @@ it('a PCR16 that is given counts, whatever else is said', async () => {
   const { code, stderr } = await verifyUnderRoot(server.url, ...KNOWN, '--pcr', `16=${OTHER}`);
   expect(code).toBe(6);
   expect(stderr).toContain('wrong_pcr: PCR16');
+});
+
+it('the configuration as a file is compared whole, and what is unsafe in it is said first', async () => {
+  const enclave = await makeEnclave({ pki, pcrs: { 16: Buffer.alloc(48) } });
+  const config = join(folder, 'unsafe.yaml');
+  const text = 'tee:\n  platform: nitro\n  nitro:\n    unsafe_parent_writes_tables: true\n';
+  writeFileSync(config, text);
+  await enclave.nsm.extendPcr(16, createHash('sha384').update(text).digest());
+  await enclave.nsm.lockPcr(16);
+  const identity = await createIdentity({ nsm: enclave.nsm, clock: { now: Date.now }, validitySeconds: 3600 });
+  const server = await startRatlsServer(identity, cannedSigner, honestRoute(enclave.nsm, identity));
+  servers.push(server);
+  const page = join(folder, 'unsafe.html');
+  const given = ['--pcr', PCR0, '--config', config];
+  const { code, stdout } = await verifyUnderRoot(server.url, ...given, '--report', page);
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^UNSAFE +the configuration says unsafe_parent_writes_tables/);
+  expect(readFileSync(page, 'utf8')).toMatch(/role="status">\s*<p class="bad"><b>UNSAFE<\/b>/);
+  const asJson = await verifyUnderRoot(server.url, ...given, '--json');
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ verdict: 'expected', parent_writes_tables: true });
+
+  writeFileSync(config, `${text}# another byte\n`);
+  const other = await verifyUnderRoot(server.url, ...given);
+  expect([other.code, other.stderr]).toEqual([6, expect.stringContaining('wrong_pcr: PCR16')]);
+  writeFileSync(config, 'tee:\n  platform: nitro\n');
+  expect((await verifyUnderRoot(server.url, ...given)).stdout).not.toContain('UNSAFE');
+  const both = await verifyUnderRoot(server.url, ...given, '--pcr', `16=${OTHER}`);
+  expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('both say what PCR16 is')]);
 });
 
 it('a file is judged by a clock that may be behind only when no time is given', async () => {
@@ -74,14 +103,17 @@ describe('a running enclave', () => {
     const sixteen = ['--pcr', `16=${extendedOnce(configuration).toString('hex')}`];
     const seventeen = ['--pcr', `17=${extendedOnce(ceremony).toString('hex')}`];
     for (const [asked, open] of [
-      [[], 'PCR16 (configuration) and PCR17 (ceremony)'],
-      [sixteen, 'PCR17 (ceremony)'],
-      [[...sixteen, ...seventeen], undefined],
+      [[], ['PCR16 (configuration)', 'PCR17 (ceremony)']],
+      [sixteen, ['PCR17 (ceremony)']],
+      [[...sixteen, ...seventeen], []],
     ] as const) {
-      const { code, stdout } = await verifyUnderRoot(server.url, ...KNOWN, ...asked);
+      const { code, stdout } = await verifyUnderRoot(server.url, ...KNOWN, ...asked, '--json');
       expect(code).toBe(0);
-      const line = open === undefined ? undefined : `NOT asked  ${open}: no reference value says what it should be`;
-      expect(stdout.split('\n').find((text) => text.startsWith('NOT asked'))).toBe(line);
+      const { compared, not_compared: rest } = JSON.parse(stdout) as Record<'compared' | 'not_compared', string[]>;
+      expect(rest).toEqual(open.map((register) => `${register}: no reference value says what it should be`));
+      expect(compared).toContain('the TLS key');
+      const { stdout: table } = await verifyUnderRoot(server.url, ...KNOWN, ...asked);
+      expect(/^NOT compared /m.test(table)).toBe(open.length > 0);
     }
   });
 

@@ -2,10 +2,10 @@
 
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { renderViolations } from '../../command-line/violations.ts';
-import { optionAt } from '../../enclave/config/options.ts';
-import { extendedOnce } from '../../formats/register.ts';
+import { renderViolations } from '../../common/command-line/violations-report.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
+import { optionAt } from '../../signer/config/options.ts';
 
 const NITRO = 'tee:\n  platform: nitro\n';
 
@@ -113,6 +113,10 @@ parent_proxy:
     expect(violations(file(endpoints))).toEqual([
       'tee.nitro.egress.endpoints[1].hostname is the host of an earlier endpoint: declare each host once (c.yaml line 5)',
     ]);
+    for (const name of ['0x7f.1', '127.1', 'host.0X7F', '2130706433']) {
+      const [problem] = violations(file([`{hostname: "${name}", loopback: 127.0.1.1, vsock_port: 8001}`]));
+      expect(problem).toContain('ends in a number: resolvers take it for an address');
+    }
     expect(violations(file(['{hostname: 10.0.0.1, loopback: 127.0.1.1, vsock_port: 8001}']))).toEqual([
       'tee.nitro.egress.endpoints[0].hostname is an IP address, which no alias can stand for: declare the host by name (c.yaml line 5)',
     ]);

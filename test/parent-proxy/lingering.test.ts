@@ -2,13 +2,13 @@
 // it up, and it keeps no place at the proxy, although it neither hangs up nor hears.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createPlainLogger } from '../../observe/plain-logger.ts';
+import { createPlainLogger } from '../../common/observe/plain-logger.ts';
 import { systemClock } from '../../parent-proxy/clock.ts';
 import type { ForwardingListener } from '../../parent-proxy/forwarding/forwarding.ts';
 import { listenIngress } from '../../parent-proxy/forwarding/ingress.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
-import { listenMetrics } from '../../parent-proxy/metrics-listener.ts';
 import type { Output } from '../../parent-proxy/output.ts';
+import { listenMetrics } from '../../parent-proxy/start.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { RATLS_PORT } from '../support/ratls-client.ts';
 import { type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';

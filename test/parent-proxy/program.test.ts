@@ -9,12 +9,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { renderHelp } from '../../command-line/help.ts';
-import { parentProxySchema } from '../../enclave/api/parent-proxy.ts';
+import { renderHelp } from '../../common/command-line/help.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { parentProxyDescription } from '../../parent-proxy/description.ts';
+import { parentProxy } from '../../parent-proxy/main.ts';
 import { METRICS } from '../../parent-proxy/metrics.ts';
 import { parentProxyReference } from '../../parent-proxy/reference.ts';
+import { parentProxySchema } from '../../signer/api/parent-proxy.ts';
 import { proxyYaml, startProxyUnderTest } from '../support/parent-proxy.ts';
 import { startProxyProcess } from '../support/parent-proxy-process.ts';
 
@@ -40,7 +40,7 @@ function file(text: string): string {
 
 describe('strongroom parent-proxy', () => {
   it('says what its word about addresses is worth', () => {
-    const help = renderHelp(['parent-proxy'], parentProxyDescription).replaceAll(/\s+/g, ' ');
+    const help = renderHelp(['parent-proxy'], parentProxy.description).replaceAll(/\s+/g, ' ');
     expect(help).toContain('bound_cidrs in an enclave restricts remote callers');
   });
 
@@ -112,7 +112,7 @@ describe('the reference of the parent proxy', () => {
     const walk = (value: unknown, path: string): void => {
       if (typeof value === 'object' && value !== null)
         for (const [name, member] of Object.entries(value)) walk(member, `${path}.${name}`);
-      else expect(reference).toContain(`| \`${path}\` |`);
+      else expect(reference).toContain(`\n- \`${path}\`: `);
     };
     walk(parentProxySchema.parse({}), 'parent_proxy');
   });

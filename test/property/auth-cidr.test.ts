@@ -2,7 +2,7 @@
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { anyCidrContains, canonicalPeerAddress, parseCidr } from '../../enclave/auth/cidr.ts';
+import { anyCidrContains, canonicalPeerAddress, parseCidr } from '../../signer/auth/cidr.ts';
 
 const BITS = { 4: 32, 6: 128 } as const;
 

@@ -3,9 +3,9 @@
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { SCOPES } from '../../enclave/api/operations.ts';
-import type { Policy } from '../../enclave/api/policy.ts';
-import { admitsRoute, canSignWith, evaluate, evaluateBatch } from '../../enclave/auth/evaluate.ts';
+import { SCOPES } from '../../signer/api/operations.ts';
+import type { Policy } from '../../signer/api/policy.ts';
+import { admitsRoute, canSignWith, evaluate, evaluateBatch } from '../../signer/auth/evaluate.ts';
 import {
   listOf,
   MESSAGES,

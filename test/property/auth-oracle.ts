@@ -1,27 +1,43 @@
 // An oracle that reads specification/authorization.md#rules and #payments word by word and knows nothing of compiling;
 // and beside it what the program decides.
 
-import type { Policy, Rule } from '../../enclave/api/policy.ts';
+import type { Policy, Rule } from '../../signer/api/policy.ts';
 import {
   type AccessRequest,
   type CompiledAccess,
   compilePolicy,
   evaluate,
   joinAccess,
-} from '../../enclave/auth/evaluate.ts';
+} from '../../signer/auth/evaluate.ts';
 
 /**
  * "A rule matches when each of scopes, keys, operations that it states is met by the request", fee recipients and gas
  * limit "when their value is in the list, at most the limit; every other message does not meet a rule that states
- * them".
+ * them"; builders and builder indices alike.
  */
 export function matches(rule: Rule, { scope, publicKey, operation, payment }: AccessRequest): boolean {
-  if (rule.fee_recipients && !(payment && rule.fee_recipients.includes(payment.feeRecipient))) return false;
-  if (rule.max_gas_limit !== undefined && !(payment && payment.gasLimit <= BigInt(rule.max_gas_limit))) return false;
+  const { feeRecipient, gasLimit, builder, builderIndex } = payment ?? {};
+  const isEnvelope = operation === 'EXECUTION_PAYLOAD_ENVELOPE';
+  if (rule.fee_recipients && !(feeRecipient && rule.fee_recipients.includes(feeRecipient))) return false;
+  if (rule.max_gas_limit !== undefined && !(gasLimit !== undefined && gasLimit <= BigInt(rule.max_gas_limit)))
+    return false;
+  if (rule.builders && !rule.builders.some((one) => bytesOf(one) === builder)) return false;
+  if (rule.builder_indices && !(isEnvelope && rule.builder_indices.some((one) => indexOf(one) === builderIndex)))
+    return false;
+  // Whether the block is the key's own is decided later.
+  if (rule.only_for_own_blocks && !isEnvelope) return false;
   if (rule.scopes && !rule.scopes.includes(scope)) return false;
   if (rule.keys && (publicKey === undefined || !rule.keys.includes(publicKey))) return false;
   if (rule.operations && (operation === undefined || !rule.operations.includes(operation))) return false;
   return true;
+}
+
+function bytesOf(builder: string): string {
+  return builder.startsWith('0x') ? builder : `0x${Buffer.from(builder).toString('hex')}`;
+}
+
+function indexOf(index: string): bigint {
+  return index === 'self' ? 2n ** 64n - 1n : BigInt(index);
 }
 
 /** "Any matching deny beats every allow, across all policies; with no matching allow the answer is no." */

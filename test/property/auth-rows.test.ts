@@ -5,15 +5,15 @@
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import type { Rule } from '../../enclave/api/policy.ts';
-import { evaluate } from '../../enclave/auth/evaluate.ts';
-import { loadAuth } from '../../enclave/auth/stateful/load.ts';
-import { replaceRootToken } from '../../enclave/auth/stateful/root-token.ts';
-import { pkOf, policyFields, type TokenContent, tokenFields } from '../../enclave/auth/stateful/rows.ts';
-import { type AuthSnapshot, isExpired } from '../../enclave/auth/stateful/snapshot.ts';
-import type { AuthHead, AuthRow, AuthState } from '../../enclave/auth/stateful/state.ts';
-import { prepare } from '../../enclave/auth/stateful/write.ts';
-import { createToken } from '../../enclave/auth/tokens.ts';
+import type { Rule } from '../../signer/api/policy.ts';
+import { evaluate } from '../../signer/auth/evaluate.ts';
+import { loadAuth } from '../../signer/auth/stateful/load.ts';
+import { replaceRootToken } from '../../signer/auth/stateful/root-token.ts';
+import { pkOf, policyFields, type TokenContent, tokenFields } from '../../signer/auth/stateful/rows.ts';
+import { type AuthSnapshot, isExpired } from '../../signer/auth/stateful/snapshot.ts';
+import type { AuthHead, AuthRow, AuthState } from '../../signer/auth/stateful/state.ts';
+import { prepare } from '../../signer/auth/stateful/write.ts';
+import { createToken } from '../../signer/auth/tokens.ts';
 import { START, testKeys } from '../support/stateful-auth.ts';
 
 const KEYS = testKeys();

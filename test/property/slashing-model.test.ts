@@ -1,15 +1,15 @@
 // Random histories against real backends, asked by several signer processes at once that are killed and started again,
 // while the store crashes too: whatever happens, no two released signatures are slashable. The checker sees nothing but
-// the released signatures. Run again with the seed of a failure: SLASHING_MODEL_SEED; SLASHING_MODEL_SCALE=10 asks
-// ten times as much.
+// the released signatures. Run again with the seed of a failure: TEST_SEED; TEST_SCALE=10 asks ten times as much.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { SlashableMessage } from '../../enclave/slashing/types.ts';
+import type { SlashableMessage } from '../../signer/slashing/types.ts';
 import { randomNumbers } from '../support/fault-proxy.ts';
 import { startPostgres } from '../support/postgres.ts';
+import { sized, testSeed } from '../support/scale.ts';
 import { block, vote } from '../support/slashing.ts';
 import { slashablePairs } from '../support/slashing-checker.ts';
 import { startSlashingTables } from '../support/slashing-dynamodb.ts';
@@ -17,8 +17,7 @@ import { areSlashable, randomMessages } from '../support/slashing-model.ts';
 import type { SignerStore } from '../support/slashing-signer-process.ts';
 import { type SignerProcess, startSigner } from '../support/slashing-signers.ts';
 
-const SEED = Number(process.env['SLASHING_MODEL_SEED'] ?? Date.now() % 1_000_000);
-const SCALE = Number(process.env['SLASHING_MODEL_SCALE'] ?? 1);
+const SEED = testSeed(Date.now() % 1_000_000);
 const MESSAGES_OF_A_HISTORY = 12;
 /** Histories under way at once, so that signers meet on the same keys. */
 const HISTORIES_AT_ONCE = 24;
@@ -41,9 +40,9 @@ interface Model {
 
 const MODELS: Readonly<Record<string, Model>> = {
   sqlite: {
-    histories: 1_500 * SCALE,
+    histories: sized(400, 1_500),
     signers: 1,
-    kills: 5 * SCALE,
+    kills: sized(2, 5),
     async createStore() {
       const directory = mkdtempSync(join(tmpdir(), 'strongroom-model-'));
       return {
@@ -53,9 +52,9 @@ const MODELS: Readonly<Record<string, Model>> = {
     },
   },
   postgres: {
-    histories: 1_500 * SCALE,
+    histories: sized(400, 1_500),
     signers: 3,
-    kills: 6 * SCALE,
+    kills: sized(2, 6),
     async createStore() {
       const server = await startPostgres();
       return {
@@ -69,9 +68,9 @@ const MODELS: Readonly<Record<string, Model>> = {
     },
   },
   dynamodb: {
-    histories: 500 * SCALE,
+    histories: sized(200, 500),
     signers: 3,
-    kills: 6 * SCALE,
+    kills: sized(2, 6),
     async createStore() {
       const tables = await startSlashingTables({ persistent: true });
       return {
@@ -114,7 +113,7 @@ describe('the checker', () => {
 });
 
 describe.each(Object.entries(MODELS))('%s', (_name, model) => {
-  it(`${model.histories} random histories on ${model.signers} signers, killed ${model.kills} times: nothing slashable (SLASHING_MODEL_SEED=${SEED})`, async () => {
+  it(`${model.histories} random histories on ${model.signers} signers, killed ${model.kills} times: nothing slashable (TEST_SEED=${SEED})`, async () => {
     const store = await model.createStore();
     const crew = await startCrew(store.signerStore, model.signers);
     try {
@@ -132,7 +131,7 @@ describe.each(Object.entries(MODELS))('%s', (_name, model) => {
 
       // Afterwards everybody signs on, for keys that went through all of it.
       for (const signer of crew.signers) {
-        for (let key = 0; key < model.histories; key += model.histories / 20) {
+        for (let key = 0; key < model.histories; key += Math.ceil(model.histories / 20)) {
           expect(await signer.ask(vote(key, 1_000, 1_001, 'afterwards'))).toBe('safe');
         }
       }

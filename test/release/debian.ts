@@ -6,7 +6,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { kill, tracked } from '../../rehearsal/children.ts';
+import { kill, tracked } from '../../tools/rehearsal/signer.ts';
 
 const SYSTEMD = '/lib/systemd/systemd';
 

@@ -2,12 +2,12 @@
 // system that is only read.
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it } from 'vitest';
-import { VERSION } from '../../enclave/api/version.ts';
-import { type RunningSigner, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
+import { VERSION } from '../../signer/api/version.ts';
+import { type RunningSigner, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
 import { sha256 } from '../eif/image-program.ts';
 import { attestation, rootOf } from '../support/requests.ts';
 import {
@@ -95,6 +95,15 @@ export function imageTests(made: () => MadeRelease): void {
     const entry = () => made().image.configuration.config.Entrypoint[0] ?? '';
     const run = ([command, ...args]: readonly [string, ...string[]], argv: readonly string[]) =>
       spawnSync(command, [...args, ...argv], { encoding: 'utf8' });
+    /** Waives the database of the arguments, which is gone, as the refusal of a start says. `to` is a volume. */
+    function waive(name: string, to: string, command: readonly string[], database: string): void {
+      const program = inside(name, entry(), [to]);
+      const printed = run(program, [...command, '--print-config']);
+      const config = join(to, 'strongroom.yaml');
+      writeFileSync(join(made().folder, name, config), printed.stdout);
+      const jump = ['slashing', 'jump', '--slot=352', '--epoch=11', `--waive-web3signer=${database}`, '-c', config];
+      expect(run(program, jump)).toMatchObject({ status: 0 });
+    }
 
     it('can write nothing but its volumes', () => {
       const program = inside('written', '/opt/strongroom/runtime/ld-linux-x86-64.so.2', ['/data']);
@@ -113,13 +122,13 @@ console.log(process.getuid(), process.getgid(), process.getgroups().length, trie
       await expectVotes(await start({ command: ethereumPackage(''), program }), DEVNET_ROOT);
     });
 
-    it('eth-docker’s arguments start a signer that signs, once there is a record', async () => {
+    it('eth-docker’s arguments start a signer that signs, once their database is waived', async () => {
       writeToolKeystore(folderAt(join(made().folder, 'ed'), 'var/lib/web3signer/keys'));
       const program = inside('ed', entry(), ['/var/lib/web3signer']);
       const command = ethDocker('/var/lib/web3signer');
       const refused = run(program, command);
       expect(refused).toMatchObject({ status: 78, stderr: expect.stringContaining('strongroom slashing import') });
-      expect(run(program, [...command, 'watermark-repair', '--slot=352', '--epoch=11'])).toMatchObject({ status: 0 });
+      waive('ed', '/var/lib/web3signer', command, 'postgres:5432/web3signer');
       await expectVotes(await start({ command, program }));
     });
 
@@ -127,7 +136,7 @@ console.log(process.getuid(), process.getgid(), process.getgroups().length, trie
       writeToolKeystore(folderAt(join(made().folder, 'dn'), 'data/keyfiles'));
       const program = inside('dn', '/opt/web3signer/bin/web3signer', ['/data']);
       const command = dappnode('');
-      expect(run(program, [...command, 'watermark-repair', '--slot=352', '--epoch=11'])).toMatchObject({ status: 0 });
+      waive('dn', '/data', command, 'postgres.web3signer-hoodi.dappnode:5432/web3signer');
       const { url } = await start({ command, program });
       const sign = `${url}/api/v1/eth2/sign/${TOOL_KEY}`;
       expect((await askAs(DAPPNODE_HOST, sign, attestation({ target: 12 }))).statusCode).toBe(200);

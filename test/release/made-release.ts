@@ -5,7 +5,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { VERSION } from '../../enclave/api/version.ts';
+import { VERSION } from '../../signer/api/version.ts';
 import { KERNEL, sha256 } from '../eif/image-program.ts';
 import { copyProject } from '../eif/project-copy.ts';
 import type { OtherUser } from '../support/nobody.ts';
@@ -77,7 +77,7 @@ export function makeRelease(
   { env, user, umask = '022' }: MakeOptions = {},
 ): readonly string[] {
   const shell = `umask ${umask}; exec "$@"`;
-  const program = [join(project, 'bin/pinned-node'), join(project, 'release/main.ts')];
+  const program = [join(project, 'bin/pinned-node'), join(project, 'tools/release/main.ts')];
   const args = ['-c', shell, 'sh', ...program, '--directory', to, '--commit', COMMIT, '--image', image];
   const [command, given] = user?.command('sh', args) ?? ['sh', args];
   const run = spawnSync(command, given, {

@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { VERSION } from '../../enclave/api/version.ts';
-import { isoTime, originOf } from '../../release/origin.ts';
+import { VERSION } from '../../signer/api/version.ts';
+import { isoTime, originOf } from '../../tools/release/origin.ts';
 
 const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 const TIME_SECONDS = 1_790_000_000;

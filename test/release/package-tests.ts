@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { VERSION } from '../../enclave/api/version.ts';
+import { VERSION } from '../../signer/api/version.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
 import {
   askAs,
@@ -194,20 +194,20 @@ export function packageTests(made: () => MadeRelease): void {
       expect(logOf().map(({ option }) => option)).toContain('--slashing-protection-enabled');
     });
 
-    it('runs eth-docker’s arguments, once there is a record', async () => {
+    it('runs eth-docker’s arguments, once their database is waived', async () => {
       const folder = '/var/lib/web3signer';
       putIn([`${folder}/keys`], (root) => writeToolKeystore(join(root, folder, 'keys')));
       const argv = ethDocker(folder);
-      repaired(argv);
+      waive(argv, 'postgres:5432/web3signer');
       runs(argv, folder);
       await expectVotes(await started());
       expect(inDebian(`ls ${folder}/keys`)).toContain('slashing_protection.sqlite');
     });
 
-    it('runs DAppNode’s arguments, once there is a record', async () => {
+    it('runs DAppNode’s arguments, once their database is waived', async () => {
       putIn(['/data/keyfiles'], (root) => writeToolKeystore(join(root, 'data/keyfiles')));
       const argv = dappnode('');
-      repaired(argv);
+      waive(argv, 'postgres.web3signer-hoodi.dappnode:5432/web3signer');
       runs(argv, '/data');
       const sign = `${(await started()).url}/api/v1/eth2/sign/${TOOL_KEY}`;
       expect((await askAs(DAPPNODE_HOST, sign, attestation({ target: 12 }))).statusCode).toBe(200);
@@ -220,10 +220,12 @@ export function packageTests(made: () => MadeRelease): void {
       expect(debian.run('ls /opt/strongroom /usr/lib/systemd/system/strongroom.service').code).not.toBe(0);
     });
 
-    /** A record that begins above what these keys may have signed. */
-    function repaired(argv: readonly string[]): void {
-      const words = [...argv, 'watermark-repair', '--slot=352', '--epoch=11'].map((word) => `'${word}'`).join(' ');
-      inDebian(`setpriv --reuid=strongroom --regid=strongroom --clear-groups strongroom ${words}`);
+    /** The database of these arguments is gone: the record begins above what its keys may have signed. */
+    function waive(argv: readonly string[], database: string): void {
+      const words = [...argv, '--print-config'].map((word) => `'${word}'`).join(' ');
+      const jump = `slashing jump --slot=352 --epoch=11 --waive-web3signer=${database} -c /etc/strongroom/waived.yaml`;
+      inDebian(`strongroom ${words} > /etc/strongroom/waived.yaml`);
+      inDebian(`setpriv --reuid=strongroom --regid=strongroom --clear-groups strongroom ${jump}`);
     }
   });
 }

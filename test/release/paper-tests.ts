@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { VERSION } from '../../enclave/api/version.ts';
+import { VERSION } from '../../signer/api/version.ts';
 import { sha256 } from '../eif/image-program.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
 import { COMMIT, type MadeRelease } from './made-release.ts';

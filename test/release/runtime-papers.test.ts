@@ -1,7 +1,7 @@
 // Which Debian package a library of the host is of, by the answers of dpkg-query on the releases of Debian.
 
 import { describe, expect, it } from 'vitest';
-import { packageOfAnswer } from '../../release/papers/runtime.ts';
+import { packageOfAnswer } from '../../tools/release/papers/runtime.ts';
 
 describe('the package of a library', () => {
   it('is the one that dpkg names', () => {

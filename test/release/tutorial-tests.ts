@@ -23,7 +23,7 @@ export function tutorialTests(made: () => MadeRelease): void {
 
   it.skipIf(NO_OWN_MACHINE !== undefined)(`the guide verifies and unpacks a release${why(NO_OWN_MACHINE)}`, () =>
     withReleaseFiles(made(), /./, async (world) => {
-      const [sums, unpacked] = await rehearse('docs/guides/install.md', world, { elsewhere: 6 });
+      const [sums, unpacked] = await rehearse('docs/guides/install.md', world, { elsewhere: 7 });
       expect(sums?.output).toContain('.deb: OK');
       expect(unpacked?.output).toMatch(/^strongroom \d/);
     }),

@@ -12,12 +12,19 @@ import {
   DescribeTableCommand,
   type DynamoDBClient,
   GetItemCommand,
-} from '../../enclave/aws/dynamodb.ts';
-import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
-import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
-import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
-import type { PolicyDocument } from '../../setup/policy-document.ts';
+} from '../../signer/aws/dynamodb.ts';
+import { CUSTODY_REGION } from '../../tools/rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
+import type { KeyBehaviour } from '../../tools/rehearsal/kms/server.ts';
+import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { type Program, Refused } from './programs.ts';
+
+/** The access keys of one user, as IAM has them. */
+export interface AccessKeys {
+  create(): { readonly AccessKeyId: string; readonly SecretAccessKey: string };
+  list(): readonly string[];
+  deactivate(id: string): void;
+}
 
 export interface AwsKeys {
   policyOf(arn: string): PolicyDocument | undefined;
@@ -36,6 +43,7 @@ interface Account {
   readonly tables: DynamoDBClient;
   readonly kms: KMSClient;
   readonly keys: AwsKeys;
+  readonly accessKeys: AccessKeys | undefined;
 }
 
 interface Call {
@@ -54,6 +62,7 @@ const OPTIONS = {
   ...{ 'condition-expression': TEXT, 'expression-attribute-values': TEXT, 'return-values': TEXT },
   ...{ 'key-id': TEXT, 'policy-name': TEXT, policy: TEXT },
   ...{ plaintext: TEXT, 'encryption-context': TEXT },
+  ...{ 'user-name': TEXT, 'access-key-id': TEXT, status: TEXT },
 };
 
 const OPERATIONS: Readonly<Record<string, Operation>> = {
@@ -79,6 +88,14 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     const { CiphertextBlob = new Uint8Array() } = await kms.send(new EncryptCommand(input));
     return { CiphertextBlob: Buffer.from(CiphertextBlob).toString('base64') };
   },
+  'iam create-access-key': (_call, { accessKeys }) => ({ AccessKey: accessKeys?.create() }),
+  'iam list-access-keys': (_call, { accessKeys }) => ({
+    AccessKeyMetadata: accessKeys?.list().map((AccessKeyId) => ({ AccessKeyId })),
+  }),
+  'iam update-access-key': ({ option }, { accessKeys }) => {
+    if (option('status') !== 'Inactive') throw new Refused('the stand-in only deactivates', 252);
+    accessKeys?.deactivate(option('access-key-id'));
+  },
   'kms put-key-policy': ({ option, json }, { keys }) => {
     if (option('policy-name') !== 'default') throw new Refused('a key has one policy, default');
     keys.putPolicy(option('key-id'), json('policy'));
@@ -95,7 +112,11 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   'kms enable-key': ({ option }, { keys }) => keys.setBehaviour(option('key-id'), 'enabled'),
 };
 
-export function awsProgram(endpoints: AwsEndpoints, keys: AwsKeys): { readonly program: Program; close(): void } {
+export function awsProgram(
+  endpoints: AwsEndpoints,
+  keys: AwsKeys,
+  accessKeys?: AccessKeys,
+): { readonly program: Program; close(): void } {
   const tables = createDynamoDBClient(dynamoDBClientOptions(endpoints.dynamodb));
   const credentials = { accessKeyId: 'test', secretAccessKey: 'test' };
   const kms = new KMSClient({ endpoint: endpoints.kms, region: CUSTODY_REGION, credentials });
@@ -115,7 +136,7 @@ export function awsProgram(endpoints: AwsEndpoints, keys: AwsKeys): { readonly p
       };
       const json: Call['json'] = (name) => JSON.parse(contentOf(option(name), folder));
       const bytes: Call['bytes'] = (name) => readFileSync(pathIn(option(name), 'fileb', folder));
-      return rendered(await operation({ option, json, bytes }, { tables, kms, keys }), values);
+      return rendered(await operation({ option, json, bytes }, { tables, kms, keys, accessKeys }), values);
     },
   };
 }
@@ -129,13 +150,16 @@ function pathIn(value: string, scheme: 'file' | 'fileb', folder: string): string
   return resolve(folder, value.slice(`${scheme}://`.length));
 }
 
-/** A query is a path of members. */
+/** A query is a path of members, of which one may be a list. */
 function rendered(answer: unknown, { query, output }: { readonly query?: string; readonly output?: string }): string {
   if (answer === undefined) return '';
-  const found = (query?.split('.') ?? []).reduce<unknown>(
-    (value, name) => (value as Record<string, unknown> | null | undefined)?.[name] ?? null,
-    answer,
-  );
-  if (output === 'text') return `${found === null ? 'None' : String(found)}\n`;
+  const found = (query?.split('.') ?? []).reduce<unknown>((value, name) => memberOf(value, name), answer);
+  if (output === 'text') return `${found === null ? 'None' : [found].flat().join('\t')}\n`;
   return `${JSON.stringify(found, undefined, 4)}\n`;
+}
+
+/** `name`, or `name[]` for what each of a list has next. */
+function memberOf(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) return value.map((one) => memberOf(one, name));
+  return (value as Record<string, unknown> | null | undefined)?.[name.replace('[]', '')] ?? null;
 }

@@ -2,14 +2,17 @@
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
+import { presentBlock } from '../support/present.ts';
+import { testKey } from '../support/requests.ts';
 import { type CustodyRunbookWorld, startCustodyRunbooks } from './custody-world.ts';
 import { rehearse } from './rehearse.ts';
 
-/** Before the present, and after it: a jump covers the first, and not the second. */
+/** Before the present: a jump covers it. */
 const BEFORE = 450_000;
-const AFTER = 900_000;
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 1_000 };
 
 let world: CustodyRunbookWorld;
 /** The custody key in the region of the tables. */
@@ -25,6 +28,21 @@ async function votes(target: number): Promise<number[]> {
   const statuses: number[] = [];
   for (const [at, host] of world.signers.entries()) statuses.push((await world.vote(host, target + at)).status);
   return statuses;
+}
+
+/**
+ * Each signs a block of the present, once it may: sealed signers did not end in order, so the first one that came back
+ * waited and jumped.
+ */
+async function expectSignatures(): Promise<void> {
+  for (const host of world.signers) await expectSignature(host);
+}
+
+async function expectSignature(host: string): Promise<void> {
+  await vi.waitFor(async () => {
+    const path = `/api/v1/eth2/sign/${testKey(0).publicKey}`;
+    expect((await world.ask(host, path, world.clientToken, presentBlock())).status).toBe(200);
+  }, WAIT);
 }
 
 it('docs/runbooks/lost-root-token.md: the new one counts, and the old one does not', async () => {
@@ -48,7 +66,7 @@ it('docs/runbooks/seal-and-recovery.md: sealed everywhere, and open again', asyn
     },
   });
   expect(seen).toEqual([503, 503]);
-  expect(await votes(BEFORE + 20)).toEqual([200, 200]);
+  await expectSignatures();
 });
 
 it('docs/runbooks/custody-key-rotation.md: the retired key is not needed any more', async () => {
@@ -63,7 +81,7 @@ it('docs/runbooks/custody-key-rotation.md: the retired key is not needed any mor
   write('final.yaml', {});
   const values = { ...world.values, CUSTODY_KEYS: [fresh, ...stay].join(' '), RETIRED_KEYS: retired };
   await rehearse('docs/runbooks/custody-key-rotation.md', { ...world, values }, { elsewhere: 2 });
-  expect(await votes(BEFORE + 30)).toEqual([200, 200]);
+  await expectSignatures();
   world.configure((all) => Object.assign(all, { ceremony }));
   lost = fresh;
 });
@@ -74,7 +92,7 @@ it('docs/runbooks/region-loss.md: the other region signs what is new, and the ol
   custody.kms.setBehaviour(lost, 'unreachable');
   await rehearse('docs/runbooks/region-loss.md', world, { elsewhere: 1 });
   expect((await world.vote(standby, BEFORE + 40)).status).toBe(412);
-  expect((await world.vote(standby, AFTER)).status).toBe(200);
+  await expectSignature(standby);
   await world.systemctl(first, 'start');
   expect(world.trouble?.()).toContain('bound to another region');
 });

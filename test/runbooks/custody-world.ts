@@ -8,10 +8,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
-import { testKey } from '../../rehearsal/test-key.ts';
-import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
+import { testKey } from '../../tools/rehearsal/test-key.ts';
+import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { ACCOUNT, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
 import { ownAddress } from '../support/own-address.ts';
@@ -117,14 +117,14 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
   };
   configure(() => undefined);
   writeFileSync(join(opened.folder, 'alice.age'), custody.identity, { mode: 0o600 });
-  const grant = (phase: string): void => {
+  const grant = async (phase: string): Promise<void> => {
     const whose = ['--administrator', `arn:aws:iam::${ACCOUNT}:role/custody-admin`, '--signer', SIGNER];
-    const own = printed('kms-policy', '-c', join(opened.folder, 'strongroom.yaml'), ...whose, '--phase', phase);
+    const own = await printed('kms-policy', '-c', join(opened.folder, 'strongroom.yaml'), ...whose, '--phase', phase);
     for (const arn of arns) policies.set(arn, own);
   };
-  grant('first-boot');
+  await grant('first-boot');
   for (const host of [first, second]) await fleet.hosts.get(host)?.systemctl('start', 'strongroom');
-  grant('running');
+  await grant('running');
   const root = await custody.rootToken(table);
   const made = async (body: object): Promise<string> => {
     const { status, text } = await ask(first, '/api/v1/auth/tokens', root, body);
@@ -164,7 +164,7 @@ export async function startCustodyRunbooks(): Promise<CustodyRunbookWorld> {
 function firstConfiguration(table: string, arns: readonly string[], recipient: string): Record<string, unknown> {
   return {
     network: 'mainnet',
-    signer_state: { backend: 'dynamodb', table, deployment_id: 'mainnet-eu', require_bound_master_key: true },
+    signer_state: { backend: 'dynamodb', table, deployment_id: 'mainnet-eu' },
     anti_slashing: { backend: 'dynamodb', table: `${table}-slashing` },
     ceremony: {
       generation: 1,

@@ -40,3 +40,24 @@ it('docs/runbooks/pcr-rotation.md: the old configuration opens nothing any more'
   expect(await world.comesUp('before')).toBe(false);
   expect(world.trouble()).toContain('attestation policy mismatch');
 });
+
+it('docs/runbooks/table-credentials.md: the tables are called with the new key, and the old one is dead', async () => {
+  const at = (...names: readonly string[]) => join(world.folder, ...names);
+  world.makeRelease('sealed', { image: 'fetching' });
+  await world.settle('sealed');
+  copyFileSync(at('sealed', 'pcrs.json'), at('pcrs.json'));
+  copyFileSync(at('sealed', 'strongroom.yaml'), at('old.yaml'));
+  let isRotated = false;
+  await rehearse('docs/runbooks/table-credentials.md', world, {
+    before: async ({ section }) => {
+      if (section !== 'retire' || isRotated) return;
+      isRotated = true;
+      await rehearse('docs/runbooks/pcr-rotation.md', world);
+    },
+  });
+  expect(isRotated).toBe(true);
+  // The configuration before has the credentials of a key that IAM refuses now.
+  expect(await world.comesUp('sealed')).toBe(false);
+  copyFileSync(at('new.yaml'), at('sealed', 'strongroom.yaml'));
+  expect(await world.comesUp('sealed')).toBe(true);
+});

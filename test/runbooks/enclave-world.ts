@@ -1,24 +1,37 @@
-// A lone enclave with its parent on a machine of its own, and an account whose key policies count: the world of the
-// runbooks about images and registers. The program, the parent proxy and the operator's commands are the real ones;
-// the module, KMS, DynamoDB and the machine are stand-ins. An image is a file that says what would be measured.
+// A lone enclave with its parent on a machine of its own, with sealed table credentials, and an account whose policies
+// count: the world of the runbooks about images and registers. The program, the parent proxy and the operator's
+// commands are the real ones; the module, KMS, DynamoDB and the machine are stand-ins. An image is a file that says
+// what would be measured.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
-import { extendedOnce } from '../../formats/register.ts';
-import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
-import { saidBy } from '../../rehearsal/kms/attestation.ts';
-import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
-import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { createKms } from '../../signer/aws/kms.ts';
+import { TABLE_CREDENTIALS_CONTEXT } from '../../signer/aws/table-credentials.ts';
+import { CUSTODY_REGION } from '../../tools/rehearsal/custody.ts';
+import { saidBy } from '../../tools/rehearsal/kms/attestation.ts';
+import { kmsClientOptions } from '../../tools/rehearsal/kms/server.ts';
+import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
+import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { attested, registersOf } from '../support/attested-client.ts';
 import type { Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
-import { ACCOUNT, type GuardedAws, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
+import {
+  ACCOUNT,
+  type GuardedAws,
+  SIGNER,
+  startGuardedAws,
+  TABLE_USER,
+  TABLE_USER_ACCESS_KEY_ID,
+  TABLE_USER_KEYS,
+} from '../support/guarded-aws.ts';
 import { ownAddress } from '../support/own-address.ts';
-import { awsProgram } from './aws.ts';
+import { recordingLog } from '../support/recording-log.ts';
+import { type AccessKeys, awsProgram } from './aws.ts';
 import { type Host, scpProgram, sshProgram } from './hosts.ts';
 import { printed } from './printed.ts';
 import { Refused, writeScript } from './programs.ts';
@@ -78,9 +91,11 @@ export async function startEnclaveRunbooks(): Promise<EnclaveRunbookWorld> {
       setBehaviour: (arn, behaviour) => custody.kms.setBehaviour(arn, behaviour),
       isEnabled: (arn) => custody.kms.isEnabled(arn),
     },
+    accessKeysOf(guarded),
   );
   const hosts = new Map([[address, machine.host]]);
   const arns = world.ceremony.kms_keys.flatMap((key) => key.arns);
+  const [sealingKey = ''] = arns;
   const opened = await openWorld({
     folder: world.folder,
     env: { ...custody.environment(), SVC_OPERATOR_SIGNER_URL: `https://${address}:9443` },
@@ -89,35 +104,39 @@ export async function startEnclaveRunbooks(): Promise<EnclaveRunbookWorld> {
       CUSTODY_KEYS: arns.join(' '),
       CUSTODY_ADMIN_ROLE: 'custody-admin',
       PARENT_ROLE: SIGNER,
+      TABLE_USER_NAME: TABLE_USER.split('/').at(-1) ?? '',
+      SEALING_KEY: sealingKey,
       SVC_OPERATOR_TOKEN: '@management-token',
     },
     programs: { aws: account.program, ssh: sshProgram(hosts), scp: scpProgram(hosts) },
   });
   writeScript(opened.bin, 'strongroom', strongroomScript(world.pki.rootFingerprint));
-  const makeRelease = releaseMaker(world, opened.folder, address);
+  const sealed = await sealedCredentials(world, sealingKey);
+  const makeRelease = releaseMaker(world, { reader: opened.folder, address, sealed });
 
   makeRelease('old', { isBaked: true });
   const old = (name: string) => join(opened.folder, 'old', name);
   writeFileSync(join(opened.folder, 'ceremony.yaml'), stringify(world.ceremony, { aliasDuplicateObjects: false }));
   install(machine.host, old('image.eif'), old('strongroom.yaml'));
-  const grant = (folder: string, phase: string): void => {
+  const grant = async (folder: string, phase: string): Promise<void> => {
     const [configuration, pcrs] = ['strongroom.yaml', 'pcrs.json'].map((name) => join(opened.folder, folder, name));
     const common = ['-c', String(configuration), '--phase', phase];
     const ceremony = join(opened.folder, 'ceremony.yaml');
-    const role = printed('iam', ...common, '--for', 'signer', '--ceremony', ceremony, ...HOME);
-    const whose = ['--administrator', ADMINISTRATOR, '--signer', SIGNER, '--pcrs', String(pcrs)];
-    const key = printed('kms-policy', ...common, ...whose);
+    const role = await printed('iam', ...common, '--for', 'signer', '--ceremony', ceremony, ...HOME);
+    const user = await printed('iam', ...common, '--for', 'tables', '--ceremony', ceremony, ...HOME);
+    const whose = ['--administrator', ADMINISTRATOR, '--signer', SIGNER, '--table-user', TABLE_USER];
+    const key = await printed('kms-policy', ...common, ...whose, '--pcrs', String(pcrs));
     for (const arn of arns) keys.set(arn, key);
-    guarded.use({ role, keys });
+    guarded.use({ role, user, keys });
   };
   const comesUp = async (folder: string): Promise<boolean> => {
     install(machine.host, join(opened.folder, folder, 'image.eif'), join(opened.folder, folder, 'strongroom.yaml'));
     await machine.host.systemctl('restart', 'strongroom-enclave');
     return machine.failure() === undefined;
   };
-  grant('old', 'first-boot');
+  await grant('old', 'first-boot');
   await machine.host.systemctl('start', 'strongroom-enclave');
-  grant('old', 'running');
+  await grant('old', 'running');
   await makeKey(world, machine, address, opened.folder);
   return {
     ...opened,
@@ -126,7 +145,7 @@ export async function startEnclaveRunbooks(): Promise<EnclaveRunbookWorld> {
     trouble: () => machine.failure(),
     comesUp,
     async settle(folder) {
-      grant(folder, 'running');
+      await grant(folder, 'running');
       if (!(await comesUp(folder))) throw new Error(machine.failure());
     },
     async close() {
@@ -200,12 +219,44 @@ function install(host: Host, image: string, configuration: string): void {
   }
 }
 
-function releaseMaker(world: EnclaveWorld, reader: string, address: string): EnclaveRunbookWorld['makeRelease'] {
+/** Of the table user; the first one is what the first boot has. */
+function accessKeysOf({ tableUserKeys }: GuardedAws): AccessKeys {
+  let made = 0;
+  return {
+    create() {
+      made += 1;
+      const AccessKeyId = `${TABLE_USER_KEYS}${made}`;
+      tableUserKeys.add(AccessKeyId);
+      return { AccessKeyId, SecretAccessKey: 'TEST-secret-of-a-second-access-key' };
+    },
+    list: () => [...tableUserKeys],
+    deactivate: (id) => void tableUserKeys.delete(id),
+  };
+}
+
+/** As the sealer makes them, before there is anything else. */
+async function sealedCredentials({ custody }: EnclaveWorld, keyArn: string): Promise<object> {
+  const kms = createKms(kmsClientOptions(custody.kms, [keyArn]), { log: recordingLog() });
+  const contents = { access_key_id: TABLE_USER_ACCESS_KEY_ID, secret_access_key: 'TEST-secret-of-the-table-user' };
+  const answer = await kms.encrypt([keyArn], Buffer.from(JSON.stringify(contents)), TABLE_CREDENTIALS_CONTEXT);
+  kms.close();
+  if (!answer.ok) throw new Error('the stand-in encrypts');
+  return { key_arn: keyArn, ciphertext: answer.bytes.toString('base64') };
+}
+
+interface Releases {
+  readonly reader: string;
+  readonly address: string;
+  readonly sealed: object;
+}
+
+function releaseMaker(world: EnclaveWorld, { reader, address, sealed }: Releases): EnclaveRunbookWorld['makeRelease'] {
   const listener = (listen_port: number) => ({ listen_address: address, listen_port });
   const ingress = { tls: listener(9443), probes: listener(9000), metrics: listener(3000) };
   const limits = { graceful_shutdown_timeout_seconds: 0 };
   return (folder, { image = folder, isBaked = false, sections = {} } = {}) => {
-    const yaml = world.yaml({ parent_proxy: { ingress, metrics: listener(9101), limits }, ...sections });
+    const tee = { platform: 'nitro', nitro: { egress: { endpoints: world.endpoints }, table_credentials: sealed } };
+    const yaml = world.yaml({ parent_proxy: { ingress, metrics: listener(9101), limits }, tee, ...sections });
     const registers = [0, 1, 2].map((index) => [index, sha384(`${image} ${index}`).toString('hex')] as const);
     const measurements = {
       ...Object.fromEntries(registers.map(([index, hex]) => [`PCR${index}`, hex])),

@@ -32,7 +32,7 @@ interface Fence {
 const ANCHOR = /^<a id="([^"]+)"><\/a>$/gm;
 const FENCE = /^( *)```(.*)\n([\s\S]*?)^ *```$/gm;
 /** What a page may show that is not run. */
-const OTHER = new Set(['text', 'yaml', 'json', 'ini', 'sql', 'http']);
+const OTHER = new Set(['text', 'yaml', 'json', 'ini', 'sql', 'http', 'mermaid']);
 /** Behind `elsewhere`. `template`: it has places for the reader to fill in. */
 const NEEDS = new Set([
   'build',

@@ -1,13 +1,13 @@
 // What `strongroom setup` prints, in this process: the policies that an account has before a page begins.
 
 import { PassThrough } from 'node:stream';
-import { main as setup } from '../../setup/main.ts';
-import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { main as setup } from '../../tools/setup/main.ts';
+import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 
 /** @throws Error with what it said instead */
-export function printed(...argv: readonly string[]): PolicyDocument {
+export async function printed(...argv: readonly string[]): Promise<PolicyDocument> {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
-  void setup(argv, { env: {}, stdout, stderr });
+  await setup(argv, { env: {}, stdout, stderr });
   const said = stdout.read() as Buffer | null;
   if (said === null) throw new Error(String(stderr.read()));
   return JSON.parse(said.toString()) as PolicyDocument;

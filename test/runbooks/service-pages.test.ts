@@ -6,7 +6,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { startSigner } from '../../rehearsal/signer.ts';
+import { startSigner } from '../../tools/rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { TEST_TOKEN } from '../support/requests.ts';
@@ -31,6 +31,11 @@ const between = (like: Block, commands: string): Block => ({ ...like, kind: 'run
 const ASK = `curl -sSf --retry 60 --retry-delay 1 --retry-all-errors -o up http://127.0.0.1:9000/healthcheck
 curl -sS "http://any:$VALIDATOR_CLIENT_TOKEN@127.0.0.1:9000/api/v1/eth2/publicKeys"`;
 
+/** The operator's default address has no signer; what it then says to add works. */
+const LOOK = `! bin/strongroom operator status --token env:OPERATOR_TOKEN 2>said
+cat said
+bin/strongroom operator status --token env:OPERATOR_TOKEN $(sed -n 's/.* add //p' said)`;
+
 const why = NO_OWN_MACHINE === undefined ? '' : ` (${NO_OWN_MACHINE})`;
 it.skipIf(NO_OWN_MACHINE !== undefined)(
   `README.md: its configuration starts with its key, and takes a record${why}`,
@@ -50,21 +55,28 @@ it.skipIf(NO_OWN_MACHINE !== undefined)(
       writeFileSync(at('validator-1.password'), 'a password');
       writeFileSync(at('slashing_protection.json'), JSON.stringify(interchangeOf([KEY])));
 
-      const [prepare, start, record, ...others] = blocksOf('README.md', README).filter(({ kind }) => kind === 'run');
-      if (prepare === undefined || start === undefined || record === undefined) throw new Error('a block is gone');
+      const [tried, prepare, start, record, ...others] = blocksOf('README.md', README).filter(
+        ({ kind }) => kind === 'run',
+      );
+      if (tried === undefined || prepare === undefined || start === undefined || record === undefined)
+        throw new Error('a block is gone');
       expect(others).toEqual([]);
       const rehearsed = await rehearseBlocks(
         [
+          tried,
           prepare,
           record,
           between(start, 'cp validator-1.* /etc/strongroom/keys/'),
           { ...start, commands: `${start.commands.trimEnd()} > signer.log 2>&1 &` },
           between(start, ASK),
+          between(start, LOOK),
         ],
         world,
       );
-      expect(rehearsed.at(-1)?.output).toContain(`["${KEY}"]`);
-      expect(rehearsed[1]?.output).toContain('keys: 1\nblocks: 1\nattestations: 1\n');
+      expect(rehearsed.at(-2)?.output).toContain(`["${KEY}"]`);
+      expect(rehearsed.at(-1)?.output).toMatch(/ add --signer-url http:[\s\S]*\nverdict {2}this replica signs\n/);
+      expect(rehearsed[0]?.output).toContain('"reason":"double_vote"');
+      expect(rehearsed[2]?.output).toContain('keys: 1\nblocks: 1\nattestations: 1\n');
     } finally {
       await world.close();
     }

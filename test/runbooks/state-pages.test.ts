@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { tableDefinition } from '../../enclave/aws/table-definition.ts';
+import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { FAULTS } from '../support/fault-proxy.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { ask } from './asking.ts';
@@ -66,15 +66,15 @@ it('#unbound: a replica on another store signs nothing, until it has that of the
         if (commands.includes('systemctl restart')) store(`${world.table}-slashing`);
       },
     });
-    expect(await world.vote(keyAt(0), now)).toBe('signed');
-    expect(await world.vote(keyAt(0), now, { head: 9 })).toBe('double_vote');
+    const slot = await world.signs(keyAt(0));
+    expect(await world.propose(keyAt(0), slot, { body: 9 })).toBe('double_block');
   } finally {
     await peer.stop();
   }
 });
 
 it('#state-table, #key-table, #dynamodb: the tables do not answer, and nothing has to be started again', async () => {
-  const now = presentEpoch() + 1;
+  const now = presentEpoch();
   world.tables.setRule(() => FAULTS.accessDenied);
   await expect.poll(() => world.vote(keyAt(0), now), { interval: 500 }).toBe('state_stale');
   const mend = async ({ commands }: Block): Promise<void> => {
@@ -83,8 +83,7 @@ it('#state-table, #key-table, #dynamodb: the tables do not answer, and nothing h
   const pid = world.unit.signer?.pid;
   const found = await follow('state-table', STORE_PAGE, { also: mend });
   expect(found.map(({ output }) => output).join()).toContain('outcome="denied"');
-  // What binds it to its slashing store is read at another time than the rest of the table.
-  await expect.poll(() => world.vote(keyAt(0), now), { interval: 500 }).toBe('signed');
+  await world.signs(keyAt(0));
 
   for (const section of ['key-table', 'dynamodb']) {
     world.tables.setRule(() => FAULTS.accessDenied);
@@ -93,7 +92,7 @@ it('#state-table, #key-table, #dynamodb: the tables do not answer, and nothing h
       ? follow('key-table', STORE_PAGE, { also: mend })
       : follow('dynamodb', STORE_PAGE, { also: mend }));
   }
-  expect(await world.vote(keyAt(0), now + 1)).toBe('signed');
+  await world.signs(keyAt(0));
   expect(world.unit.signer?.pid).toBe(pid);
 });
 
@@ -104,59 +103,57 @@ it('#custody-keys: one was disabled; the signer signs on, and its next start has
   expect(found.map(({ output }) => output).join()).toContain(`${arn} Disabled`);
   await world.unit.stop();
   await world.unit.start();
-  expect(await world.vote(keyAt(0), presentEpoch() + 3)).toBe('signed');
+  await world.signs(keyAt(0));
 });
 
 const said = (blocks: Awaited<ReturnType<typeof follow>>): string => blocks.map(({ output }) => output).join('\n');
 
 it('docs/runbooks/key-compromise.md#canary, #tokens: a thief tries keys with a token, which is taken from him', async () => {
-  const now = presentEpoch() + 10;
+  const now = presentEpoch();
   const thief = await world.createToken({ policies: ['validator-client'] });
   const options = { token: thief.token };
-  expect(await world.vote(keyAt(2), now, options)).toBe('signed');
+  await world.signs(keyAt(2), options);
   const found = await follow('canary', KEY_PAGE, { values: { KEY: keyAt(2), STOLEN: thief.accessor } });
   expect(said(found)).toContain(thief.accessor);
-  expect(await world.vote(keyAt(2), now + 1, options)).toBe('invalid_token');
+  expect(await world.vote(keyAt(2), now, options)).toBe('invalid_token');
 
   const values = { STOLEN: world.client.accessor, CLIENTS: '127.0.0.0/8' };
   expect(said(await follow('tokens', KEY_PAGE, { values }))).toMatch(/1 invalid_token /);
   expect(await world.vote(keyAt(0), now)).toBe('invalid_token');
   const fresh = readFileSync(join(world.etc, 'client-token'), 'utf8').trim();
-  expect(await world.vote(keyAt(0), now, { token: fresh })).toBe('signed');
+  await world.signs(keyAt(0), { token: fresh });
   client = fresh;
 });
 
 it('docs/runbooks/key-compromise.md#management: what a stolen management token made goes with it', async () => {
-  const now = presentEpoch() + 12;
   const thief = await world.createToken({ management: true });
   const asThief = (path: string, body: object) => ask(world.address, path, thief.token, body);
   expect((await asThief('/api/v1/auth/policies', { name: 'backdoor', rules: [{ effect: 'allow' }] })).status).toBe(201);
   const made = JSON.parse((await asThief('/api/v1/auth/tokens', { policies: ['backdoor'] })).text) as { token: string };
-  expect(await world.vote(keyAt(0), now, { token: made.token })).toBe('signed');
+  await world.signs(keyAt(0), made);
   const found = await follow('management', KEY_PAGE, {
     values: { STOLEN: thief.accessor, UNKNOWN_POLICY: 'backdoor' },
   });
   expect(found.at(-1)?.output).not.toMatch(new RegExp(`backdoor|${thief.accessor}`));
-  expect(await world.vote(keyAt(0), now + 1, { token: made.token })).toBe('invalid_token');
+  expect(await world.vote(keyAt(0), presentEpoch(), made)).toBe('invalid_token');
   expect((await asThief('/api/v1/auth/tokens', { management: true })).status).toBe(403);
 });
 
 it('docs/runbooks/key-compromise.md#validator-key: a key that has to go at once is gone, and its history is kept', async () => {
-  const now = presentEpoch() + 14;
-  expect(await world.vote(keyAt(1), now, { token: client })).toBe('signed');
+  const slot = await world.signs(keyAt(1), { token: client });
   await follow('validator-key', KEY_PAGE, {
     values: { KEY: keyAt(1), KEY_FILE: join(world.etc, 'keys/key-1.yaml') },
   });
-  expect(await world.vote(keyAt(1), now + 1, { token: client })).toBe('unknown_key');
-  expect(await world.vote(keyAt(0), now + 1, { token: client })).toBe('signed');
+  expect(await world.vote(keyAt(1), presentEpoch(), { token: client })).toBe('unknown_key');
+  await world.signs(keyAt(0), { token: client });
   const history = JSON.parse(readFileSync(join(world.etc, 'history-of-the-key.json'), 'utf8')) as InterchangeFile;
   const [record] = history.data;
   expect(record?.pubkey).toBe(keyAt(1));
-  expect(record?.signed_attestations.map(({ target_epoch }) => target_epoch)).toContain(String(now));
+  expect(record?.signed_blocks.map((signed) => signed.slot)).toContain(String(slot));
 });
 
 it('docs/runbooks/key-compromise.md#state-table: a state that was put back revives no token', async () => {
-  const now = presentEpoch() + 20;
+  const now = presentEpoch();
   const revoked = await world.createToken({ policies: ['validator-client'] });
   const names = ['AUTH_REVISION', `TOKEN#${revoked.accessor}`];
   const rows = await Promise.all(names.map((pk) => world.custody.row(world.table, pk)));
@@ -169,5 +166,5 @@ it('docs/runbooks/key-compromise.md#state-table: a state that was put back reviv
   const found = await follow('state-table', KEY_PAGE);
   expect(said(found)).toContain('problem="rolled_back"');
   expect(await world.vote(keyAt(0), now, { token: revoked.token })).toBe('invalid_token');
-  expect(await world.vote(keyAt(0), now + 1, { token: client })).toBe('signed');
+  await world.signs(keyAt(0), { token: client });
 });

@@ -3,16 +3,21 @@
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { vi } from 'vitest';
 import { parse } from 'yaml';
-import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
-import { testKey } from '../../rehearsal/test-key.ts';
+import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
+import { testKey } from '../../tools/rehearsal/test-key.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { ownAddress } from '../support/own-address.ts';
+import { presentSlot } from '../support/present.ts';
 import { ask } from './asking.ts';
 import { awsProgram } from './aws.ts';
 import { type ServiceWorld, startServiceRunbooks } from './service-world.ts';
+
+/** Long enough for the wait for whoever may still sign, and for the slot after the jump. */
+const WAIT = { timeout: 45_000, interval: 500 };
 
 export interface Client {
   readonly token: string;
@@ -34,6 +39,11 @@ export interface StatefulWorld extends ServiceWorld {
   startPeer(): Promise<RunningSigner>;
   /** The sum over its labels. */
   metric(name: string): Promise<number>;
+  /**
+   * The key proposes, once it may, a block of the present: whoever did not end in order waits, and jumps first.
+   * @returns its slot
+   */
+  signs(key: string, options?: { readonly token?: string }): Promise<number>;
   /** A new token, by way of the API. */
   createToken(body: object): Promise<Client>;
 }
@@ -114,6 +124,14 @@ export async function startStatefulRunbooks({
     },
     values: { ...world.values, STATE_TABLE: table },
     vote: (key, target, options = {}) => world.vote(key, target, { token: client.token, ...options }),
+    propose: (key, slot, options = {}) => world.propose(key, slot, { token: client.token, ...options }),
+    signs: (key, options) =>
+      vi.waitFor(async () => {
+        const slot = presentSlot();
+        const outcome = await world.propose(key, slot, { token: client.token, ...options });
+        if (outcome !== 'signed') throw new Error(`the block of slot ${slot} is not signed: ${outcome}`);
+        return slot;
+      }, WAIT),
     async close() {
       await world.close();
       account.close();

@@ -3,8 +3,8 @@
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ADMINISTRATION_ACTIONS, MAX_KEY_POLICY_BYTES } from '../../setup/key-policy.ts';
-import { PHASES } from '../../setup/policy-document.ts';
+import { ADMINISTRATION_ACTIONS, MAX_KEY_POLICY_BYTES } from '../../tools/setup/key-policy.ts';
+import { PHASES } from '../../tools/setup/policy-document.ts';
 import {
   ACCOUNT,
   ADMIN,
@@ -22,6 +22,7 @@ import {
   run,
   SEALER,
   SHARE,
+  TABLE_USER,
   WHO,
 } from './printed-documents.ts';
 
@@ -32,9 +33,15 @@ describe('the policy of a custody key', () => {
       const document = await enclaveKey(...PCRS, '--phase', phase, '--sealer', SEALER);
       for (const action of ADMINISTRATION_ACTIONS) {
         expect([action, may(document, ADMIN, action)]).toEqual([action, true]);
-        // when the administrator's role is gone: its account, by its own policies, or its root user
+        // when the administrator's role is gone: the root user of its account, and nobody else of it
         expect([action, may(document, `arn:aws:iam::${ACCOUNT}:root`, action)]).toEqual([action, true]);
-        expect([action, may(document, principal('x', '999988887777'), action)]).toEqual([action, false]);
+        for (const stranger of [principal('x'), principal('x', '999988887777')]) {
+          expect([action, stranger, may(document, stranger, action)]).toEqual([
+            action,
+            stranger,
+            action === 'kms:DescribeKey' && stranger === PARENT,
+          ]);
+        }
       }
       for (const caller of [ADMIN, `arn:aws:iam::${ACCOUNT}:root`, principal('x')]) {
         for (const action of [
@@ -90,11 +97,34 @@ describe('the policy of a custody key', () => {
   it('encrypts shares in a phase that needs it, and table credentials for those who seal them', async () => {
     const encrypts = async (phase: string, caller: string, context: Readonly<Record<string, string>>) =>
       may(await enclaveKey(...PCRS, '--phase', phase, '--sealer', SEALER), caller, 'kms:Encrypt', context);
-    expect(await encrypts('running', PARENT, SHARE)).toBe(false);
-    expect(await encrypts('first-boot', PARENT, SHARE)).toBe(true);
-    expect(await encrypts('rotation', PARENT, { ...SHARE, 'kms:EncryptionContext:deployment': 'other' })).toBe(false);
+    for (const phase of PHASES) {
+      expect(await encrypts(phase, PARENT, SHARE)).toBe(false);
+      expect(await encrypts(phase, PARENT, CREDENTIALS)).toBe(false);
+      expect(await encrypts(phase, TABLE_USER, SHARE)).toBe(phase !== 'running');
+      expect(await encrypts(phase, TABLE_USER, CREDENTIALS)).toBe(false);
+    }
+    const other = { ...SHARE, 'kms:EncryptionContext:deployment': 'other' };
+    expect(await encrypts('rotation', TABLE_USER, other)).toBe(false);
     expect(await encrypts('running', SEALER, CREDENTIALS)).toBe(true);
     expect(await encrypts('first-boot', SEALER, SHARE)).toBe(false);
+  });
+
+  it('says when no image has the PCR16 of the configuration: nobody could start with it', async () => {
+    const foreign = await run('kms-policy', '-c', '@enclave.yaml', ...WHO, ...PCRS);
+    expect(foreign).toMatchObject({ code: 0, stderr: expect.stringContaining('no image has the PCR16 of') });
+    const own = await run('kms-policy', '-c', '@enclave.yaml', ...WHO, '--pcrs', '@fetched.json', ...PCRS);
+    expect(own.stderr).not.toContain('no image has the PCR16 of');
+  });
+
+  it('is of one key, and says what the administrators of several could do', async () => {
+    const { code, stderr } = await run('kms-policy', '-c', '@service.yaml', ...WHO);
+    expect(code).toBe(0);
+    expect(stderr).toContain('whoever administers as many keys as the ceremony needs (kms_threshold) can open');
+  });
+
+  it('of parents that write the tables lets them encrypt, and denies nothing of it', async () => {
+    const document = await printed('kms-policy', '-c', '@unsafe.yaml', ...WHO, ...PCRS, '--phase', 'first-boot');
+    expect(may(document, PARENT, 'kms:Encrypt', SHARE)).toBe(true);
   });
 
   it('of an image that fetches has the PCR16 of the configuration, and says so', async () => {
@@ -126,6 +156,18 @@ describe('the policy of a custody key', () => {
   });
 
   it.each([
+    [
+      'a first boot in which nobody encrypts',
+      ['-c', '@enclave.yaml', ...WHO, ...PCRS, '--phase', 'first-boot'],
+      'no table user is named',
+    ],
+    [
+      'a parent that encrypts',
+      ['-c', '@enclave.yaml', ...WHO, ...PCRS, '--table-user', PARENT],
+      'encrypts nothing: whoever holds a parent could write a master key',
+    ],
+    ['a parent that seals', ['-c', '@enclave.yaml', ...WHO, ...PCRS, '--sealer', PARENT], 'encrypts nothing'],
+    ['a table user of a service', ['-c', '@service.yaml', ...WHO, '--table-user', TABLE_USER], 'the signers encrypt'],
     ['an enclave without its image', ['-c', '@enclave.yaml', ...WHO], 'name its image with --pcrs'],
     ['an image of no enclave', ['-c', '@service.yaml', ...WHO, ...PCRS], 'tee.platform off'],
     [

@@ -1,29 +1,41 @@
-// An enclave's first boot under the key policy that is printed for its image: real attestation documents (of an
-// emulated NSM) against the policy's conditions. Another image, another configuration and a call without attestation
-// get nothing; during a rotation the old image and the new one do.
+// An enclave's first boot under the policies that are printed for its image, its parent and its table user: real
+// attestation documents (of an emulated NSM) against the policy's conditions. Another image, another configuration and
+// a call without attestation get nothing; during a rotation the old image and the new one do. The parent reaches no
+// table and encrypts nothing, in any phase.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
-import { createKms } from '../../enclave/aws/kms.ts';
-import { extendedOnce } from '../../formats/register.ts';
-import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
-import { saidBy } from '../../rehearsal/kms/attestation.ts';
-import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
-import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
-import { runStrongroom } from '../../rehearsal/signer.ts';
-import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { createKms } from '../../signer/aws/kms.ts';
+import { TABLE_CREDENTIALS_CONTEXT } from '../../signer/aws/table-credentials.ts';
+import { CUSTODY_REGION } from '../../tools/rehearsal/custody.ts';
+import { saidBy } from '../../tools/rehearsal/kms/attestation.ts';
+import { kmsClientOptions } from '../../tools/rehearsal/kms/server.ts';
+import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
+import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 import type { Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
-import { ACCOUNT, type GuardedAws, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
+import {
+  ACCOUNT,
+  type GuardedAws,
+  SIGNER,
+  startGuardedAws,
+  TABLE_USER,
+  TABLE_USER_ACCESS_KEY_ID,
+} from '../support/guarded-aws.ts';
 import { recordingLog } from '../support/recording-log.ts';
+import { MAINNET_ROOT } from '../support/requests.ts';
 
 let world: EnclaveWorld;
 let aws: GuardedAws;
 let running: { parent: Parent; enclave: EnclaveProcess } | undefined;
+/** With credentials of the table user, sealed. */
+let yaml: string;
 /** The registers of the image that runs here. */
 let image: { readonly PCR0: string; readonly PCR17: string };
 
@@ -41,7 +53,10 @@ beforeAll(async () => {
     PCR0: nsm.pcr(0).value.toString('hex'),
     PCR17: extendedOnce(ceremonyDigest(parseCeremony(world.ceremony))).toString('hex'),
   };
-  writeFileSync(join(world.folder, 'strongroom.yaml'), world.yaml());
+  yaml = world.yaml({
+    tee: { platform: 'nitro', nitro: { egress: { endpoints: world.endpoints }, table_credentials: await sealed() } },
+  });
+  writeFileSync(join(world.folder, 'strongroom.yaml'), yaml);
   writeFileSync(join(world.folder, 'ceremony.yaml'), stringify(world.ceremony, { aliasDuplicateObjects: false }));
 });
 afterEach(stop);
@@ -50,6 +65,17 @@ afterAll(async () => {
   await world?.close();
 });
 
+/** As the sealer makes it. */
+async function sealed() {
+  const [arn = ''] = world.ceremony.kms_keys[0]?.arns ?? [];
+  const kms = createKms(kmsClientOptions(world.custody.kms, [arn]), { log: recordingLog() });
+  const contents = { access_key_id: TABLE_USER_ACCESS_KEY_ID, secret_access_key: 'TEST-secret-of-the-table-user' };
+  const answer = await kms.encrypt([arn], Buffer.from(JSON.stringify(contents)), TABLE_CREDENTIALS_CONTEXT);
+  kms.close();
+  if (!answer.ok) throw new Error('the stand-in encrypts');
+  return { key_arn: arn, ciphertext: answer.bytes.toString('base64') };
+}
+
 async function stop(): Promise<void> {
   await running?.enclave.kill();
   await running?.parent.close();
@@ -57,7 +83,7 @@ async function stop(): Promise<void> {
 }
 
 async function start(): Promise<Parent> {
-  const parent = await world.startParent(world.yaml(), aws.endpoints);
+  const parent = await world.startParent(yaml, aws.endpoints);
   running = { parent, enclave: await world.startEnclave() };
   return parent;
 }
@@ -81,17 +107,19 @@ async function allow(...images: readonly Readonly<Record<string, string>>[]): Pr
     return ['--pcrs', file];
   });
   const phase = ['--phase', 'first-boot'];
-  const role = await printed('iam', '--for', 'signer', '--ceremony', 'ceremony.yaml', ...phase, ...HOME);
-  const key = await printed(
-    'kms-policy',
-    '--administrator',
-    ADMINISTRATOR,
-    '--signer',
-    SIGNER,
-    ...phase,
-    ...files.flat(),
+  const ceremony = ['--ceremony', 'ceremony.yaml'];
+  const role = await printed('iam', '--for', 'signer', ...ceremony, ...phase, ...HOME);
+  const user = await printed('iam', '--for', 'tables', ...ceremony, ...phase, ...HOME);
+  const who = ['--administrator', ADMINISTRATOR, '--signer', SIGNER, '--table-user', TABLE_USER];
+  const key = await printed('kms-policy', ...who, ...phase, ...files.flat());
+  const kinds = { state: '', keys: '-keys', slashing: '-slashing' };
+  const tables = await Promise.all(
+    Object.entries(kinds).map(async ([kind, suffix]) => {
+      const keptOut = ['--table', kind, '--keep-out', SIGNER];
+      return [`${world.stateTable}${suffix}`, await printed('iam', '--for', 'table', ...keptOut, ...HOME)] as const;
+    }),
   );
-  aws.use({ role, key });
+  aws.use({ role, user, key, tables: Object.fromEntries(tables) });
 }
 
 const OTHER = 'ab'.repeat(48);
@@ -113,6 +141,8 @@ it('the image that it names boots; so it does beside the next one, during a rota
   await allow(image);
   await (await start()).said('ready');
   expect([...aws.refused]).toEqual([]);
+  expect([...aws.used].filter((call) => !call.startsWith('user ')).sort()).toEqual(['kms:Decrypt']);
+  expect([...aws.used]).toContain('user kms:Encrypt');
   await stop();
   await allow({ ...image, PCR0: OTHER }, image);
   await (await start()).said('ready');
@@ -129,5 +159,7 @@ it('whoever has the parent’s role and no attestation decrypts nothing', async 
   const purpose = { service: 'strongroom', purpose: 'table-credentials' };
   expect(await kms.decrypt([arn], Buffer.from('any'), purpose)).toMatchObject({ attempts: [{ fault: 'denied' }] });
   expect(await kms.encrypt([arn], Buffer.from('any'), purpose)).toMatchObject({ attempts: [{ fault: 'denied' }] });
+  const share = { service: 'strongroom', network: MAINNET_ROOT, deployment: world.stateTable };
+  expect(await kms.encrypt([arn], Buffer.from('a share'), share)).toMatchObject({ attempts: [{ fault: 'denied' }] });
   kms.close();
 });

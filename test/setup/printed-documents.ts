@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { stringify } from 'yaml';
-import { main } from '../../setup/main.ts';
-import type { PolicyDocument } from '../../setup/policy-document.ts';
+import { main } from '../../tools/setup/main.ts';
+import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { isAllowed } from '../support/policy-judge.ts';
 
 export const ACCOUNT = '111122223333';
@@ -15,6 +15,8 @@ export const principal = (name: string, account = ACCOUNT) => `arn:aws:iam::${ac
 export const ADMIN = principal('custody-admin');
 export const PARENT = principal('strongroom-parent');
 export const SEALER = principal('sealer');
+/** Its credentials are sealed for the enclaves. */
+export const TABLE_USER = `arn:aws:iam::${ACCOUNT}:user/strongroom-tables`;
 export const HOME = ['--account', ACCOUNT, '--region', 'eu-central-1'];
 export const KEY = `arn:aws:kms:eu-central-1:${ACCOUNT}:key/00000000-0000-4000-8000-000000000001`;
 const RECIPIENT = 'age1zvkyg2lqzraa2lnjvqej32nkuu0ues2s82hzrye869xeexvn73equnujwj';
@@ -35,6 +37,12 @@ beforeAll(() => {
     key_sources: { dynamodb: { table: `arn:aws:dynamodb:eu-central-1:${ACCOUNT}:table/keys` } },
     tls: { mode: 'ratls' },
     tee: { platform: 'nitro', nitro: { egress: { endpoints: ENDPOINTS } } },
+  });
+  write('unsafe.yaml', {
+    signer_state: { ...signer_state, table: `arn:aws:dynamodb:eu-central-1:${ACCOUNT}:table/state` },
+    anti_slashing: { ...anti_slashing, table: `arn:aws:dynamodb:eu-central-1:${ACCOUNT}:table/slashing` },
+    tls: { mode: 'ratls' },
+    tee: { platform: 'nitro', nitro: { egress: { endpoints: ENDPOINTS }, unsafe_parent_writes_tables: true } },
   });
   write('ceremony.yaml', CEREMONY);
   write('pcrs.json', { measurements: IMAGE });
@@ -74,7 +82,8 @@ export async function printed(...argv: readonly string[]): Promise<PolicyDocumen
 }
 
 export const WHO = ['--administrator', ADMIN, '--signer', PARENT];
-export const enclaveKey = (...argv: readonly string[]) => printed('kms-policy', '-c', '@enclave.yaml', ...WHO, ...argv);
+export const enclaveKey = (...argv: readonly string[]) =>
+  printed('kms-policy', '-c', '@enclave.yaml', ...WHO, '--table-user', TABLE_USER, ...argv);
 export const PCRS = ['--pcrs', '@pcrs.json'];
 
 export function attested(registers: { readonly PCR0: string; readonly PCR16: string; readonly PCR17: string }) {

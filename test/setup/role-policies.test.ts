@@ -2,7 +2,7 @@
 // records.
 
 import { describe, expect, it } from 'vitest';
-import { PHASES, type PolicyDocument } from '../../setup/policy-document.ts';
+import { PHASES, type PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { isAllowed } from '../support/policy-judge.ts';
 import { ACCOUNT, ENDPOINTS, HOME, KEY, PARENT, printed, run, write } from './printed-documents.ts';
 
@@ -10,9 +10,12 @@ describe('the policies of roles and tables', () => {
   const iam = (...argv: readonly string[]) => printed('iam', ...argv);
   const actions = ({ Statement }: PolicyDocument) => Statement.flatMap(({ Action }) => Action);
 
+  const CEREMONY = ['--ceremony', '@ceremony.yaml'];
+
   it('name each table with its own list', async () => {
-    const { Statement } = await iam('-c', '@enclave.yaml', '--for', 'tables', '--phase', 'first-boot');
+    const { Statement } = await iam('-c', '@enclave.yaml', ...CEREMONY, '--for', 'tables', '--phase', 'first-boot');
     expect(Object.fromEntries(Statement.map(({ Resource, Action }) => [Resource, Action.length]))).toEqual({
+      [KEY]: 1, // Encrypt
       [`arn:aws:dynamodb:eu-central-1:${ACCOUNT}:table/state`]: 7,
       [`arn:aws:dynamodb:eu-central-1:${ACCOUNT}:table/keys`]: 4,
       [`arn:aws:dynamodb:eu-central-1:${ACCOUNT}:table/slashing`]: 6, // by ARN there are no statements
@@ -21,7 +24,7 @@ describe('the policies of roles and tables', () => {
 
   it('have no action of a transaction, and nothing that deletes slashing records', async () => {
     for (const phase of PHASES) {
-      const document = await iam('-c', '@enclave.yaml', '--for', 'tables', '--phase', phase);
+      const document = await iam('-c', '@enclave.yaml', ...CEREMONY, '--for', 'tables', '--phase', phase);
       expect(actions(document).filter((action) => /Transact|\*/.test(action))).toEqual([]);
       const slashing = document.Statement.find(({ Sid }) => Sid === 'SlashingTable')?.Action ?? [];
       expect(slashing.filter((action) => /Delete|BatchWrite/.test(action))).toEqual([]);
@@ -38,9 +41,13 @@ describe('the policies of roles and tables', () => {
       tls: { mode: 'ratls' },
       tee: sealed,
     });
-    const document = await iam('-c', '@sealed.yaml', '--ceremony', '@ceremony.yaml', '--for', 'signer');
-    expect(actions(document)).toEqual(['kms:Decrypt', 'kms:DescribeKey']);
-    expect(document.Statement[0]?.Resource).toEqual([KEY]);
+    for (const file of ['@sealed.yaml', '@enclave.yaml']) {
+      for (const phase of PHASES) {
+        const document = await iam('-c', file, ...CEREMONY, '--for', 'signer', '--phase', phase);
+        expect(actions(document)).toEqual(['kms:Decrypt', 'kms:DescribeKey']);
+        expect(document.Statement[0]?.Resource).toEqual([KEY]);
+      }
+    }
     const own = await iam('-c', '@sealed.yaml', '--for', 'table', '--table', 'state', '--keep-out', PARENT);
     expect(isAllowed([own], { action: 'dynamodb:GetItem', resource: table, principal: PARENT })).toBe(false);
     expect(own.Statement).toHaveLength(1);
@@ -71,8 +78,18 @@ describe('the policies of roles and tables', () => {
     ],
     [
       'a table without need of a policy',
-      ['-c', '@enclave.yaml', '--for', 'table', '--table', 'state'],
+      ['-c', '@unsafe.yaml', '--for', 'table', '--table', 'state'],
       'needs no policy of its own',
+    ],
+    [
+      'a table that the parents reach',
+      ['-c', '@enclave.yaml', '--for', 'table', '--table', 'slashing'],
+      "needs --keep-out ARN, the parents' role",
+    ],
+    [
+      'a user of tables that the signer calls',
+      ['-c', '@unsafe.yaml', '--for', 'tables'],
+      'the tables have no user of their own here',
     ],
     [
       'nobody to keep out',

@@ -8,10 +8,16 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseCeremony } from '../../ceremony/definition.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { keyPolicy, keyPolicyStatements } from '../../setup/key-policy.ts';
-import { PHASES, policyOf } from '../../setup/policy-document.ts';
-import { recoveryPolicy, signerPolicy, tableResourcePolicy, tablesPolicy } from '../../setup/role-policy.ts';
-import { TABLES } from '../../setup/table-permissions.ts';
+import { keyPolicy, keyPolicyStatements } from '../../tools/setup/key-policy.ts';
+import { PHASES, policyOf } from '../../tools/setup/policy-document.ts';
+import {
+  parentPolicy,
+  recoveryPolicy,
+  signerPolicy,
+  tableResourcePolicy,
+  tablesPolicy,
+} from '../../tools/setup/role-policy.ts';
+import { TABLES } from '../../tools/setup/table-permissions.ts';
 import { keyArn, loadGood, multiRegionArn } from '../config/loading.ts';
 import { renderTemplate } from '../support/terraform-template.ts';
 import {
@@ -34,8 +40,16 @@ describe('the policies', () => {
         const images = IMAGES.slice(0, count);
         const document = rendered('custody-key/key-policy.json.tftpl', { ...values, images });
         expect(document).toEqual(keyPolicy(request(images, phase, sealers)));
+        const unsafe = { ...values, images, unsafe_parents_encrypt: true, encrypting: KEY_VALUES.signers };
+        expect(rendered('custody-key/key-policy.json.tftpl', unsafe)).toEqual(
+          keyPolicy({ ...request(images, phase, sealers), tableUsers: 'the signers' }),
+        );
       }
-      const unattested = { ...request([], phase, sealers), images: 'without attestation' } as const;
+      const unattested = {
+        ...request([], phase, sealers),
+        images: 'without attestation',
+        tableUsers: 'the signers',
+      } as const;
       expect(rendered('custody-key/key-policy-unattested.json.tftpl', { ...values, images: [] })).toEqual(
         keyPolicy(unattested),
       );
@@ -66,15 +80,16 @@ describe('the policies', () => {
     for (const phase of PHASES) {
       const of = (name: string) => rendered(`signer/policies/${name}-${phase}.json.tftpl`, values);
       expect(of('signer')).toEqual(signerPolicy({ keyArns, tables, phase }));
-      expect(of('keys-only')).toEqual(signerPolicy({ keyArns, tables: {}, phase }));
-      expect(of('tables')).toEqual(tablesPolicy(tables, phase));
+      expect(of('tables')).toEqual(tablesPolicy({ keyArns, tables, phase }));
       // What a signer calls, whoever asks, and nothing else.
-      const { Statement } = tablesPolicy(tables, phase);
+      const { Statement: own } = tablesPolicy({ keyArns, tables, phase });
+      const Statement = own.filter(({ Sid }) => Sid !== 'CustodyKeys');
       expect(of('endpoint')).toEqual(policyOf(Statement.map((statement) => ({ ...statement, Principal: '*' }))));
       expect(JSON.stringify(of('endpoint'))).not.toContain('dynamodb:*');
       // IAM quotas: 2,048 characters for all policies within a user; a table's ARN has up to 320
       expect(JSON.stringify(of('tables')).length + 3 * 120).toBeLessThan(2048);
     }
+    expect(rendered('signer/policies/parent.json.tftpl', values)).toEqual(parentPolicy(keyArns));
     expect(rendered('signer/policies/recovery.json.tftpl', values)).toEqual(recoveryPolicy(arns.state));
     const resource = { table_arn: 'arn:table', kept_out: [role('parent')] };
     for (const kind of TABLES) {
@@ -121,6 +136,8 @@ it('the output enclave_yaml is a configuration that an image and its parent take
     root_token_recipients: ['age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p'],
   });
   const config = loadGood({ yaml, build: { compiledCeremony } });
+  const unsafe = renderTemplate(template('signer/enclave.yaml.tftpl'), { ...ENCLAVE_VALUES, unsafe: true });
+  expect(loadGood({ yaml: unsafe, build: { compiledCeremony } }).tee.nitro.unsafe_parent_writes_tables).toBe(true);
   expect(config.anti_slashing).toMatchObject({ backend: 'dynamodb', table: tableArn('slashing') });
   const loaded = readProxyConfiguration(Buffer.from(yaml), 'enclave.yaml');
   expect(loaded.ok && loaded.configuration.options.ingress.probes.listen_address).toBe('0.0.0.0');

@@ -3,7 +3,8 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KeyPolicyRequest } from '../../setup/key-policy.ts';
+import type { KeyPolicyRequest } from '../../tools/setup/key-policy.ts';
+import { multiRegionArn } from '../config/loading.ts';
 import { renderTemplate } from '../support/terraform-template.ts';
 
 export const ROOT = join(import.meta.dirname, '../../deploy/terraform');
@@ -20,6 +21,8 @@ export const KEY_VALUES = {
   administrators: [role('admin'), role('second-admin')],
   account: `arn:aws:iam::${ACCOUNT}:root`,
   signers: [role('parent')],
+  encrypting: [`arn:aws:iam::${ACCOUNT}:user/tables`],
+  unsafe_parents_encrypt: false,
   network: `0x${'4b'.repeat(32)}`,
   deployment_id: 'mainnet-eu',
 };
@@ -32,6 +35,7 @@ export function request(
   return {
     administrators: KEY_VALUES.administrators,
     signers: KEY_VALUES.signers,
+    tableUsers: KEY_VALUES.encrypting,
     images: images.map(({ PCR0, PCR16, PCR17 }) => ({ imageSha384: [PCR0], pcr16: [PCR16], pcr17: [PCR17] })),
     phase,
     deployment: { network: KEY_VALUES.network, id: KEY_VALUES.deployment_id },
@@ -47,4 +51,6 @@ export const ENCLAVE_VALUES = {
   keys_table_arn: tableArn('keys'),
   slashing_table_arn: tableArn('slashing'),
   kms_regions: ['eu-central-1', 'eu-west-1'],
+  unsafe: false,
+  custody_key_arn: multiRegionArn(1, 'eu-central-1'),
 };

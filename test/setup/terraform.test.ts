@@ -4,10 +4,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { tableDefinition } from '../../enclave/aws/table-definition.ts';
-import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import { TABLES } from '../../setup/table-permissions.ts';
-import { blockIn } from '../support/terraform-module.ts';
+import { tableDefinition } from '../../signer/aws/table-definition.ts';
+import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { TABLES } from '../../tools/setup/table-permissions.ts';
+import { type Block, blockIn } from '../support/terraform-module.ts';
 import { expression, key, resource, signer } from './terraform-modules.ts';
 import { ACCOUNT, KEY_VALUES, ROOT, role, template } from './terraform-templates.ts';
 
@@ -42,14 +42,14 @@ describe('the tables', () => {
       expect(policy['policy']).toContain(`table-${kind}`);
       expect(policy['policy']).toContain('kept_out = [aws_iam_role.parent.arn]');
       expect(policy['count']).toBe(
-        kind === 'slashing' ? undefined : expression('var.sealed_table_credentials ? 1 : 0'),
+        kind === 'slashing' ? undefined : expression('var.unsafe_parent_writes_tables ? 0 : 1'),
       );
     }
-    expect(signer.variables['sealed_table_credentials']).toMatchObject([{ default: true }]);
+    expect(signer.variables['unsafe_parent_writes_tables']).toMatchObject([{ default: false }]);
   });
 });
 
-it.each(['administrators', 'signers', 'sealers'])(
+it.each(['administrators', 'signers', 'table_users', 'sealers'])(
   'the %s of a custody key are roles and users, never everybody',
   (name) => {
     const variable = template('custody-key/variables.tf')
@@ -85,7 +85,11 @@ it('a custody key is kept, rotated, and never without the check that KMS makes f
     });
     const lifecycle = blockIn(custodyKey, 'lifecycle');
     expect(lifecycle['prevent_destroy']).toBe(true);
-    expect(blockIn(lifecycle, 'precondition')['condition']).toContain('data.aws_caller_identity.this.account_id');
+    const conditions = (lifecycle['precondition'] as Block[]).map(({ condition }) => String(condition));
+    expect(conditions).toEqual([
+      expect.stringContaining('data.aws_caller_identity.this.account_id'),
+      expect.stringContaining('length(var.table_users) > 0'),
+    ]);
   }
   expect(resource(key, 'aws_kms_key.this')).toMatchObject({ key_usage: 'ENCRYPT_DECRYPT', enable_key_rotation: true });
   expect(key.locals['template']).toBe(
@@ -167,9 +171,7 @@ describe('the parents', () => {
 
   it('have the policy of the phase, and with sealed credentials none for the tables', () => {
     expect(signer.locals['parent_policy']).toBe(
-      expression(
-        `var.sealed_table_credentials ? "keys-only-${expression('var.phase')}" : "signer-${expression('var.phase')}"`,
-      ),
+      expression(`var.unsafe_parent_writes_tables ? "signer-${expression('var.phase')}" : "parent"`),
     );
     expect(resource(signer, 'aws_iam_role_policy.parent')['policy']).toContain(
       `${expression('local.parent_policy')}.json.tftpl`,

@@ -3,13 +3,18 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
-import { equivocationGuard, MAX_CLAIMS, MAX_CLAIMS_PER_KEY } from '../../enclave/signing/equivocation.ts';
-import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { createPermits } from '../../enclave/signing/permits.ts';
-import { type SigningDependencies, sign } from '../../enclave/signing/sign.ts';
+import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { createPermits } from '../../signer/signing/permits.ts';
+import {
+  equivocationGuard,
+  inFlightSigning,
+  MAX_CLAIMS,
+  MAX_CLAIMS_PER_KEY,
+  type SigningDependencies,
+  sign,
+} from '../../signer/signing/sign.ts';
 import { messageAt } from '../support/fork-messages.ts';
 
 const NETWORK = publicNetwork('sepolia');
@@ -175,7 +180,13 @@ describe('the memory of claims', () => {
 });
 
 describe('signing', () => {
-  const key: LoadedKey = { publicKey: KEY, handle: {} as LoadedKey['handle'], source: 'memory', loadedAt: 0 };
+  const key: LoadedKey = {
+    publicKey: KEY,
+    handle: {} as LoadedKey['handle'],
+    source: 'memory',
+    loadedAt: 0,
+    tenure: 0,
+  };
 
   function dependencies(core: (root: Uint8Array) => Promise<Uint8Array>): SigningDependencies {
     return {
@@ -184,6 +195,7 @@ describe('signing', () => {
       slashing: {
         check: () => Promise.reject(new Error('nothing here is slashable')),
         checkGroup: () => Promise.reject(new Error('nothing here is slashable')),
+        signedBlockRoot: () => Promise.reject(new Error('no rule asks for it')),
       },
       permits: createPermits({ maxConcurrentJobs: 10, queueLimit: 0, priorityJobs: 0 }),
       inFlight: inFlightSigning(),
@@ -191,6 +203,7 @@ describe('signing', () => {
       priorityOperations: new Set(),
       canaryKeys: new Set(),
       onCanary: () => undefined,
+      hindrance: () => undefined,
     };
   }
   const other = request('PAYLOAD_ATTESTATION_MESSAGE', SLOT, { payload_present: false });

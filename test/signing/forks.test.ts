@@ -2,8 +2,8 @@
 // the table does not say.
 
 import { describe, expect, it } from 'vitest';
-import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../enclave/signing/forks.ts';
-import { type Fork, publicNetwork } from '../../enclave/signing/networks.ts';
+import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../signer/signing/forks.ts';
+import { type Fork, publicNetwork } from '../../signer/signing/networks.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 

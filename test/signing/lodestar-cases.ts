@@ -2,7 +2,7 @@
 // has to have the same root.
 
 import { ssz } from '@lodestar/types';
-import type { ForkName } from '../../enclave/api/forks.ts';
+import type { ForkName } from '../../signer/api/forks.ts';
 import { aggregate, type Contents, type Json, type Members, payload, requests } from './lodestar-contents.ts';
 
 interface Oracle {
@@ -130,7 +130,7 @@ export const CASES: readonly Case[] = [
     fork: 'gloas',
     member: 'builder_request_auth',
     oracle: ssz.gloas.BuilderRequestAuth,
-    message: ({ byteList, safe }) => ({ data: byteList(4096), slot: safe() }),
+    message: ({ byteList, safe }) => ({ data: `${byteList(4095)}00`, slot: safe() }),
   },
   {
     type: 'EXECUTION_PAYLOAD_BID',
@@ -151,6 +151,19 @@ export const CASES: readonly Case[] = [
       blob_kzg_commitments: list(() => bytes(48), 30),
       execution_requests_root: root(),
     }),
+  },
+  {
+    type: 'INCLUSION_LIST',
+    fork: 'gloas',
+    member: 'inclusion_list',
+    oracle: ssz.heze.InclusionList,
+    message: ({ root, safe, list, byteList }) => ({
+      slot: safe(),
+      validator_index: safe(),
+      dependent_root: root(),
+      transactions: list(() => byteList(), 20),
+    }),
+    wrap: (data) => ({ version: 'HEZE', data }),
   },
   {
     type: 'EXECUTION_PAYLOAD_ENVELOPE',

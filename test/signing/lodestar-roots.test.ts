@@ -5,14 +5,15 @@
 import { ssz } from '@lodestar/types';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest } from '../../enclave/api/sign-request.ts';
-import { attestationSigningRoot } from '../../enclave/signing/roots/attestation-root.ts';
-import { objectRoot } from '../../enclave/signing/roots/object-root.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { parseSignRequest } from '../../signer/api/sign-request.ts';
+import { objectRoot } from '../../signer/signing/roots/object-root.ts';
+import { attestationSigningRoot } from '../../signer/signing/roots/root.ts';
+import { sized } from '../support/scale.ts';
 import { CASES, type Case } from './lodestar-cases.ts';
 import { attestationData, Contents, type Members } from './lodestar-contents.ts';
 
-const RUNS = { numRuns: 10_000 };
+const RUNS = { numRuns: sized(1_000, 10_000) };
 
 const FORK_INFO = {
   fork: { previous_version: '0x00000000', current_version: '0x00000000', epoch: '0' },

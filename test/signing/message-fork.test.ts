@@ -3,12 +3,12 @@
 // own.
 
 import { describe, expect, it } from 'vitest';
-import type { ForkName } from '../../enclave/api/forks.ts';
-import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import { containerFork, forkRefusal } from '../../enclave/signing/message-fork.ts';
-import { type Network, publicNetwork } from '../../enclave/signing/networks.ts';
-import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { ForkName } from '../../signer/api/forks.ts';
+import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import { containerFork, forkRefusal } from '../../signer/signing/message-fork.ts';
+import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
+import { computeSigningRoot } from '../../signer/signing/roots/root.ts';
 import { MESSAGES_OF_GLOAS, messageAt, versionOf } from '../support/fork-messages.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 
@@ -95,14 +95,34 @@ describe('a stated version', () => {
     (type) => {
       for (const stated of ['GLOAS', 'gloas', 'Gloas'])
         expect(forkRefusal(request(sepolia, type, slot, { ...forks, stated }), sepolia)).toBeUndefined();
-      expect(forkRefusal(request(sepolia, type, slot, { ...forks, stated: 'FULU' }), sepolia)).toMatchObject(
-        type === 'BUILDER_REQUEST_AUTH'
-          ? { reason: 'unsupported_fork', hint: 'version: there is no BUILDER_REQUEST_AUTH in FULU' }
-          : {
-              reason: 'fork_mismatch',
-              hint: 'version: states FULU, but fork_info selects the fork version of GLOAS',
-            },
-      );
+      const other = forkRefusal(request(sepolia, type, slot, { ...forks, stated: 'FULU' }), sepolia);
+      // Neither its container nor its domain has a fork, and Prysm says PHASE0.
+      if (type === 'BUILDER_REQUEST_AUTH') expect(other).toBeUndefined();
+      else {
+        const hint = 'version: states FULU, but fork_info selects the fork version of GLOAS';
+        expect(other).toMatchObject({ reason: 'fork_mismatch', hint });
+      }
+    },
+  );
+
+  it.each(['BLOCK_V2', 'BUILDER_REQUEST_AUTH'])('that is not known here changes nothing of a %s', (type) => {
+    expect(forkRefusal(request(sepolia, type, slot, { ...forks, stated: 'HEZE' }), sepolia)).toBeUndefined();
+  });
+
+  it.each(['AGGREGATE_AND_PROOF', ...MESSAGES_OF_GLOAS.filter((type) => type !== 'BUILDER_REQUEST_AUTH')])(
+    'that is not known here is refused of a %s, unless the schedule leaves no other fork',
+    (type) => {
+      const heze = { ...forks, stated: 'HEZE' };
+      expect(forkRefusal(request(sepolia, type, slot, heze), sepolia)).toBeUndefined();
+      const mainnet = publicNetwork('mainnet'); // where Fulu and Gloas are possible
+      const onMainnet = { previous: 'fulu', current: 'gloas', epoch: 499_000, stated: 'HEZE' } as const;
+      expect(forkRefusal(request(mainnet, type, 500_000 * 32, onMainnet), mainnet)).toEqual({
+        kind: 'refused',
+        reason: 'unsupported_fork',
+        hint: `version: HEZE is no fork known here, and ${type} needs one`,
+      });
+      const planned: Network = { ...sepolia, unknownFork: { name: 'HEZE', epoch } };
+      expect(forkRefusal(request(sepolia, type, slot, heze), planned)?.reason).toBe('unsupported_fork');
     },
   );
 

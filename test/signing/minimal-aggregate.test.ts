@@ -2,11 +2,11 @@
 
 import { BitArray, BitListType, BitVectorType, ByteVectorType, ContainerType, UintBigintType } from '@chainsafe/ssz';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import { forkRefusal } from '../../enclave/signing/message-fork.ts';
-import { makeNetwork, publicNetwork } from '../../enclave/signing/networks.ts';
-import { objectRoot } from '../../enclave/signing/roots/object-root.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import { forkRefusal } from '../../signer/signing/message-fork.ts';
+import { makeNetwork, publicNetwork } from '../../signer/signing/networks.ts';
+import { objectRoot } from '../../signer/signing/roots/object-root.ts';
 import { versionOf } from '../support/fork-messages.ts';
 
 describe('an aggregate of the minimal preset', () => {

@@ -2,10 +2,10 @@
 // chain does.
 
 import { describe, expect, it } from 'vitest';
-import { FORK_NAMES } from '../../enclave/api/forks.ts';
-import { ephemeryNetwork, type Network, publicNetwork } from '../../enclave/signing/networks.ts';
-import { computeDomain, DOMAIN_TYPES } from '../../enclave/signing/roots/domains.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { FORK_NAMES } from '../../signer/api/forks.ts';
+import { ephemeryNetwork, type Network, publicNetwork } from '../../signer/signing/networks.ts';
+import { computeDomain, DOMAIN_TYPES } from '../../signer/signing/roots/root.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { vectorJson } from '../support/vectors.ts';

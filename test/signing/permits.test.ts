@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import { createPermits } from '../../enclave/signing/permits.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { createPermits } from '../../signer/signing/permits.ts';
 
 const never = new AbortController().signal;
 
@@ -73,6 +73,70 @@ describe('permits', () => {
     }
     permits.release('normal');
     expect(permits.acquire('priority', never)).toBeInstanceOf(Promise);
+  });
+
+  describe('of several callers', () => {
+    const options = { maxConcurrentJobs: 1, queueLimit: 6, priorityJobs: 0 };
+    /** Each notes its name when it gets its permit, and what refused it. */
+    const queue = (permits: ReturnType<typeof createPermits>, caller: string, count: number, order: string[]) => {
+      for (let n = 1; n <= count; n += 1) {
+        permits.acquire('normal', never, caller)?.then(
+          () => order.push(`${caller} ${n}`),
+          (error: SignerError) => order.push(`${caller} ${n} ${error.reason}`),
+        );
+      }
+    };
+    const releaseAll = async (permits: ReturnType<typeof createPermits>, count: number): Promise<void> => {
+      for (let n = 0; n < count; n += 1) {
+        permits.release('normal');
+        await new Promise(setImmediate);
+      }
+    };
+
+    it('are given by turns, and in order to each: who asks once does not wait behind who asks often', async () => {
+      const permits = createPermits(options);
+      permits.acquire('normal', never, 'flood');
+      const order: string[] = [];
+      queue(permits, 'flood', 4, order);
+      queue(permits, 'other', 2, order);
+      await releaseAll(permits, 6);
+      expect(order).toEqual(['flood 1', 'other 1', 'flood 2', 'other 2', 'flood 3', 'flood 4']);
+    });
+
+    it('one alone has every permit and every place', async () => {
+      const permits = createPermits(options);
+      permits.acquire('normal', never, 'alone');
+      const order: string[] = [];
+      queue(permits, 'alone', 6, order);
+      expect(permits.load('normal')).toEqual({ inFlight: 1, queued: 6 });
+      expect(reasonOf(() => permits.acquire('normal', never, 'alone'))).toBe('overloaded');
+      await releaseAll(permits, 6);
+      expect(order).toEqual([1, 2, 3, 4, 5, 6].map((n) => `alone ${n}`));
+    });
+
+    it('who has most places of a full queue loses its newest to who has fewer, until both have as many', async () => {
+      const permits = createPermits(options);
+      permits.acquire('normal', never, 'flood');
+      const order: string[] = [];
+      queue(permits, 'flood', 6, order);
+      queue(permits, 'other', 3, order);
+      expect(reasonOf(() => permits.acquire('normal', never, 'other'))).toBe('overloaded');
+      expect(reasonOf(() => permits.acquire('normal', never, 'flood'))).toBe('overloaded');
+      await new Promise(setImmediate);
+      expect(order).toEqual(['flood 6 overloaded', 'flood 5 overloaded', 'flood 4 overloaded']);
+      expect(permits.load('normal').queued).toBe(6);
+    });
+
+    it('a request that lost its place does not hold a permit later', async () => {
+      const permits = createPermits({ ...options, queueLimit: 2 });
+      permits.acquire('normal', never, 'flood');
+      const order: string[] = [];
+      queue(permits, 'flood', 2, order);
+      queue(permits, 'other', 1, order);
+      await releaseAll(permits, 3);
+      expect(order).toEqual(['flood 2 overloaded', 'flood 1', 'other 1']);
+      expect(permits.load('normal')).toEqual({ inFlight: 0, queued: 0 });
+    });
   });
 
   describe('of a group', () => {

@@ -6,15 +6,15 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest } from '../../enclave/api/sign-request.ts';
-import { forkRefusal } from '../../enclave/signing/message-fork.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
+import { parseSignRequest } from '../../signer/api/sign-request.ts';
+import { forkRefusal } from '../../signer/signing/message-fork.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
 import {
+  computeSigningRoot,
   MAX_REMEMBERED_BODIES,
   MAX_REMEMBERED_BODY_BYTES,
   rememberedRequests,
-} from '../../enclave/signing/remembered.ts';
-import { computeSigningRoot } from '../../enclave/signing/roots/root.ts';
+} from '../../signer/signing/roots/root.ts';
 import { attestation, randaoReveal, rootOf } from '../support/requests.ts';
 import { signRequestBody } from './sign-request-arbitraries.ts';
 

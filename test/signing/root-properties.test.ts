@@ -2,11 +2,11 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import { forkRefusal } from '../../enclave/signing/message-fork.ts';
-import { type Network, publicNetwork } from '../../enclave/signing/networks.ts';
-import { computeSigningRoot, slashableMessage } from '../../enclave/signing/roots/root.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import { forkRefusal } from '../../signer/signing/message-fork.ts';
+import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
+import { computeSigningRoot, slashableMessage } from '../../signer/signing/roots/root.ts';
 import { type Json, oracleObjectRoot, oracleSigningRoot } from './root-oracle.ts';
 import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from './sign-request-arbitraries.ts';
 
@@ -191,8 +191,8 @@ describe('what slashing protection is asked of any request', () => {
     fc.assert(
       fc.property(signRequestBody, (body) => {
         const record = expectedRecord(body);
-        expect(slashableMessage(parse(body) as SignRequest, publicKey, signingRoot)).toEqual(
-          record && { ...record, publicKey, signingRoot },
+        expect(slashableMessage(parse(body) as SignRequest, { publicKey, tenure: 2 }, signingRoot)).toEqual(
+          record && { ...record, publicKey, tenure: 2, signingRoot },
         );
       }),
       RUNS,

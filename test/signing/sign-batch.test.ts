@@ -1,23 +1,22 @@
 // A batch of which a part fails: what became of each key, and that nothing that was begun for it is left behind.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../enclave/signing/bls/open.ts';
-import { equivocationGuard } from '../../enclave/signing/equivocation.ts';
-import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { createPermits } from '../../enclave/signing/permits.ts';
-import type { SigningDependencies } from '../../enclave/signing/sign.ts';
-import { type BatchContext, type KeyOutcome, signBatch } from '../../enclave/signing/sign-batch.ts';
-import { unsafeNoopBackend } from '../../enclave/slashing/noop.ts';
-import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { encodeHex } from '../../formats/hex.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
+import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { createPermits } from '../../signer/signing/permits.ts';
+import { equivocationGuard, inFlightSigning, type SigningDependencies } from '../../signer/signing/sign.ts';
+import { type BatchContext, type KeyOutcome, signBatch } from '../../signer/signing/sign-batch.ts';
+import { unsafeNoopBackend } from '../../signer/slashing/noop.ts';
+import { SlashingProtection } from '../../signer/slashing/protection.ts';
 import { secretKeyOf } from '../support/bls.ts';
 import { attestation } from '../support/requests.ts';
+import { unrestrained } from '../support/restrained.ts';
 import { MAIN_ROOT, quietLog } from '../support/slashing.ts';
 
 const COUNT = 12;
@@ -29,7 +28,7 @@ beforeAll(async () => {
   core = await openBlsCore({ log: quietLog, cores: 1 });
   keys = Array.from({ length: COUNT }, (_, index) => {
     const { handle, publicKey } = core.addKey(secretKeyOf(`key ${index}`));
-    return { publicKey: encodeHex(publicKey), handle, source: 'memory', loadedAt: 0 };
+    return { publicKey: encodeHex(publicKey), handle, source: 'memory', loadedAt: 0, tenure: 0 };
   });
 });
 afterAll(() => core.close());
@@ -44,10 +43,14 @@ function request(): SignRequest {
 async function run(context: Partial<BatchContext>, changes: Partial<SigningDependencies> = {}, queueLimit = COUNT) {
   const permits = createPermits({ maxConcurrentJobs: 2, queueLimit, priorityJobs: 0 });
   const inFlight = inFlightSigning();
-  const slashing = new SlashingProtection(unsafeNoopBackend(MAIN_ROOT), {}, { clock: systemClock, log: quietLog });
+  const slashing = new SlashingProtection(
+    unrestrained(unsafeNoopBackend(MAIN_ROOT)),
+    {},
+    { clock: systemClock, log: quietLog },
+  );
   const dependencies: SigningDependencies = {
     ...{ network: NETWORK, core, slashing, permits, inFlight, equivocation: equivocationGuard(NETWORK, systemClock) },
-    ...{ priorityOperations: new Set(), canaryKeys: new Set(), onCanary: () => undefined },
+    ...{ priorityOperations: new Set(), canaryKeys: new Set(), onCanary: () => undefined, hindrance: () => undefined },
     ...changes,
   };
   const outcomes: (KeyOutcome | undefined)[] = Array.from({ length: COUNT });
@@ -57,7 +60,6 @@ async function run(context: Partial<BatchContext>, changes: Partial<SigningDepen
     keys,
     {
       signal: never,
-      hindrance: () => undefined,
       ...context,
       onOutcome: (place, outcome) => {
         expect(outcomes[place]).toBeUndefined(); // once for each key
@@ -85,10 +87,28 @@ it('every key is signed when nothing fails', async () => {
   expect(await run({})).toEqual({ ended: undefined, outcomes: times(COUNT, 'signed') });
 });
 
+it('a right that is lost after the store has answered releases no signature', async () => {
+  let isLost = false;
+  const signGroup: BlsCore['signGroup'] = async (...given) => {
+    const signatures = await core.signGroup(...given);
+    isLost = true;
+    return signatures;
+  };
+  const losing = { signGroup } as unknown as BlsCore;
+  const hindrance = () => (isLost ? 'slashing_unbound' : undefined);
+  expect((await run({}, { core: losing, hindrance })).outcomes).toEqual(times(COUNT, 'slashing_unbound'));
+});
+
 it('a signer that is sealed in the middle signs with no further key', async () => {
-  let parts = 0;
-  const hindrance = () => (++parts > 3 ? 'sealed' : undefined);
-  expect((await run({ hindrance })).outcomes).toEqual([...times(3, 'signed'), ...times(COUNT - 3, 'sealed')]);
+  let signed = 0;
+  const onOutcome = (_place: number, { kind }: KeyOutcome) => {
+    if (kind === 'signed') signed += 1;
+  };
+  const hindrance = () => (signed >= 3 ? 'sealed' : undefined);
+  expect((await run({ onOutcome }, { hindrance })).outcomes).toEqual([
+    ...times(3, 'signed'),
+    ...times(COUNT - 3, 'sealed'),
+  ]);
 });
 
 it('a client that goes away in the middle gives up the keys that have not begun', async () => {

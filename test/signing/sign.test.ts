@@ -1,14 +1,13 @@
 // The one path to a signature when a part of it fails: what was begun for the request is ended all the same.
 
 import { expect, it } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import { parseSignRequest, type SignRequest } from '../../enclave/api/sign-request.ts';
-import type { LoadedKey } from '../../enclave/keys/loaded-key.ts';
-import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { createPermits } from '../../enclave/signing/permits.ts';
-import { type SigningDependencies, sign } from '../../enclave/signing/sign.ts';
-import type { Span } from '../../observe/tracing.ts';
+import type { Span } from '../../common/observe/tracing.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { createPermits } from '../../signer/signing/permits.ts';
+import { inFlightSigning, type SigningDependencies, sign } from '../../signer/signing/sign.ts';
 import { attestation, testKey } from '../support/requests.ts';
 
 const KEY: LoadedKey = {
@@ -16,6 +15,7 @@ const KEY: LoadedKey = {
   handle: {} as LoadedKey['handle'],
   source: 'memory',
   loadedAt: 0,
+  tenure: 0,
 };
 const permits = createPermits({ maxConcurrentJobs: 1, queueLimit: 0, priorityJobs: 0 });
 
@@ -56,13 +56,18 @@ it.each([
   const dependencies: SigningDependencies = {
     network: publicNetwork('mainnet'),
     core: { sign: failing('signing_unavailable') } as unknown as SigningDependencies['core'],
-    slashing: { ...slashing, checkGroup: failing('slashing_unavailable') },
+    slashing: {
+      ...slashing,
+      checkGroup: failing('slashing_unavailable'),
+      signedBlockRoot: failing('slashing_unavailable'),
+    },
     permits,
     inFlight: inFlightSigning(),
     equivocation: { claim: () => undefined },
     priorityOperations: new Set(),
     canaryKeys: new Set(),
     onCanary: () => undefined,
+    hindrance: () => undefined,
   };
   const signal = new AbortController().signal;
   await expect(sign(request(), KEY, { signal, span }, dependencies)).rejects.toMatchObject({ reason });

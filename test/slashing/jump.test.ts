@@ -1,8 +1,8 @@
 // What a jump raises a store to, and the clocks that it does not believe.
 
 import { describe, expect, it } from 'vitest';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { CLOCK_TOLERANCE_SECONDS, floorAt, isClockBehind, jumpFloor } from '../../enclave/slashing/jump.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { CLOCK_TOLERANCE_SECONDS, floorAt, isClockBehind, jumpFloor } from '../../signer/slashing/jump.ts';
 
 const MAINNET = publicNetwork('mainnet').time;
 /** Epoch 400,000 of mainnet begins. */

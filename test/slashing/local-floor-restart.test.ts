@@ -5,11 +5,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
-import { type ChainTime, floorAt } from '../../enclave/slashing/jump.ts';
-import { behindLocalFloor } from '../../enclave/slashing/local-floor.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
-import type { SlashableMessage } from '../../enclave/slashing/types.ts';
+import { NO_MARKS } from '../../signer/slashing/history/state.ts';
+import { type ChainTime, floorAt } from '../../signer/slashing/jump.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
+import type { SlashableMessage } from '../../signer/slashing/types.ts';
+import { behindLocalFloor } from '../support/restrained.ts';
 import { block, MAIN_ROOT, quietLog, verdictName, vote } from '../support/slashing.ts';
 import { areSlashable } from '../support/slashing-model.ts';
 

@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
-import { behindLocalFloor } from '../../enclave/slashing/local-floor.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
-import type { SlashingBackend, StoreFloor } from '../../enclave/slashing/types.ts';
+import { NO_MARKS } from '../../signer/slashing/history/state.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
+import type { SlashingBackend, StoreFloor } from '../../signer/slashing/types.ts';
 import { MAINNET_ROOT } from '../support/messages.ts';
+import { behindLocalFloor } from '../support/restrained.ts';
 import {
   block,
   checkOne,

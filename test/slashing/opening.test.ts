@@ -6,13 +6,14 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { tableDefinition } from '../../enclave/aws/table-definition.ts';
-import { openSlashingBackend } from '../../enclave/boot/slashing-protection/store.ts';
-import type { Config } from '../../enclave/config/options.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { systemClock } from '../../observe/clock.ts';
-import { createLogger } from '../../observe/logger.ts';
-import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { createLogger } from '../../common/observe/logger.ts';
+import { SERVICE_STORES } from '../../service/stores.ts';
+import { tableDefinition } from '../../signer/aws/table-definition.ts';
+import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
+import type { Config } from '../../signer/config/options.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { loadGood } from '../config/loading.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -61,7 +62,7 @@ async function open(config: Config, network: 'mainnet' | 'hoodi' = 'mainnet'): P
   const logger = createLogger({ level: 'warn', format: 'json' }, { write: (line) => lines.push(line) });
   const backend = await openSlashingBackend(
     config.anti_slashing,
-    { network: publicNetwork(network) },
+    { stores: SERVICE_STORES, network: publicNetwork(network) },
     { logger, clock: systemClock },
   );
   await backend.close();

@@ -1,8 +1,8 @@
 // Groups of messages in front of slashing protection: decided together, each for itself.
 
 import { describe, expect, it, vi } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import type { SlashableMessage } from '../../enclave/slashing/types.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import type { SlashableMessage } from '../../signer/slashing/types.ts';
 import { block, vote } from '../support/slashing.ts';
 import { LIMITS, SAFE, setUp, start, turn } from './stalled-protection.ts';
 

@@ -2,8 +2,8 @@
 // gives itself.
 
 import { describe, expect, it, vi } from 'vitest';
-import type { SlashingProtectionOptions } from '../../enclave/slashing/protection.ts';
-import type { HighWaterMarks, SlashableMessage, Verdict } from '../../enclave/slashing/types.ts';
+import type { SlashingProtectionOptions } from '../../signer/slashing/protection.ts';
+import type { HighWaterMarks, SlashableMessage, Verdict } from '../../signer/slashing/types.ts';
 import { block, vote } from '../support/slashing.ts';
 import { attempt, LIMITS, SAFE, setUp, start, turn } from './stalled-protection.ts';
 

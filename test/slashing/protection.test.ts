@@ -1,7 +1,7 @@
 // Grouping, order, limits and doubt: slashing protection in front of a backend whose answers the test gives itself.
 
 import { describe, expect, it, vi } from 'vitest';
-import { BATCHES_CLOSE_WAIT_MS } from '../../enclave/slashing/protection.ts';
+import { BATCHES_CLOSE_WAIT_MS } from '../../signer/slashing/protection.ts';
 import { block } from '../support/slashing.ts';
 import { attempt, SAFE, setUp, start, turn } from './stalled-protection.ts';
 

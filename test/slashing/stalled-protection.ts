@@ -2,16 +2,17 @@
 // it has fake timers in every test.
 
 import { afterEach, beforeEach, vi } from 'vitest';
-import { SignerError } from '../../enclave/api/errors.ts';
-import { unsafeNoopBackend } from '../../enclave/slashing/noop.ts';
-import { SlashingProtection, type SlashingProtectionOptions } from '../../enclave/slashing/protection.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { unsafeNoopBackend } from '../../signer/slashing/noop.ts';
+import { SlashingProtection, type SlashingProtectionOptions } from '../../signer/slashing/protection.ts';
 import type {
   BatchLimits,
   HighWaterMarks,
   SlashableMessage,
   SlashingBackend,
   Verdict,
-} from '../../enclave/slashing/types.ts';
+} from '../../signer/slashing/types.ts';
+import { unrestrained } from '../support/restrained.ts';
 import { MAIN_ROOT, quietLog } from '../support/slashing.ts';
 
 export const SAFE: Verdict = { kind: 'safe', repeat: false };
@@ -54,7 +55,7 @@ export function setUp(options: SlashingProtectionOptions = {}, batchLimits: Batc
     },
   };
   const clock = { now: () => time.now, monotonic: () => time.now };
-  const protection = new SlashingProtection(backend, options, { clock, log: quietLog });
+  const protection = new SlashingProtection(unrestrained(backend), options, { clock, log: quietLog });
   const sizes = () => batches.map(({ messages }) => messages.length);
   const batch = (index: number): Batch => {
     const found = batches[index];

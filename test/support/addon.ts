@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { ADDON_PATH } from '../../enclave/native/load.ts';
+import { ADDON_PATH } from '../../signer/native/load.ts';
 
 export const PROJECT_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -33,7 +33,7 @@ function buildAside(): void {
 }
 
 function make(...options: string[]) {
-  return spawnSync('make', ['-f', 'enclave/native/native.mk', ...options, 'native'], {
+  return spawnSync('make', ['-f', 'signer/native/native.mk', ...options, 'native'], {
     cwd: PROJECT_ROOT,
     encoding: 'utf8',
   });

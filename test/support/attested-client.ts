@@ -2,12 +2,12 @@
 // that connection.
 
 import http from 'node:http';
-import type { ReferenceValues } from '../../operator/attestation/policy.ts';
-import type { DocumentProvider } from '../../operator/attestation/provider.ts';
+import type { ReferenceValues } from '../../common/attestation/policy.ts';
+import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import { DEFAULT_MAX_AGE_SECONDS } from '../../operator/common-flags.ts';
 import { connectAttested } from '../../operator/connect.ts';
-import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
-import type { NsmPki } from '../../rehearsal/nsm/pki.ts';
+import type { NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
+import type { NsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 
 export interface AttestedAnswer {
   readonly status: number;

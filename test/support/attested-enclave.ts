@@ -1,7 +1,7 @@
 // An enclave that is ready under its parent, and an operator who is connected to it: what tests of restarts start and
 // end again and again.
 
-import type { Clock } from '../../observe/clock.ts';
+import type { Clock } from '../../common/observe/clock.ts';
 import { type AttestedClient, attested, registersOf } from './attested-client.ts';
 import type { Parent } from './enclave-parent.ts';
 import type { EnclaveWorld } from './enclave-world.ts';
@@ -20,7 +20,7 @@ export async function startAttested(
 ): Promise<AttestedEnclave> {
   const parent = await world.startParent(yaml);
   const enclave = await world.startEnclave();
-  await parent.said('ready');
+  await parent.readyToSign();
   const client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm), clock.now);
   return {
     parent,

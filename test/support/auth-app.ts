@@ -3,15 +3,20 @@
 // records throws.
 
 import type { FastifyInstance } from 'fastify';
-import { type AppDependencies, type AppOptions, buildApp } from '../../enclave/http/app.ts';
-import { KeyStore } from '../../enclave/keys/store.ts';
-import { keyTurns } from '../../enclave/keys/turns.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
-import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { createPermits } from '../../enclave/signing/permits.ts';
-import type { SlashingBackend } from '../../enclave/slashing/types.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { describeRoutes } from '../../service/openapi/document.ts';
+import { type AppDependencies, type AppOptions, buildApp } from '../../signer/http/app.ts';
+import { mountReload } from '../../signer/http/routes/reload.ts';
+import { KeyStore } from '../../signer/keys/store.ts';
+import { keyTurns } from '../../signer/keys/turns.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { createPermits } from '../../signer/signing/permits.ts';
+import { inFlightSigning } from '../../signer/signing/sign.ts';
+import { unsafeNoopBackend } from '../../signer/slashing/noop.ts';
+import type { RestrainedStore } from '../../signer/slashing/restraints.ts';
+import type { SlashingBackend } from '../../signer/slashing/types.ts';
+import { unrestrained } from './restrained.ts';
 import type { AuthReplica } from './stateful-auth.ts';
 
 export interface AuthAppOptions {
@@ -31,12 +36,16 @@ export function authApp(
       clock,
       log,
       slashingRecords: {
-        backend: { exportHistories: nothing('slashing'), importHistories: importHistories ?? nothing('slashing') },
+        backend: recordsOf(importHistories),
         genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
       },
     },
     http,
   );
+}
+
+function recordsOf(importHistories: SlashingBackend['importHistories'] = nothing('slashing')): RestrainedStore {
+  return unrestrained({ ...unsafeNoopBackend('0x'), exportHistories: nothing('slashing'), importHistories });
 }
 
 /**
@@ -68,18 +77,19 @@ export function keylessApp(
       signing: {
         network: publicNetwork('mainnet'),
         core: KEYLESS_CORE,
-        slashing: { check: nothing('slashing'), checkGroup: nothing('slashing') },
+        slashing: { check: nothing('slashing'), checkGroup: nothing('slashing'), signedBlockRoot: nothing('slashing') },
         permits: createPermits({ maxConcurrentJobs: 1, queueLimit: 1, priorityJobs: 0 }),
         inFlight,
         equivocation: { claim: () => undefined },
         priorityOperations: new Set(),
         canaryKeys: new Set(),
         onCanary: nothing('signing'),
+        hindrance: () => undefined,
       },
       readiness: { checks: () => [] },
       chamber: { seal: everyRoute ? nothing('the chamber') : undefined, status: nothing('the chamber') },
       slashingRecords: {
-        backend: { exportHistories: nothing('slashing'), importHistories: nothing('slashing') },
+        backend: recordsOf(),
         genesisValidatorsRoot: encodeHex(new Uint8Array(32)),
       },
       keyRoutes: {
@@ -92,9 +102,9 @@ export function keylessApp(
           slashing: {
             merge: nothing('slashing'),
             export: nothing('slashing'),
-            retire: nothing('slashing'),
-            retired: nothing('slashing'),
-            reinstate: nothing('slashing'),
+            tenures: nothing('slashing'),
+            endTenures: nothing('slashing'),
+            beginTenures: nothing('slashing'),
             assertInForce: nothing('slashing'),
           },
           drain: inFlight.drain,
@@ -111,12 +121,28 @@ export function keylessApp(
           options: { backupRecipients: [], network: { configName: 'none', genesisForkVersion: new Uint8Array(4) } },
           generate: limits,
           generateKeys: limits,
+          backups: limits,
           depositData: limits === undefined ? undefined : { ...limits, allowRecompute: false },
         },
       },
-      reload: everyRoute ? { status: { status: 'idle' }, begin: nothing('a reload') } : undefined,
+      describeRoutes,
+      receipts: everyRoute
+        ? {
+            log: { boot: '00'.repeat(16), latestHead: undefined },
+            storage: { boots: nothing('receipts'), read: nothing('receipts') },
+          }
+        : undefined,
+      mountOwn: everyRoute
+        ? (mounted) => mountReload(mounted, { status: { status: 'idle' }, begin: nothing('a reload') })
+        : undefined,
       signingRefusal: () => undefined,
-      observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
+      observer: {
+        requestEnded: () => undefined,
+        signingEnded: () => undefined,
+        authRejected: () => undefined,
+        routeFailed: () => undefined,
+        requestHealed: () => undefined,
+      },
       ...parts,
     },
   );

@@ -3,8 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { SecretKey } from '@chainsafe/blst';
-import { SignerError } from '../../enclave/api/errors.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 
 /** Bytes that look random and are the same in every run. */
 export function bytesOf(label: string): Uint8Array {

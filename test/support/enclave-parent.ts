@@ -2,14 +2,16 @@
 // it should; and every line that it writes, parsed.
 
 import type { Socket } from 'node:net';
-import type { Transport } from '../../enclave/native/transport.ts';
-import { createPlainLogger } from '../../observe/plain-logger.ts';
+import { expect, vi } from 'vitest';
+import { createPlainLogger } from '../../common/observe/plain-logger.ts';
 import { systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { createMetrics } from '../../parent-proxy/metrics.ts';
 import type { Output } from '../../parent-proxy/output.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
+import type { Transport } from '../../signer/native/transport.ts';
+import { LONGEST_WAIT_MS } from './patience.ts';
 
 /** Only so that a line that does not come is named. */
 const LOG_WAIT_MS = 800_000;
@@ -19,6 +21,10 @@ export interface Parent extends RunningProxy {
   readonly lines: readonly Readonly<Record<string, unknown>>[];
   /** The first line of the enclave with this message, once there is one. */
   said(message: string): Promise<Readonly<Record<string, unknown>>>;
+  /** Once the signer may sign: after an enclave was killed, the next one waits for its slashing store, and jumps. */
+  healthy(): Promise<void>;
+  /** After a start. */
+  readyToSign(): Promise<void>;
   readonly tlsUrl: string;
   readonly probesUrl: string;
   readonly metricsUrl: string;
@@ -76,10 +82,15 @@ export async function startParent(
   const proxied = { ...loaded.configuration, endpoints, bytes: handsOver ?? loaded.configuration.bytes };
   const proxy = await startParentProxy(proxied, credentials, world);
   const { tls, probes, metrics } = proxy.ingressPorts;
+  const probe = async (): Promise<number> => (await fetch(`http://127.0.0.1:${probes}/healthcheck`)).status;
+  const healthy = () =>
+    vi.waitFor(async () => expect(await probe()).toBe(200), { timeout: LONGEST_WAIT_MS, interval: 100 });
   return {
     ...proxy,
     lines,
     said,
+    healthy,
+    readyToSign: () => said('ready').then(healthy),
     tlsUrl: `https://${loaded.configuration.ingress.tls.host}:${tls}`,
     probesUrl: `http://127.0.0.1:${probes}`,
     metricsUrl: `http://127.0.0.1:${metrics}/metrics`,

@@ -6,11 +6,11 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import type { EgressEndpoint } from '../../enclave/api/egress.ts';
 import type { CompiledImage } from '../../enclave/compiled.ts';
-import { tracked } from '../../rehearsal/children.ts';
-import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
-import { cleanEnvironment } from '../../rehearsal/signer.ts';
+import type { EgressEndpoint } from '../../signer/api/egress.ts';
+import type { NamedAuthorities } from '../../signer/tee/authorities.ts';
+import type { NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
+import { cleanEnvironment, tracked } from '../../tools/rehearsal/signer.ts';
 import { LONGEST_WAIT_MS } from './patience.ts';
 
 /** What the child process reads. */
@@ -19,6 +19,8 @@ export interface ProgramImage {
   /** Where every alias listens: the declared 443 is not everybody's to have. */
   readonly aliasPort: number;
   readonly patienceMs: number;
+  /** The root of the NSM's documents. */
+  readonly rootSha256: string;
 }
 
 const PROGRAM = join(import.meta.dirname, 'enclave-program.ts');
@@ -41,22 +43,34 @@ export interface StartOptions {
   /** Into the image, instead of having it fetched. */
   readonly baked?: string;
   readonly nsm?: NsmEmulator;
+  /** Compiled into the image; that of the world unless given. */
+  readonly ceremony?: CeremonyBlock;
   readonly patienceMs?: number;
+  /** Compiled into the image; then the endpoints are called over TLS. */
+  readonly authorities?: NamedAuthorities;
 }
 
 export function startProgram(
   folder: string,
   endpoints: readonly EgressEndpoint[],
-  { ceremony, nsm, baked, patienceMs = PATIENCE_MS }: StartOptions & { ceremony: CeremonyBlock; nsm: NsmEmulator },
+  {
+    ceremony,
+    nsm,
+    baked,
+    authorities,
+    patienceMs = PATIENCE_MS,
+  }: StartOptions & { ceremony: CeremonyBlock; nsm: NsmEmulator },
 ): EnclaveProcess {
   const program: ProgramImage = {
-    image: { ceremony, configuration: baked === undefined ? 'fetched' : 'baked' },
+    image: { ceremony, configuration: baked === undefined ? 'fetched' : 'baked', authorities: authorities ?? {} },
     aliasPort: ALIAS_PORT,
     patienceMs,
+    rootSha256: nsm.rootFingerprint,
   };
   writeFileSync(join(folder, 'image.json'), JSON.stringify(program));
   if (baked !== undefined) writeFileSync(join(folder, 'baked.yaml'), baked);
-  const [dynamodb, kms] = endpoints.map(({ loopback }) => `http://${loopback}:${ALIAS_PORT}`);
+  const scheme = authorities === undefined ? 'http' : 'https';
+  const [dynamodb, kms] = endpoints.map(({ loopback }) => `${scheme}://${loopback}:${ALIAS_PORT}`);
   const child = spawn(PINNED_NODE, [PROGRAM, folder], {
     // No region and no credentials: the enclave knows neither. Only where the test's endpoints are.
     env: { ...cleanEnvironment(), AWS_ENDPOINT_URL_DYNAMODB: dynamodb, AWS_ENDPOINT_URL_KMS: kms },

@@ -5,21 +5,24 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runEnclave } from '../../enclave/main.ts';
-import { FETCH_LIMITS } from '../../enclave/tee/parent/configuration-source.ts';
+import { FETCH_LIMITS } from '../../enclave/parent/configuration-source.ts';
+import { runEnclave } from '../../enclave/start.ts';
 import type { ProgramImage } from './enclave-process.ts';
 import { nsmOverSocket } from './nsm-socket.ts';
 import { LONGEST_WAIT_MS } from './patience.ts';
 import { unixTransport } from './unix-transport.ts';
 
 const folder = process.argv[2] ?? '';
-const { image, aliasPort, patienceMs } = JSON.parse(readFileSync(join(folder, 'image.json'), 'utf8')) as ProgramImage;
+const { image, aliasPort, patienceMs, rootSha256 } = JSON.parse(
+  readFileSync(join(folder, 'image.json'), 'utf8'),
+) as ProgramImage;
 const quick = { patienceMs, firstPauseMs: 10, maxPauseMs: 100 };
 
 await runEnclave(
   image,
   {
     nsmDevice: nsmOverSocket(join(folder, 'nsm')),
+    documents: { name: 'the NSM of the tests', rootSha256 },
     parent: unixTransport(folder, 'enclave'),
     hostsPath: join(folder, 'hosts'),
     aliasPort: () => aliasPort,

@@ -7,13 +7,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import type { EgressEndpoint } from '../../enclave/api/egress.ts';
-import { keyTableDefinition } from '../../enclave/keys/table/rows.ts';
-import type { Transport } from '../../enclave/native/transport.ts';
 import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
-import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
-import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
-import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
+import type { EgressEndpoint } from '../../signer/api/egress.ts';
+import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import type { Transport } from '../../signer/native/transport.ts';
+import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
+import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki, type NsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { type Parent, type ParentOptions, startParent } from './enclave-parent.ts';
 import { type EnclaveProcess, type StartOptions, startProgram } from './enclave-process.ts';
 import { serveNsm } from './nsm-socket.ts';
@@ -28,6 +28,8 @@ export interface EnclaveWorld {
   readonly custody: CustodyWorld;
   readonly pki: NsmPki;
   readonly ceremony: CeremonyBlock;
+  /** Declared egress. */
+  readonly endpoints: readonly EgressEndpoint[];
   readonly stateTable: string;
   readonly folder: string;
   /** The parent's side of the streams, for a parent that is not the proxy. */
@@ -58,6 +60,7 @@ export async function startEnclaveWorld(clock: Pick<PausingClock, 'now'> = syste
     custody,
     pki,
     ceremony,
+    endpoints,
     stateTable,
     folder,
     streams: unixTransport(folder, 'parent'),
@@ -102,7 +105,8 @@ function configuration(stateTable: string, endpoints: readonly EgressEndpoint[])
     chamber: { keys: { generate_keys: { enabled: true }, import: { enabled: true } } },
     tls: { mode: 'ratls' },
     server: { seccomp: 'best_effort' },
-    tee: { platform: 'nitro', nitro: { egress: { endpoints } } },
+    // Tests of sealed credentials take it out again.
+    tee: { platform: 'nitro', nitro: { egress: { endpoints }, unsafe_parent_writes_tables: true } },
     parent_proxy: {
       ingress: { tls: OWN, probes: LOOPBACK, metrics: LOOPBACK },
       metrics: LOOPBACK,
@@ -111,7 +115,7 @@ function configuration(stateTable: string, endpoints: readonly EgressEndpoint[])
   };
 }
 
-/** Without a jump at boot the messages of the tests, which are old, are signed. */
+/** Without a jump at boot the first start signs the messages of the tests, which are old. */
 export function slashingSection(stateTable: string, members: object = {}): Record<string, unknown> {
   return { backend: 'dynamodb', table: `${stateTable}-slashing`, ...members };
 }

@@ -19,6 +19,8 @@ export interface ProxiedRequest {
   /** `PutItem` of `X-Amz-Target: DynamoDB_20120810.PutItem`. */
   readonly operation: string;
   readonly body: string;
+  /** Whose signature it has; empty without one. */
+  readonly accessKeyId: string;
 }
 
 /** The request waits while the rule does: a test can let something else happen first. */
@@ -94,7 +96,8 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     const operation = String(incoming.headers['x-amz-target'] ?? '').replace(/^.*\./, '');
     const index = requests;
     requests += 1;
-    const fault = await rule?.({ index, operation, body: body.toString('utf8') });
+    const [, accessKeyId = ''] = /Credential=([^/]+)\//.exec(incoming.headers.authorization ?? '') ?? [];
+    const fault = await rule?.({ index, operation, body: body.toString('utf8'), accessKeyId });
     if (fault !== undefined) faults += 1;
     await answer(outgoing, fault, () => forward(agent, target, incoming, body));
   }

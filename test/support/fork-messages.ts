@@ -1,8 +1,8 @@
 // A request of each type for any slot of any network, with the forks that its client believes in.
 
-import type { ForkName } from '../../enclave/api/forks.ts';
-import type { Network } from '../../enclave/signing/networks.ts';
-import { encodeHex } from '../../formats/hex.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { ForkName } from '../../signer/api/forks.ts';
+import type { Network } from '../../signer/signing/networks.ts';
 
 const ROOT = `0x${'11'.repeat(32)}`;
 const SIGNATURE = `0x${'22'.repeat(96)}`;
@@ -96,6 +96,10 @@ function bodyOf(type: string, slot: number, epoch: number): readonly [string, Me
     }
     case 'BUILDER_REQUEST_AUTH':
       return ['builder_request_auth', { data: '0x6275', slot: String(slot) }];
+    case 'INCLUSION_LIST': {
+      const listed = { dependent_root: ROOT, transactions: ['0x02f8', '0x'] };
+      return ['inclusion_list', { slot: String(slot), validator_index: '7', ...listed }];
+    }
     case 'EXECUTION_PAYLOAD_BID':
       return ['execution_payload_bid', bid(slot)];
     case 'EXECUTION_PAYLOAD_ENVELOPE':

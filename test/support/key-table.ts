@@ -2,6 +2,7 @@
 // can write the table and does not hold the master key.
 
 import { createHash } from 'node:crypto';
+import { type Clock, systemClock } from '../../common/observe/clock.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
@@ -9,18 +10,18 @@ import {
   GetItemCommand,
   type Item,
   PutItemCommand,
-} from '../../enclave/aws/dynamodb.ts';
-import { KeyStore } from '../../enclave/keys/store.ts';
-import { TableFreshness } from '../../enclave/keys/table/freshness.ts';
-import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../enclave/keys/table/loader.ts';
-import { keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../enclave/keys/table/rows.ts';
-import { KeySealer } from '../../enclave/keys/table/seal.ts';
-import { openKeyTable } from '../../enclave/keys/table/table.ts';
-import type { KeyTable, NewTableKey } from '../../enclave/keys/table/types.ts';
-import type { BlsCore } from '../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../enclave/signing/bls/open.ts';
-import { type Clock, systemClock } from '../../observe/clock.ts';
-import { type DynamoDBServer, dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+} from '../../signer/aws/dynamodb.ts';
+import { KeyStore } from '../../signer/keys/store.ts';
+import { TableFreshness } from '../../signer/keys/table/freshness.ts';
+import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../signer/keys/table/loader.ts';
+import { keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../signer/keys/table/rows.ts';
+import { KeySealer } from '../../signer/keys/table/seal.ts';
+import { openKeyTable } from '../../signer/keys/table/table.ts';
+import type { KeyTable, NewTableKey } from '../../signer/keys/table/types.ts';
+import { TenureBook } from '../../signer/keys/tenures.ts';
+import type { BlsCore } from '../../signer/signing/bls/bls.ts';
+import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
+import { type DynamoDBServer, dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { publicKeyOf, testSecret } from './keys.ts';
 import { PATIENT } from './patience.ts';
 import { type LogLine, recordingLog } from './recording-log.ts';
@@ -35,6 +36,8 @@ export interface Replica {
   /** What each complete look came to. */
   readonly loads: readonly TableLoad[];
   readonly failedLooks: () => number;
+  /** The slashing store whose tenures loaded copies carry. */
+  readTenuresFrom(read: ReadTenures): void;
   close(): Promise<void>;
 }
 
@@ -103,6 +106,8 @@ export function newTableKey(number: number, changes: Partial<NewTableKey> = {}):
   return { secretKey, publicKey: publicKeyOf(secretKey), status: 'active', ...changes };
 }
 
+type ReadTenures = ConstructorParameters<typeof TenureBook>[0];
+
 async function openReplica(serverEndpoint: string, tableName: string, options: ReplicaOptions = {}): Promise<Replica> {
   const {
     endpoint = serverEndpoint,
@@ -114,7 +119,8 @@ async function openReplica(serverEndpoint: string, tableName: string, options: R
   const client: DynamoDBClient = createDynamoDBClient(dynamoDBClientOptions(endpoint, PATIENT));
   const log = recordingLog();
   const core = await openBlsCore({ prefer: coreKind, cores: 1, log });
-  const store = new KeyStore({}, { vault: core, clock });
+  let tenures: ReadTenures = async () => new Map();
+  const store = new KeyStore({}, { vault: core, clock, tenures: new TenureBook((keys) => tenures(keys)) });
   const sealer = new KeySealer(createHash('sha256').update(masterKey).digest());
   const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };
   const loads: TableLoad[] = [];
@@ -139,6 +145,9 @@ async function openReplica(serverEndpoint: string, tableName: string, options: R
     lines: log.lines,
     loads,
     failedLooks: () => failedLooks,
+    readTenuresFrom(read) {
+      tenures = read;
+    },
     async close() {
       await loader.stop();
       client.destroy();

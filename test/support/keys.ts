@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
-import { keyDerivationMemoryBytes, processPassword } from '../../enclave/keys/keystores/cipher.ts';
+import { keyDerivationMemoryBytes, processPassword } from '../../signer/keys/keystores/cipher.ts';
 
 export type KeystoreCost =
   | { readonly kind: 'pbkdf2'; readonly iterations: number }

@@ -4,32 +4,32 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ErrorReason, SignerError } from '../../enclave/api/errors.ts';
-import { parseSignRequest } from '../../enclave/api/sign-request.ts';
-import { KeyFiles } from '../../enclave/keys/files/key-files.ts';
-import { KeystorePool } from '../../enclave/keys/keystores/pool.ts';
-import { type DeleteResult, deleteKeys } from '../../enclave/keys/management/delete.ts';
-import { type ImportResult, importKeys } from '../../enclave/keys/management/import.ts';
-import { type KeyPage, type ListQuery, listKeys } from '../../enclave/keys/management/list.ts';
-import type { KeyManagementParts } from '../../enclave/keys/management/management.ts';
-import { changeStatus, type StatusResult } from '../../enclave/keys/management/status.ts';
-import type { KeyStatus } from '../../enclave/keys/table/types.ts';
-import { keyTurns } from '../../enclave/keys/turns.ts';
-import { inFlightSigning } from '../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../enclave/signing/networks.ts';
-import { createPermits } from '../../enclave/signing/permits.ts';
-import { sign } from '../../enclave/signing/sign.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../../enclave/slashing/interchange/text.ts';
-import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
-import type { SlashingBackend } from '../../enclave/slashing/types.ts';
-import { systemClock } from '../../observe/clock.ts';
-import type { DynamoDBServer } from '../../rehearsal/dynamodb.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { type ErrorReason, SignerError } from '../../signer/api/errors.ts';
+import { parseSignRequest } from '../../signer/api/sign-request.ts';
+import { KeyFiles } from '../../signer/keys/files/key-files.ts';
+import { KeystorePool } from '../../signer/keys/keystores/pool.ts';
+import { type DeleteResult, deleteKeys } from '../../signer/keys/management/delete.ts';
+import { type ImportResult, importKeys } from '../../signer/keys/management/import.ts';
+import { type KeyPage, type ListQuery, listKeys } from '../../signer/keys/management/list.ts';
+import type { KeyManagementParts } from '../../signer/keys/management/management.ts';
+import { changeStatus, type StatusResult } from '../../signer/keys/management/status.ts';
+import type { KeyStatus } from '../../signer/keys/table/types.ts';
+import { keyTurns } from '../../signer/keys/turns.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { createPermits } from '../../signer/signing/permits.ts';
+import { inFlightSigning, sign } from '../../signer/signing/sign.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../signer/slashing/interchange/file.ts';
+import { SlashingProtection } from '../../signer/slashing/protection.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
+import type { SlashingBackend } from '../../signer/slashing/types.ts';
+import type { DynamoDBServer } from '../../tools/rehearsal/dynamodb.ts';
 import type { InterchangeFile } from './interchange.ts';
 import { createKeyTableWorld, type KeyTableWorld, type Replica, type ReplicaOptions } from './key-table.ts';
 import { encryptKeystore, makeKeyDirectory } from './keys.ts';
 import { MAINNET_ROOT } from './messages.ts';
 import { recordingLog } from './recording-log.ts';
+import { unrestrained } from './restrained.ts';
 
 const PASSWORD = 'TEST password';
 
@@ -129,7 +129,8 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
   const network = publicNetwork('mainnet');
   const path = join(folder, 'slashing.sqlite');
   const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAINNET_ROOT }, { log });
-  const slashing = new SlashingProtection(backend, {}, { clock: systemClock, log });
+  replica.readTenuresFrom((publicKeys) => backend.tenures(publicKeys));
+  const slashing = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log });
   const pool = new KeystorePool({ keystoreLoadConcurrency: 1, memoryLimitBytes: 2 ** 31, cores: 1 }, { log });
   const inFlight = inFlightSigning();
   const records = { backend, genesisValidatorsRoot: MAINNET_ROOT };
@@ -140,9 +141,9 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
     slashing: {
       merge: (text, allows) => mergeInterchangeText(text, allows, records),
       export: (publicKeys) => exportInterchangeText(publicKeys, records),
-      retire: (publicKeys) => records.backend.retire(publicKeys),
-      retired: (publicKeys) => records.backend.retiredKeys(publicKeys),
-      reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
+      tenures: (publicKeys) => records.backend.tenures(publicKeys),
+      endTenures: (publicKeys) => records.backend.endTenures(publicKeys),
+      beginTenures: (from) => records.backend.beginTenures(from),
       assertInForce: () => undefined,
     },
     drain: inFlight.drain,
@@ -159,6 +160,7 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
     priorityOperations: new Set<never>(),
     canaryKeys: new Set<string>(),
     onCanary: () => undefined,
+    hindrance: () => undefined,
   };
   return {
     ...replica,

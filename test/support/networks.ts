@@ -1,8 +1,20 @@
 // The built-in networks, for tests that hold for each of them.
 
-import { PUBLIC_NETWORKS } from '../../enclave/signing/network-table.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { PUBLIC_NETWORKS } from '../../signer/signing/network-table.ts';
+import type { Network } from '../../signer/signing/networks.ts';
+import type { Chain } from '../../tools/conformance/expected-root.ts';
 
 /** Every constant of theirs is built in. */
 export const PUBLIC_NETWORK_NAMES = (Object.keys(PUBLIC_NETWORKS) as (keyof typeof PUBLIC_NETWORKS)[]).filter(
   (name) => name !== 'ephemery',
 );
+
+/** A network as the independent computation of roots takes it. */
+export function chainOf({ genesisValidatorsRoot, slotsPerEpoch, forks }: Network): Chain {
+  return {
+    genesisValidatorsRoot: encodeHex(genesisValidatorsRoot),
+    slotsPerEpoch,
+    forks: forks.map(({ name, version, epoch }) => ({ name, version: encodeHex(version), epoch })),
+  };
+}

@@ -1,12 +1,12 @@
 // Serves /dev/nsm from user space with the driver's own ioctl ABI, through CUSE (character devices in user space), so
 // that the signer runs unchanged in a guest without Nitro. For root inside a test guest only:
-// `node nsm-cuse.ts [--name nsm] [--pcrs '{"0":"<hex>"}']`. Prints `nsm-cuse root <SHA-256 of the test root>` when the
-// device is there; SIGHUP is a power cycle of the enclave, after which the registers are as at the start, under the
-// same authority. The structures are those of <linux/fuse.h>.
+// `node nsm-cuse.ts [--name nsm] [--pcrs '{"0":"<hex>"}' | --pcrs-file FILE]`. Prints `nsm-cuse root <SHA-256 of the
+// test root>` when the device is there; SIGHUP is a power cycle of the enclave, after which the registers are as at the
+// start, or as the file says then, under the same authority. The structures are those of <linux/fuse.h>.
 
-import { openSync, read, writeSync } from 'node:fs';
+import { openSync, read, readFileSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createNsmEmulator, type NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmEmulator, type NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
 
 /** Operations of <linux/fuse.h>. */
 const OPCODE = { open: 14, release: 18, flush: 25, interrupt: 36, ioctl: 39, cuseInit: 4096 } as const;
@@ -40,19 +40,27 @@ interface Message {
 }
 
 const { values: flags } = parseArgs({
-  options: { name: { type: 'string', default: 'nsm' }, pcrs: { type: 'string', default: '{}' } },
+  options: {
+    name: { type: 'string', default: 'nsm' },
+    pcrs: { type: 'string', default: '{}' },
+    'pcrs-file': { type: 'string' },
+  },
 });
-const registers = Object.entries(JSON.parse(flags.pcrs) as Record<string, string>);
-const pcrs = Object.fromEntries(registers.map(([index, value]) => [index, Buffer.from(value, 'hex')]));
-let emulator = await createNsmEmulator({ pcrs });
+let emulator = await createNsmEmulator({ pcrs: measured() });
 process.on('SIGHUP', () => {
-  void createNsmEmulator({ pcrs, pki: emulator.pki }).then((fresh) => {
+  void createNsmEmulator({ pcrs: measured(), pki: emulator.pki }).then((fresh) => {
     emulator = fresh;
     process.stdout.write('nsm-cuse reset\n');
   });
 });
 const device = openSync('/dev/cuse', 'r+');
 serve(device, () => emulator, flags.name);
+
+function measured(): Readonly<Record<string, Buffer>> {
+  const file = flags['pcrs-file'];
+  const said = JSON.parse(file === undefined ? flags.pcrs : readFileSync(file, 'utf8')) as Record<string, string>;
+  return Object.fromEntries(Object.entries(said).map(([index, value]) => [index, Buffer.from(value, 'hex')]));
+}
 
 function serve(fd: number, current: () => NsmEmulator, name: string): void {
   const buffer = Buffer.alloc(READ_BYTES);

@@ -3,7 +3,7 @@
 // test sees and sets its registers.
 
 import { connect, createServer } from 'node:net';
-import type { NsmDevice } from '../../enclave/tee/nsm/nsm.ts';
+import type { NsmDevice } from '../../signer/tee/nsm.ts';
 import { hear } from './streams.ts';
 
 /** @param device asked anew for every exchange: another one is an enclave that was started again */

@@ -6,14 +6,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Transport } from '../../enclave/native/transport.ts';
-import { createPlainLogger } from '../../observe/plain-logger.ts';
+import { createPlainLogger } from '../../common/observe/plain-logger.ts';
 import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
 import type { Output } from '../../parent-proxy/output.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
+import type { Transport } from '../../signer/native/transport.ts';
 import { unixTransport } from './unix-transport.ts';
 
 export interface ProxyUnderTest extends RunningProxy {

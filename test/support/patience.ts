@@ -1,7 +1,7 @@
 // How long tests wait for what has to come: a condition, and an answer to an AWS client. A test has no opinion on how
 // fast a stand-in on a busy machine answers: what answers is waited for.
 
-import type { AwsClientOptions } from '../../enclave/aws/client.ts';
+import type { AwsClientOptions } from '../../signer/aws/client.ts';
 
 /** For a condition, in vi.waitFor and, by vitest.config.ts, expect.poll: so that what never comes is named. */
 export const LONGEST_WAIT_MS = 600_000;

@@ -2,7 +2,7 @@
 // documents use the language: an explicit deny, else an allow, else no. Written apart from what makes the documents, so
 // that a mistake in them is seen. It refuses an operator that it does not know.
 
-import type { PolicyDocument, Statement } from '../../setup/policy-document.ts';
+import type { PolicyDocument, Statement } from '../../tools/setup/policy-document.ts';
 
 export interface JudgedCall {
   readonly action: string;
@@ -25,7 +25,7 @@ function fits(statement: Statement, call: JudgedCall): boolean {
     [Resource].flat().some((pattern) => matches(String(pattern), call.resource)) &&
     isFor(Principal, call.principal) &&
     Object.entries(Condition).every(([operator, keys]) =>
-      Object.entries(keys).every(([key, wanted]) => holds(operator, call.context?.[key], [wanted].flat() as string[])),
+      Object.entries(keys).every(([key, wanted]) => holds(operator, contextOf(key, call), [wanted].flat() as string[])),
     )
   );
 }
@@ -42,8 +42,8 @@ function isFor(principal: Statement['Principal'], caller: string | undefined): b
 function holds(operator: string, value: string | undefined, wanted: readonly string[]): boolean {
   switch (operator) {
     case 'StringEquals':
+    case 'ArnEquals': // without wildcards
       return value !== undefined && wanted.includes(value);
-    case 'StringEqualsIfExists':
     case 'ForAllValues:StringEquals':
       return value === undefined || wanted.includes(value);
     case 'StringEqualsIgnoreCase':
@@ -53,6 +53,11 @@ function holds(operator: string, value: string | undefined, wanted: readonly str
     default:
       throw new Error(`a condition operator that nobody judges: ${operator}`);
   }
+}
+
+/** AWS says of every call who makes it. */
+function contextOf(key: string, { context, principal }: JudgedCall): string | undefined {
+  return key === 'aws:PrincipalArn' ? principal : context?.[key];
 }
 
 function matches(pattern: string, text: string): boolean {

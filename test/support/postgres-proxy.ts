@@ -2,6 +2,7 @@
 // another server when it is told, as the name of a database does after a failover.
 
 import { connect, createServer, type Socket } from 'node:net';
+import { joinEnds } from './tcp-faults.ts';
 
 /**
  * `lose_commit`: the connection breaks before the commit arrives. `lose_answer`: it breaks after the commit was done.
@@ -26,17 +27,7 @@ export async function startPostgresProxy(serverPort: number): Promise<PostgresPr
   const server = createServer((client) => {
     const upstream = connect(upstreamPort, '127.0.0.1');
     let cut: CommitFault | undefined;
-    for (const [socket, other] of [
-      [client, upstream],
-      [upstream, client],
-    ] as const) {
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-    }
+    joinEnds(client, upstream, sockets);
     client.on('data', (bytes) => {
       if (bytes.includes('COMMIT\0')) cut = fault;
       if (cut === 'lose_commit') client.destroy();

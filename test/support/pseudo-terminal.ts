@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tracked } from '../../rehearsal/children.ts';
+import { tracked } from '../../tools/rehearsal/signer.ts';
 
 export interface Typed {
   readonly prompt: string;
@@ -26,6 +26,8 @@ export async function atTerminal(
       stdio: ['pipe', 'pipe', 'inherit'],
     }),
   );
+  // A prompt may stand in the last words of a program, which has ended when the answer is typed.
+  child.stdin.on('error', () => undefined);
   const open = [...conversation];
   let shown = '';
   let answered = 0;

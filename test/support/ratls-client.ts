@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import tls, { type TLSSocket } from 'node:tls';
-import type { Transport } from '../../enclave/native/transport.ts';
-import { encodeProxyHeader } from '../../formats/proxy-header.ts';
+import { encodeProxyHeader } from '../../parent-proxy/forwarding/proxy-header.ts';
+import type { Transport } from '../../signer/native/transport.ts';
 
 export const RATLS_PORT = 9443;
 const PARENT = { address: '10.0.0.5', port: 9443 };

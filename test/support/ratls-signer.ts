@@ -5,21 +5,21 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { parseSafeCidrs } from '../../enclave/auth/cidr.ts';
-import { createStaticAuthenticator } from '../../enclave/auth/static.ts';
-import { listenRatls, type RatlsLimits, type RefusedConnection } from '../../enclave/http/listeners/ratls.ts';
-import type { TransportServer } from '../../enclave/http/listeners/transport-server.ts';
-import type { AttestationOutcome, AttestationRoute } from '../../enclave/http/routes/attestation.ts';
-import type { Transport } from '../../enclave/native/transport.ts';
-import { createNsm } from '../../enclave/tee/nsm/client.ts';
-import type { NsmDevice } from '../../enclave/tee/nsm/nsm.ts';
-import { RatlsRotation } from '../../enclave/tee/ratls/rotation.ts';
-import { createNsmEmulator, type NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import { createNsm } from '../../enclave/nsm/client.ts';
+import { listenRatls, type RatlsLimits, type RefusedConnection } from '../../enclave/ratls/listen.ts';
+import { RatlsRotation } from '../../enclave/ratls/rotation.ts';
+import { parseSafeCidrs } from '../../signer/auth/cidr.ts';
+import { createStaticAuthenticator } from '../../signer/auth/static.ts';
+import type { TransportServer } from '../../signer/http/listeners/transport-server.ts';
+import type { AttestationOutcome, AttestationRoute } from '../../signer/http/routes/attestation.ts';
+import type { Transport } from '../../signer/native/transport.ts';
+import type { NsmDevice } from '../../signer/tee/nsm.ts';
+import { createNsmEmulator, type NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
 import { keylessApp } from './auth-app.ts';
 import { RATLS_PORT } from './ratls-client.ts';
 import { recordingLog } from './recording-log.ts';
 import { type TestClock, testClock } from './stateful-auth.ts';
-import { unixTransport } from './unix-transport.ts';
+import { socketPath, unixTransport } from './unix-transport.ts';
 
 /** Good from 203.0.113.0/24 only. Test tokens. */
 export const BOUND_TOKEN = 'test-token-bound-to-203.0.113.0';
@@ -36,6 +36,8 @@ export interface RatlsSigner {
   readonly parent: Transport;
   /** The enclave's side, for further listeners. */
   readonly enclave: Transport;
+  /** The listener's, for clients that are not ours. */
+  readonly socketPath: string;
   readonly refused: readonly RefusedConnection[];
   /** What the rotation waits for, as it was asked for; run the last one to rotate. */
   readonly scheduled: readonly { readonly run: () => void; readonly afterMs: number }[];
@@ -111,6 +113,7 @@ export async function startRatlsSigner(options: RatlsSignerOptions = {}): Promis
     rotation,
     parent: unixTransport(folder, 'parent'),
     enclave,
+    socketPath: socketPath(folder, 'enclave', RATLS_PORT),
     refused,
     scheduled,
     attestations,

@@ -1,7 +1,7 @@
 // A log that keeps its lines, for tests that say what the operator gets to see (and what never is there).
 
 import { strict as assert } from 'node:assert';
-import type { Log } from '../../observe/log.ts';
+import type { Log } from '../../common/observe/log.ts';
 
 export interface LogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -3,10 +3,11 @@
 // stdout says so. Arguments: the store, that file, the first slot, a name for its roots. It goes on until it is killed.
 
 import { openSync, writeSync } from 'node:fs';
-import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
-import type { SlashableMessage } from '../../enclave/slashing/types.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { SlashingProtection } from '../../signer/slashing/protection.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
+import type { SlashableMessage } from '../../signer/slashing/types.ts';
+import { unrestrained } from './restrained.ts';
 import { block, MAIN_ROOT, quietLog, vote } from './slashing.ts';
 
 const KEYS = 24;
@@ -16,7 +17,7 @@ const [path = '', releasedPath = '', firstSlot = '1', name = ''] = process.argv.
 const releasedFile = openSync(releasedPath, 'a');
 writeSync(releasedFile, '\n'); // ends the line that a killed one may have torn
 const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT }, { log: quietLog });
-const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+const protection = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log: quietLog });
 
 for (let slot = Number(firstSlot); ; slot += 1) {
   const burst: Promise<void>[] = [];

@@ -2,7 +2,7 @@
 // (EIP-3076's own definitions of double and surrounding messages) and nothing of how this program avoids them: its only
 // input is what left a signer.
 
-import type { BlockProposal, SlashableMessage, Vote } from '../../enclave/slashing/types.ts';
+import type { BlockProposal, SlashableMessage, Vote } from '../../signer/slashing/types.ts';
 
 export interface SlashablePair {
   readonly offence: 'double_block' | 'double_vote' | 'surround_vote';

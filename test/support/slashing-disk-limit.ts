@@ -2,16 +2,17 @@
 // (prlimit) and raises it again. For each line on stdin, `KEY SLOT ROOT`, it checks a block and prints what came of it.
 
 import { createInterface } from 'node:readline';
-import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { SlashingProtection } from '../../signer/slashing/protection.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
+import { unrestrained } from './restrained.ts';
 import { block, MAIN_ROOT, quietLog } from './slashing.ts';
 
 const backend = await openSqliteBackend(
   { path: process.argv[2] ?? '', genesisValidatorsRoot: MAIN_ROOT },
   { log: quietLog },
 );
-const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+const protection = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log: quietLog });
 process.stdout.write('ready\n');
 for await (const line of createInterface({ input: process.stdin })) {
   const [key, slot, root] = line.split(' ');

@@ -2,9 +2,9 @@
 // backends that are closed when the test ends.
 
 import { afterAll, afterEach, beforeAll, vi } from 'vitest';
-import type { Item } from '../../enclave/aws/dynamodb.ts';
-import { partitionOf } from '../../enclave/slashing/dynamodb/tables/items.ts';
-import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
+import type { Item } from '../../signer/aws/dynamodb.ts';
+import { partitionOf } from '../../signer/slashing/dynamodb/tables/items.ts';
+import type { SlashableMessage, SlashingBackend } from '../../signer/slashing/types.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { GIVES_UP, LONGEST_WAIT_MS } from './patience.ts';
 import { checkOne, publicKeyOf, verdictName } from './slashing.ts';

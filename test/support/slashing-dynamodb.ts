@@ -1,7 +1,9 @@
 // Slashing tables on a DynamoDB of their own: makes tables, opens backends on them, and reads and alters their items
 // behind the backend's back, as somebody with access to the table could.
 
-import type { AwsClientOptions } from '../../enclave/aws/client.ts';
+import { decodeHex } from '../../common/formats/hex.ts';
+import type { Log } from '../../common/observe/log.ts';
+import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
@@ -9,14 +11,12 @@ import {
   GetItemCommand,
   type Item,
   PutItemCommand,
-} from '../../enclave/aws/dynamodb.ts';
-import { tableDefinition } from '../../enclave/aws/table-definition.ts';
-import { openDynamoDBBackend } from '../../enclave/slashing/dynamodb/backend.ts';
-import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
-import type { SlashingBackend } from '../../enclave/slashing/types.ts';
-import { decodeHex } from '../../formats/hex.ts';
-import type { Log } from '../../observe/log.ts';
-import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
+} from '../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../signer/aws/table-definition.ts';
+import { openDynamoDBBackend } from '../../signer/slashing/dynamodb/backend.ts';
+import { rowIntegrity } from '../../signer/slashing/history/integrity.ts';
+import type { SlashingBackend } from '../../signer/slashing/types.ts';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { ownAddress } from './own-address.ts';
 import { PATIENT } from './patience.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';

@@ -1,29 +1,30 @@
-// Imports a file into a SQLite store step by step and kills itself, hard, when so many steps are done; else it prints
-// how many there were. Arguments: the store, after how many steps. What it imports is `IMPORTED`.
+// Imports a file into a SQLite store and kills itself, hard, when so many steps are done; else it prints how many there
+// were. Arguments: the store, after how many steps. What it imports is `IMPORTED`.
 
-import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
-import { writeHistory } from '../../enclave/slashing/sqlite/history-text.ts';
-import { importer } from '../../enclave/slashing/sqlite/operations/import.ts';
-import { openDatabase } from '../../enclave/slashing/sqlite/tables/schema.ts';
-import type { ValidatorHistory } from '../../enclave/slashing/types.ts';
+import { rowIntegrity } from '../../signer/slashing/history/integrity.ts';
+import type { ValidatorHistory } from '../../signer/slashing/types.ts';
 import { history, MAIN_ROOT } from './slashing.ts';
+import { storeInProcess } from './slashing-in-process.ts';
 
-/** Keys 1 to 3 have records before; 4 and 5 are new; key 1 comes in two parts, key 5 has nothing to say. */
+const FIRST_SLOT = 101;
+const FIRST_EPOCH = 50;
+const ENTRIES = 600;
+/** Of each key; key 1 has a later block. */
+export const LAST_SLOT = FIRST_SLOT + ENTRIES - 1;
+
+/**
+ * Keys 1 to 3 have records before; 4 and 5 are new; key 1 comes in two parts, key 5 has nothing to say. Each key has
+ * more entries than are written at once.
+ */
 export const IMPORTED: readonly ValidatorHistory[] = [
   ...[1, 2, 3, 4].map((key) =>
     history(
       key,
-      [
-        [500, 'f'],
-        [600, 'f'],
-      ],
-      [
-        [50, 51, 'f'],
-        [60, 61, 'f'],
-      ],
+      Array.from({ length: ENTRIES }, (_, index) => [FIRST_SLOT + index, 'f']),
+      Array.from({ length: ENTRIES }, (_, index) => [FIRST_EPOCH + index, FIRST_EPOCH + index + 1, 'f']),
     ),
   ),
-  history(1, [[700, 'f']], [[70, 71, 'f']]),
+  history(1, [[LAST_SLOT + 100, 'f']], [[FIRST_EPOCH + ENTRIES, FIRST_EPOCH + ENTRIES + 1, 'f']]),
   history(5, [], []),
 ];
 
@@ -36,12 +37,12 @@ if (import.meta.main) {
     if (steps === Number(lastStep)) process.kill(process.pid, 'SIGKILL');
     steps += 1;
   };
-  const imports = importer(openDatabase(options).connection, options, 3);
+  const imports = storeInProcess(options, step);
   for (const one of IMPORTED) {
-    imports.stage(1, [[one.publicKey, writeHistory(one)]]);
+    imports.stage(1, one);
     step();
   }
-  for (const _ of imports.merge(1, IMPORTED.length, 'by_key')) step();
+  await imports.merge(1);
   step();
   process.stdout.write(`${steps}\n`);
 }

@@ -1,6 +1,6 @@
 // EIP-3076 read literally, over plain lists: the yardstick for the real backends. Slow and obvious on purpose.
 
-import type { BlockProposal, SlashableMessage, Vote } from '../../enclave/slashing/types.ts';
+import type { BlockProposal, SlashableMessage, Vote } from '../../signer/slashing/types.ts';
 import { block, vote } from './slashing.ts';
 
 /** Whether signing both would be slashable (or, for one message twice, not). */

@@ -1,7 +1,7 @@
 // Opens the SQLite store that its argument names, as a process of its own, for namespaces that a test makes for it:
 // prints `open`, or why not.
 
-import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 
 const path = process.argv[2] ?? '';

@@ -1,14 +1,14 @@
 // Backends on databases of a test's PostgreSQL.
 
-import { rowIntegrity } from '../../enclave/slashing/history/integrity.ts';
-import { type JumpFloor, jumpFloor } from '../../enclave/slashing/jump.ts';
-import { openPostgresBackend } from '../../enclave/slashing/postgres/backend.ts';
-import { type PostgresAddress, parsePostgresUrl } from '../../enclave/slashing/postgres/connection/address.ts';
-import type { PostgresConnectionOptions } from '../../enclave/slashing/postgres/connection/connections.ts';
-import type { OnJump, SlashingBackend } from '../../enclave/slashing/types.ts';
-import { decodeHex } from '../../formats/hex.ts';
-import { type Clock, systemClock } from '../../observe/clock.ts';
-import type { Log } from '../../observe/log.ts';
+import { decodeHex } from '../../common/formats/hex.ts';
+import { type Clock, systemClock } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
+import { rowIntegrity } from '../../signer/slashing/history/integrity.ts';
+import { type JumpFloor, jumpFloor } from '../../signer/slashing/jump.ts';
+import { openPostgresBackend } from '../../signer/slashing/postgres/backend.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../../signer/slashing/postgres/connection/address.ts';
+import type { PostgresConnectionOptions } from '../../signer/slashing/postgres/connection/connections.ts';
+import type { OnJump, SlashingBackend } from '../../signer/slashing/types.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 
 /** The key of the integrity codes in tests. */

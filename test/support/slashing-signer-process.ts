@@ -2,11 +2,12 @@
 // SlashingProtection in front of it, and answers each message over IPC with `safe` or with the reason why not. It ends
 // with its parent, or when it is killed, which is what it is for. Run by slashing-signers.ts.
 
-import { SignerError } from '../../enclave/api/errors.ts';
-import { SlashingProtection } from '../../enclave/slashing/protection.ts';
-import { openSqliteBackend } from '../../enclave/slashing/sqlite/backend.ts';
-import type { SlashableMessage, SlashingBackend } from '../../enclave/slashing/types.ts';
-import { systemClock } from '../../observe/clock.ts';
+import { systemClock } from '../../common/observe/clock.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { SlashingProtection } from '../../signer/slashing/protection.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
+import type { SlashableMessage, SlashingBackend } from '../../signer/slashing/types.ts';
+import { unrestrained } from './restrained.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 import { openSlashingTable } from './slashing-dynamodb.ts';
 import { openTestBackend } from './slashing-postgres.ts';
@@ -41,7 +42,7 @@ function openBackend(store: SignerStore): Promise<SlashingBackend> {
 if (import.meta.main) {
   process.once('disconnect', () => process.exit());
   const backend = await openBackend(JSON.parse(process.argv[2] ?? '{}'));
-  const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+  const protection = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log: quietLog });
   const reasonOf = (error: unknown): string => (error instanceof SignerError ? error.reason : String(error));
   const answer = (id: number, outcome: string): void => void process.send?.({ id, outcome } satisfies SignerAnswer);
   let group: SignerRequest[] = [];

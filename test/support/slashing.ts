@@ -1,6 +1,8 @@
 // Makers of slashing messages and readers of the official EIP-3076 test files, shared by the tests of all backends.
 
-import { NO_MARKS } from '../../enclave/slashing/history/rules.ts';
+import { canonicalPublicKey, decodeHex } from '../../common/formats/hex.ts';
+import type { Log } from '../../common/observe/log.ts';
+import { NO_MARKS } from '../../signer/slashing/history/state.ts';
 import type {
   BlockProposal,
   SlashableMessage,
@@ -8,9 +10,7 @@ import type {
   ValidatorHistory,
   Verdict,
   Vote,
-} from '../../enclave/slashing/types.ts';
-import { canonicalPublicKey, decodeHex } from '../../formats/hex.ts';
-import type { Log } from '../../observe/log.ts';
+} from '../../signer/slashing/types.ts';
 
 export const MAIN_ROOT = `0x${'11'.repeat(32)}`;
 export const OTHER_ROOT = `0x${'22'.repeat(32)}`;
@@ -152,4 +152,30 @@ function requiredRoot({ signing_root: text = '' }: { readonly signing_root?: str
   const root = decodeHex(text, 32);
   if (root === undefined) throw new Error(`not a root: ${text}`);
   return root;
+}
+
+/** The keys whose tenure has ended, of these or of all; ascending. */
+export async function retiredKeys(
+  backend: Pick<SlashingBackend, 'tenures'>,
+  publicKeys?: readonly string[],
+): Promise<readonly string[]> {
+  const tenures = [...(await backend.tenures(publicKeys))];
+  return tenures
+    .filter(([, tenure]) => tenure % 2 === 1)
+    .map(([publicKey]) => publicKey)
+    .sort();
+}
+
+/** Begin the next tenure of each key whose tenure has ended. @returns the keys that are begun, ascending */
+export async function reinstate(
+  backend: Pick<SlashingBackend, 'tenures' | 'beginTenures'>,
+  publicKeys: readonly string[],
+): Promise<readonly string[]> {
+  const begun = await backend.beginTenures(await backend.tenures(publicKeys));
+  return [...begun.keys()].sort();
+}
+
+/** The message as a copy of this tenure asks. */
+export function inTenure<Message extends SlashableMessage>(tenure: number, message: Message): Message {
+  return { ...message, tenure };
 }

@@ -3,25 +3,25 @@
 // keys.
 
 import { afterAll, beforeAll } from 'vitest';
-import type { Authentication } from '../../enclave/auth/authenticator.ts';
-import type { HeadProblem } from '../../enclave/auth/stateful/load.ts';
-import { replaceRootToken } from '../../enclave/auth/stateful/root-token.ts';
-import { kindOf, type RowKind } from '../../enclave/auth/stateful/rows.ts';
-import type { AuthHead, AuthKeys, AuthRow } from '../../enclave/auth/stateful/state.ts';
-import { StatefulAuthenticator } from '../../enclave/auth/stateful/stateful.ts';
-import { createToken } from '../../enclave/auth/tokens.ts';
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Authentication } from '../../signer/auth/authenticator.ts';
+import type { HeadProblem } from '../../signer/auth/stateful/load.ts';
+import { replaceRootToken } from '../../signer/auth/stateful/root-token.ts';
+import { kindOf, type RowKind } from '../../signer/auth/stateful/rows.ts';
+import type { AuthHead, AuthKeys, AuthRow } from '../../signer/auth/stateful/state.ts';
+import { StatefulAuthenticator } from '../../signer/auth/stateful/stateful.ts';
+import { createToken } from '../../signer/auth/tokens.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
   type DynamoDBClient,
   PutItemCommand,
   ScanCommand,
-} from '../../enclave/aws/dynamodb.ts';
-import { tableDefinition } from '../../enclave/aws/table-definition.ts';
-import { AUTH_REVISION, decodeAuthRow, encodeAuthHead, encodeAuthRow } from '../../enclave/chamber/state-rows.ts';
-import { type StateTable, stateTable } from '../../enclave/chamber/state-table.ts';
-import type { Clock } from '../../observe/clock.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
+} from '../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../signer/aws/table-definition.ts';
+import { AUTH_REVISION, decodeAuthRow, encodeAuthHead, encodeAuthRow } from '../../signer/chamber/state-rows.ts';
+import { type StateTable, stateTable } from '../../signer/chamber/state-table.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { recordingLog } from './recording-log.ts';
 
 /** Both moments move together, and only when a test says so. */

@@ -3,7 +3,7 @@
 // as AWS documents it (Developer Guide, Cross-account access). All else is the server's. Signatures are not verified.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { parseTableArn } from '../../enclave/aws/table-name.ts';
+import { parseTableArn } from '../../signer/aws/table-name.ts';
 
 export interface TableCall {
   readonly operation: string;

@@ -63,6 +63,8 @@ function interpolated(line: string, values: Values): string {
 function isTrue(condition: string, values: Values): boolean {
   const [, list] = /^length\((\w+)\) > 0$/.exec(condition) ?? [];
   if (list !== undefined) return (lookUp(list, values) as readonly unknown[]).length > 0;
+  const [, not, flag] = /^(!?)(\w+)$/.exec(condition) ?? [];
+  if (flag !== undefined) return (lookUp(flag, values) === true) !== (not === '!');
   const [, name, text] = /^(\w+) != "([^"]*)"$/.exec(condition) ?? [];
   if (name === undefined) throw new Error(`a condition that nobody renders: ${condition}`);
   return lookUp(name, values) !== text;

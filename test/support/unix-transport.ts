@@ -10,7 +10,7 @@ import {
   type Transport,
   TransportError,
   type TransportListener,
-} from '../../enclave/native/transport.ts';
+} from '../../signer/native/transport.ts';
 import { LONGEST_WAIT_MS } from './patience.ts';
 
 export type Side = 'enclave' | 'parent';
@@ -29,12 +29,13 @@ const NOBODY_THERE: ReadonlySet<string | undefined> = new Set(['ENOENT', 'ECONNR
 export function unixTransport(directory: string, side: Side): Transport {
   const other: Side = side === 'enclave' ? 'parent' : 'enclave';
   return {
-    connect: (port, options = {}) => connectTo(pathOf(directory, other, port), options),
-    listen: (port, onConnection, options = {}) => listenAt(pathOf(directory, side, port), onConnection, options),
+    connect: (port, options = {}) => connectTo(socketPath(directory, other, port), options),
+    listen: (port, onConnection, options = {}) => listenAt(socketPath(directory, side, port), onConnection, options),
   };
 }
 
-function pathOf(directory: string, side: Side, port: number): string {
+/** The file of a port of this side. */
+export function socketPath(directory: string, side: Side, port: number): string {
   const path = join(directory, `${side}-${port}`);
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) throw new RangeError(`too long for a Unix socket: ${path}`);
   return path;

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { runStrongroom } from '../../rehearsal/signer.ts';
-import { readArguments } from '../../web3signer/arguments.ts';
-import { translated } from '../../web3signer/main.ts';
-import type { Section } from '../../web3signer/yaml-text.ts';
+import { readArguments } from '../../service/web3signer/arguments.ts';
+import { translated } from '../../service/web3signer/main.ts';
+import type { Section } from '../../service/web3signer/yaml-text.ts';
+import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { rootOf } from '../support/requests.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-front-'));
@@ -99,6 +99,7 @@ describe('the command line', () => {
     [['--http-listen-port=1', '--http-listen-port=2', 'eth2'], /given more than once/],
     [['--key-store-path=/a', '--key-config-path=/b', 'eth2'], /key-store-path and key-config-path are the same/],
     [['--http-listen-port', 'eth2'], /--http-listen-port has no value/],
+    [['@options', 'eth2'], /is a file of arguments, which strongroom does not read/],
     [['eth1', '--chain-id=1'], /strongroom signs for validators of eth2 only/],
     [['filecoin'], /strongroom signs for validators of eth2 only/],
     [['eth1', '--downstream-http-host=x'], /is an option of eth1/],

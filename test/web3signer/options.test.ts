@@ -3,12 +3,12 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../enclave/config/load.ts';
-import type { GivenOption, GivenOptions } from '../../web3signer/given.ts';
-import { flagOf, type Web3SignerOption } from '../../web3signer/option.ts';
-import { ETH1_OPTIONS, OPTION_OF_NAME, OPTIONS } from '../../web3signer/options/options.ts';
-import { translate } from '../../web3signer/translate.ts';
-import { yamlText } from '../../web3signer/yaml-text.ts';
+import { loadConfig } from '../../service/config/load.ts';
+import type { GivenOption, GivenOptions } from '../../service/web3signer/given.ts';
+import { flagOf, type Web3SignerOption } from '../../service/web3signer/option.ts';
+import { ETH1_OPTIONS, OPTION_OF_NAME, OPTIONS } from '../../service/web3signer/options/options.ts';
+import { translate } from '../../service/web3signer/translate.ts';
+import { yamlText } from '../../service/web3signer/yaml-text.ts';
 import { specificationText } from '../support/vectors.ts';
 
 const LIST = specificationText('web3signer-flags.tsv');

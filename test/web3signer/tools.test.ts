@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type RunningSigner, runStrongroom, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
 import { testSecret, writeKeystore } from '../support/keys.ts';
 import { attestation, call, MAINNET_ROOT, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
 import {
@@ -46,6 +46,16 @@ async function start(command: readonly string[], options: SignerOptions = {}): P
   return started;
 }
 
+/** As the refusal of a start says, with the present of these tests. */
+async function waive(command: readonly string[], database: string): Promise<void> {
+  const printed = await runStrongroom([...command, '--print-config']);
+  const config = join(folder, 'strongroom.yaml');
+  writeFileSync(config, printed.stdout);
+  const present = ['--slot=352', '--epoch=11'];
+  const waived = await runStrongroom(['slashing', 'jump', ...present, `--waive-web3signer=${database}`, '-c', config]);
+  expect(waived).toMatchObject({ code: 0, stdout: expect.stringContaining('a target up to epoch 11') });
+}
+
 function warned({ log }: RunningSigner, option: string): unknown {
   return log.find((line) => line['option'] === option && line['level'] === 'warn')?.['msg'];
 }
@@ -75,7 +85,7 @@ describe('ethereum-package', () => {
 describe('eth-docker', () => {
   const command = () => ethDocker(folder);
 
-  it('signs nothing over an empty record, names the import, and starts once there is a record', async () => {
+  it('signs nothing without the record of its database, names the import, and starts once that is waived', async () => {
     writeToolKeystore(made('keys'));
     const refused = await runStrongroom(command(), { env: ON_FREE_PORTS });
     expect(refused.code).toBe(78);
@@ -86,6 +96,20 @@ describe('eth-docker', () => {
 
     const repair = await runStrongroom([...command(), 'watermark-repair', '--slot=352', '--epoch=11']);
     expect(repair).toMatchObject({ code: 0, stdout: expect.stringContaining('a target up to epoch 11') });
+    expect(await runStrongroom(command(), { env: ON_FREE_PORTS })).toMatchObject({ code: 78 });
+    const lower = await runStrongroom([...command(), 'watermark-repair', '--slot=2', '--epoch=1']);
+    expect(lower).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('blocks up to slot 352, votes with a target up to epoch 11'),
+    });
+    for (const beyond of [
+      ['--slot=2', '--epoch=99999999999999'],
+      ['--slot=99999999999999', '--epoch=1'],
+    ]) {
+      const refused = await runStrongroom([...command(), 'watermark-repair', ...beyond]);
+      expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('is still to come') });
+    }
+    await waive(command(), 'postgres:5432/web3signer');
     const started = await start(command());
     await expectVotes(started);
     const old = await signCall(started.url, KEY, attestation({ source: 10, target: 11 }), { token: null });
@@ -111,6 +135,7 @@ describe('DAppNode', () => {
     );
     const imported = await runStrongroom(['web3signer', ...command, 'import', `--from=${record}`]);
     expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('blocks: 1') });
+    await waive(command, 'postgres.web3signer-hoodi.dappnode:5432/web3signer');
 
     const started = await start(command, { program: [program] });
     const host = DAPPNODE_HOST;

@@ -12,11 +12,14 @@ locals {
     administrators = var.administrators
     account        = "arn:${data.aws_partition.this.partition}:iam::${data.aws_caller_identity.this.account_id}:root"
     signers        = var.signers
+    encrypting     = var.unsafe_parents_encrypt ? var.signers : var.table_users
     images         = var.images
     phase          = var.phase
     network        = var.network
     deployment_id  = var.deployment_id
     sealers        = var.sealers
+
+    unsafe_parents_encrypt = var.unsafe_parents_encrypt
   })
 }
 
@@ -39,6 +42,10 @@ resource "aws_kms_key" "this" {
       condition     = alltrue([for arn in var.administrators : split(":", arn)[4] == data.aws_caller_identity.this.account_id])
       error_message = "Administrators are of the key's own account: KMS lets no other account change a key's policy."
     }
+    precondition {
+      condition     = var.phase == "running" || var.unsafe_without_attestation || var.unsafe_parents_encrypt || length(var.table_users) > 0
+      error_message = "Name the table users: in this phase they encrypt the shares, and the parents never do."
+    }
   }
 }
 
@@ -57,6 +64,10 @@ resource "aws_kms_replica_key" "this" {
     precondition {
       condition     = alltrue([for arn in var.administrators : split(":", arn)[4] == data.aws_caller_identity.this.account_id])
       error_message = "Administrators are of the key's own account: KMS lets no other account change a key's policy."
+    }
+    precondition {
+      condition     = var.phase == "running" || var.unsafe_without_attestation || var.unsafe_parents_encrypt || length(var.table_users) > 0
+      error_message = "Name the table users: in this phase they encrypt the shares, and the parents never do."
     }
   }
 }

@@ -13,7 +13,7 @@ variable "administrators" {
 }
 
 variable "signers" {
-  description = "Who calls the key: the parents' role (output parent_role_arn of the module signer), or that of a plain service."
+  description = "Who decrypts with the key: the parents' role (output parent_role_arn of the module signer), or that of a plain service."
   type        = list(string)
 
   validation {
@@ -28,6 +28,27 @@ variable "signers" {
     condition     = length(setintersection(var.signers, var.administrators)) == 0
     error_message = "Who administers the key and calls it could open the master key: name another."
   }
+}
+
+variable "table_users" {
+  description = "The user whose credentials are sealed for the enclaves (output table_user_arns of the module signer): it encrypts shares in the phases first-boot and rotation."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for arn in var.table_users : can(regex("^arn:aws[a-z-]*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=,.@_/-]+$", arn))])
+    error_message = "A table user is the ARN of a user or a role."
+  }
+  validation {
+    condition     = length(setintersection(var.table_users, concat(var.signers, var.administrators))) == 0
+    error_message = "The table user is neither a parent's role nor an administrator."
+  }
+}
+
+variable "unsafe_parents_encrypt" {
+  description = "The parents encrypt the shares: for enclaves whose parents write the tables."
+  type        = bool
+  default     = false
 }
 
 variable "images" {

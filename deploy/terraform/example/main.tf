@@ -73,6 +73,7 @@ locals {
   key = {
     administrators = [var.administrator]
     signers        = [module.signer.parent_role_arn]
+    table_users    = module.signer.table_user_arns
     images         = [for file in var.pcrs_files : jsondecode(file(file)).measurements]
     # mainnet's genesis validators root
     network = "0x4b363db94e286120d76eb905340fdd4e54bfe9f06bf33ff6cf5ad27f511bfe95"
@@ -84,6 +85,7 @@ module "first" {
   source         = "../custody-key"
   administrators = local.key.administrators
   signers        = local.key.signers
+  table_users    = local.key.table_users
   images         = local.key.images
   network        = local.key.network
   deployment_id  = local.deployment_id
@@ -95,6 +97,7 @@ module "second" {
   providers      = { aws = aws.second }
   administrators = local.key.administrators
   signers        = local.key.signers
+  table_users    = local.key.table_users
   images         = local.key.images
   network        = local.key.network
   deployment_id  = local.deployment_id
@@ -106,6 +109,7 @@ module "third" {
   providers      = { aws = aws.third }
   administrators = local.key.administrators
   signers        = local.key.signers
+  table_users    = local.key.table_users
   images         = local.key.images
   network        = local.key.network
   deployment_id  = local.deployment_id

@@ -5,7 +5,12 @@ output "parent_role_arn" {
 
 output "tables_user_name" {
   description = "Whose access key is to be sealed; null without sealed table credentials."
-  value       = var.sealed_table_credentials ? aws_iam_user.tables[0].name : null
+  value       = var.unsafe_parent_writes_tables ? null : aws_iam_user.tables[0].name
+}
+
+output "table_user_arns" {
+  description = "For `table_users` of every custody key, and --table-user of strongroom setup kms-policy; none where the parents write the tables."
+  value       = aws_iam_user.tables[*].arn
 }
 
 output "recovery_policy_arn" {
@@ -27,5 +32,7 @@ output "enclave_yaml" {
     keys_table_arn     = aws_dynamodb_table.keys.arn
     slashing_table_arn = aws_dynamodb_table.slashing.arn
     kms_regions        = distinct([for arn in var.custody_key_arns : split(":", arn)[3]])
+    unsafe             = var.unsafe_parent_writes_tables
+    custody_key_arn    = var.custody_key_arns[0]
   })
 }

@@ -8,8 +8,8 @@ locals {
     keys_table_arn     = aws_dynamodb_table.keys.arn
     slashing_table_arn = aws_dynamodb_table.slashing.arn
   }
-  # With sealed credentials the parents call the custody keys, and no table.
-  parent_policy = var.sealed_table_credentials ? "keys-only-${var.phase}" : "signer-${var.phase}"
+  # With sealed credentials the parents decrypt, in every phase, and call no table.
+  parent_policy = var.unsafe_parent_writes_tables ? "signer-${var.phase}" : "parent"
 }
 
 resource "aws_iam_role" "parent" {
@@ -47,14 +47,14 @@ resource "aws_iam_instance_profile" "parent" {
 # The user of the tables. Its access key is made by hand and sealed at once (docs/guides/custody.md, Sealed table
 # credentials): made here it would lie in the state of Terraform.
 resource "aws_iam_user" "tables" {
-  count = var.sealed_table_credentials ? 1 : 0
+  count = var.unsafe_parent_writes_tables ? 0 : 1
 
   name = "${var.name}-tables"
   tags = var.tags
 }
 
 resource "aws_iam_user_policy" "tables" {
-  count = var.sealed_table_credentials ? 1 : 0
+  count = var.unsafe_parent_writes_tables ? 0 : 1
 
   name   = "strongroom"
   user   = aws_iam_user.tables[0].name

@@ -80,13 +80,13 @@ resource "aws_dynamodb_table" "slashing" {
 resource "aws_dynamodb_resource_policy" "slashing" {
   resource_arn = aws_dynamodb_table.slashing.arn
   policy = templatefile(
-    "${path.module}/policies/table-slashing${var.sealed_table_credentials ? "-not-the-parents" : ""}.json.tftpl",
+    "${path.module}/policies/table-slashing${var.unsafe_parent_writes_tables ? "" : "-not-the-parents"}.json.tftpl",
     { table_arn = aws_dynamodb_table.slashing.arn, kept_out = [aws_iam_role.parent.arn] },
   )
 }
 
 resource "aws_dynamodb_resource_policy" "state" {
-  count = var.sealed_table_credentials ? 1 : 0
+  count = var.unsafe_parent_writes_tables ? 0 : 1
 
   resource_arn = aws_dynamodb_table.state.arn
   policy = templatefile(
@@ -96,7 +96,7 @@ resource "aws_dynamodb_resource_policy" "state" {
 }
 
 resource "aws_dynamodb_resource_policy" "keys" {
-  count = var.sealed_table_credentials ? 1 : 0
+  count = var.unsafe_parent_writes_tables ? 0 : 1
 
   resource_arn = aws_dynamodb_table.keys.arn
   policy = templatefile(

@@ -35,10 +35,10 @@ variable "phase" {
   }
 }
 
-variable "sealed_table_credentials" {
-  description = "The tables are called by a user whose credentials only the measured image opens, and refuse the parents' role."
+variable "unsafe_parent_writes_tables" {
+  description = "The parents' role calls the tables, as tee.nitro.unsafe_parent_writes_tables says to the enclaves. Otherwise a user calls them whose credentials only the measured image opens, and the tables refuse the parents' role."
   type        = bool
-  default     = true
+  default     = false
 }
 
 variable "tables_kms_key_arn" {

@@ -1,8 +1,8 @@
 // One piece of evidence on the report's page: its steps, its chain with the window of each certificate, its members and
 // its registers beside the reference values.
 
-import type { Html } from '../../../formats/html.ts';
-import type { ChainCertificate } from '../chain.ts';
+import type { ChainCertificate } from '../../../common/attestation/chain.ts';
+import type { Html } from '../../../common/formats/html.ts';
 import { chainOf, type Finding, faultOf, type RegisterReport, registersOf, rfc3339, TITLES } from '../report.ts';
 import { html } from './html.ts';
 import { halves } from './measured.ts';
@@ -12,6 +12,8 @@ import { RESULT_WORDS, VERDICT_WORDS } from './words.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
+/** From here on a year says more than a count of days. */
+const FAR_MS = 2 * 365 * DAY_MS;
 
 export function findingSections(finding: Finding, context: PageContext): Html {
   const { evidence, verdict } = finding;
@@ -28,9 +30,10 @@ ${members(finding)}
 ${registerTable(registersOf(verdict, context.referenceValues))}`;
 }
 
-export function resultCell(result: string): Html {
+/** @param label where the head of the table is not shown: on a phone */
+export function resultCell(result: string, label = 'Result'): Html {
   const { tone, words } = RESULT_WORDS[result] ?? { tone: 'open', words: result };
-  return html`<td class="result ${tone}">${words}</td>`;
+  return html`<td class="result ${tone}" data-label="${label}">${words}</td>`;
 }
 
 function chainTable(chain: readonly ChainCertificate[], { at }: PageContext): Html | undefined {
@@ -39,7 +42,7 @@ function chainTable(chain: readonly ChainCertificate[], { at }: PageContext): Ht
 <div class="scroll"><table><thead><tr><th>Certificate, and its SHA-256</th><th>Valid from</th><th>Until</th><th>At the judged time</th></tr></thead>
 <tbody>${chain.map(
     ({ name, sha256, notBefore, notAfter }) =>
-      html`<tr><td class="wide"><code>${name}</code><br><code class="note">${sha256}</code></td><td class="time">${rfc3339(notBefore)}</td><td class="time">${rfc3339(notAfter)}</td>${windowCell(at, notBefore, notAfter)}</tr>
+      html`<tr><td class="wide"><code>${name}</code><br><code class="note">${sha256}</code></td><td class="time" data-label="Valid from">${rfc3339(notBefore)}</td><td class="time" data-label="Until">${rfc3339(notAfter)}</td>${windowCell(at, notBefore, notAfter)}</tr>
 `,
   )}</tbody></table></div>`;
 }
@@ -47,7 +50,9 @@ function chainTable(chain: readonly ChainCertificate[], { at }: PageContext): Ht
 function windowCell(at: number, notBefore: number, notAfter: number): Html {
   if (at > notAfter) return html`<td class="result bad">✘ ended ${duration(at - notAfter)} before</td>`;
   if (at < notBefore) return html`<td class="result bad">✘ begins ${duration(notBefore - at)} later</td>`;
-  return html`<td class="result good">✔ ends ${duration(notAfter - at)} later</td>`;
+  const left = notAfter - at;
+  if (left > FAR_MS) return html`<td class="result good">✔ ends in ${String(new Date(notAfter).getUTCFullYear())}</td>`;
+  return html`<td class="result good">✔ ends ${duration(left)} later</td>`;
 }
 
 /** 2 h 59 min; 5 d 4 h. */
@@ -81,7 +86,7 @@ function registerTable(registers: readonly RegisterReport[]): Html | undefined {
     .filter((register) => !isQuiet(register))
     .map(
       ({ index, holds, value, result, accepted }) =>
-        html`<tr><th scope="row">PCR${index}<br><span class="note">${holds}</span></th>${resultCell(result)}<td>${value === undefined ? 'not in the document' : halves(value)}</td><td>${accepted.length === 0 ? 'none given' : accepted.map(halves)}</td></tr>
+        html`<tr><th scope="row">PCR${index}<br><span class="note">${holds}</span></th>${resultCell(result)}<td data-label="Of the document">${value === undefined ? 'not in the document' : halves(value)}</td><td data-label="Reference value">${accepted.length === 0 ? 'none given' : accepted.map(halves)}</td></tr>
 `,
     )}</tbody></table></div>
 ${zero.length === 0 ? undefined : html`<p class="note">Zero, and not compared: ${zero.map(({ index }) => `PCR${index}`).join(', ')}.</p>`}`;

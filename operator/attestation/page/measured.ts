@@ -1,9 +1,9 @@
 // What the enclave measured beside its image: configuration and ceremony, the registers of the document and the digests
 // that the reference file names, through the one formula that joins them.
 
-import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../../enclave/api/attestation.ts';
-import type { Html } from '../../../formats/html.ts';
-import { extendedOnce } from '../../../formats/register.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../../common/attestation/contract.ts';
+import type { Html } from '../../../common/formats/html.ts';
+import { extendedOnce } from '../../../common/formats/register.ts';
 import { decisive, type Findings } from '../report.ts';
 import { html } from './html.ts';
 import type { PageContext } from './page-context.ts';
@@ -26,7 +26,10 @@ ${row('Ceremony', CEREMONY_PCR, record?.ceremonyDigest)}</tbody></table></div>`;
 
 function relation(digest: string | undefined, register: string | undefined, isAuthentic: boolean): Html {
   if (!isAuthentic) return html`not evaluated`;
-  if (register === undefined) return html`<b class="bad">not in the document</b>`;
+  if (register === undefined)
+    return digest === undefined
+      ? html`<span class="note">not in the document</span>`
+      : html`<b class="bad">not in the document</b>`;
   if (digest === undefined) return html`see below`;
   const follows = extendedOnce(Buffer.from(digest, 'hex')).toString('hex') === register;
   return follows

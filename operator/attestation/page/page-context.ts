@@ -4,7 +4,6 @@ import type { ReferenceRecord } from '../reference-record.ts';
 import type { ReportContext } from '../report.ts';
 
 export interface PageContext extends ReportContext {
-  /** When the page was made, milliseconds since the epoch. */
   readonly madeAt: number;
   readonly maxAgeSeconds: number;
   readonly nonce: Buffer | undefined;

@@ -1,61 +1,66 @@
 // The report of a verification as one page that needs nothing else: the verdict first, then what was checked, skipped
 // and refused, and every value beside what it was compared with. It is kept with an audit's records and printed.
 
-import { VERSION } from '../../../enclave/api/version.ts';
-import type { Html } from '../../../formats/html.ts';
+import { FAILURES, type Failure } from '../../../common/attestation/failure.ts';
+import { STEP_NAMES, type Step } from '../../../common/attestation/verify.ts';
+import type { Html } from '../../../common/formats/html.ts';
 import { EXIT_OF_VERDICT } from '../attestation-failure.ts';
-import { FAILURES, type Failure } from '../failure.ts';
-import { decisive, type Finding, type Findings, faultOf, openQuestion, REGISTERS, rfc3339, TITLES } from '../report.ts';
-import { STEP_NAMES, type Step } from '../verify.ts';
+import {
+  coverageOf,
+  decisive,
+  type Finding,
+  type Findings,
+  faultOf,
+  PARENT_WRITES_TABLES,
+  REGISTERS,
+  rfc3339,
+  sha256Of,
+  TITLES,
+} from '../report.ts';
+import { embedded } from './embedded.ts';
 import { capital, findingSections, resultCell } from './finding.ts';
-import { html } from './html.ts';
+import { html, reportPage } from './html.ts';
 import { measuredSection } from './measured.ts';
 import type { PageContext } from './page-context.ts';
-import { STYLE } from './style.ts';
-import { LIMITS, SHORT_TITLES, STEP_MEANINGS, type Tone, VERDICT_WORDS } from './words.ts';
+import { PARTLY_EXPECTED, SHORT_TITLES, STEP_MEANINGS, type Tone, UNKNOWN_SOURCES, VERDICT_WORDS } from './words.ts';
 
 export function htmlReport(findings: Findings, context: PageContext): string {
   const verdict = decisive(findings);
   const fault = faultOf(verdict);
-  const { title } = VERDICT_WORDS[fault];
-  return `<!doctype html>\n${html`<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="referrer" content="no-referrer">
-<title>${title}: ${context.subject}</title>
-<style>${STYLE}</style>
-</head>
-<body>
-<h1>strongroom: verification of an enclave’s evidence</h1>
-${banner(findings, context)}
+  const isPartly = (coverageOf(findings, context)?.notCompared ?? []).length > 0;
+  const { title } = isPartly ? PARTLY_EXPECTED : VERDICT_WORDS[fault];
+  return reportPage({
+    title: `${title}: ${context.subject}`,
+    heading: 'strongroom: verification of an enclave’s evidence',
+    body: html`${banner(findings, context)}
 ${circumstances(context)}
 ${outcome(findings)}
 ${measuredSection(findings, context)}
 ${findings.map((finding) => findingSections(finding, context))}
-<h2>What this does not prove</h2>
-<ul>${LIMITS.map((limit) => html`<li>${limit}</li>`)}</ul>
-<footer>Made by strongroom ${VERSION} at ${rfc3339(context.madeAt)}, <code>strongroom operator verify --report</code>.
-The rules of every step are in docs/specification/evidence.md; docs/examples/verify.py judges the same evidence
-without strongroom. This page holds no scripts and loads nothing.</footer>
-</body>
-</html>`}\n`;
+${embedded(context)}`,
+    madeAt: context.madeAt,
+    rules:
+      'The rules of every step are in docs/specification/evidence.md; docs/examples/verify.py judges the same evidence ' +
+      'without strongroom.',
+  });
 }
 
 function banner(findings: Findings, context: PageContext): Html {
   const verdict = decisive(findings);
   const fault = faultOf(verdict);
-  const { tone, sign, title, meaning } = VERDICT_WORDS[fault];
-  const open = openQuestion(verdict, context);
+  const { compared = [], notCompared = [] } = coverageOf(findings, context) ?? {};
+  const { tone, sign, title, meaning } = notCompared.length === 0 ? VERDICT_WORDS[fault] : PARTLY_EXPECTED;
   const steps = findings.flatMap((finding) => finding.verdict.steps);
   const count = (...results: readonly Step['result'][]) =>
     steps.filter(({ result }) => results.includes(result)).length;
   return html`<section class="verdict ${tone}" role="status">
+${context.parentWritesTables === true ? html`<p class="bad"><b>UNSAFE</b>: ${PARENT_WRITES_TABLES}</p>` : undefined}
 <strong>${sign} ${title}</strong>
 <p>${meaning}</p>
 ${verdict.failures.map((failure) => html`<p class="bad">${failureWords(failure)}</p>`)}
-${open === undefined ? undefined : html`<p class="open"><b>Not asked</b>: ${open}</p>`}
+${compared.length === 0 ? undefined : html`<p><b>Compared</b>: ${compared.join(', ')}</p>`}
+${notCompared.map((open) => html`<p class="open"><b>NOT compared</b>: ${open}</p>`)}
+${hasKnownSources(context) ? undefined : html`<p class="open"><b>Sources</b>: ${UNKNOWN_SOURCES}</p>`}
 <ul class="counts">${[
     counted('good', count('passed'), 'steps passed'),
     counted('bad', count('failed'), 'refused'),
@@ -75,15 +80,22 @@ function circumstances({
   nonce,
   pcrsFile,
   record,
+  evidence,
+  referenceSha256,
 }: PageContext): Html {
   const given =
     referenceValues === undefined ? 'none' : [...referenceValues.keys()].map((index) => `PCR${index}`).join(', ');
   const fields: readonly (readonly [string, Html | string | undefined])[] = [
     ['Evidence', subject],
+    ...evidence.map(
+      ({ kind, bytes }) =>
+        [`SHA-256, ${SHORT_TITLES[kind].toLowerCase()}`, html`<code>${sha256Of(bytes)}</code>`] as const,
+    ),
     ['Judged at', rfc3339(at)],
     ['Trust root', html`${provider.name}, SHA-256 <code>${provider.rootSha256}</code>`],
     ['Reference values', anyConfiguration ? `${given}; any configuration is accepted` : given],
     ['of the file', pcrsFile],
+    ['its SHA-256', referenceSha256 === undefined ? undefined : html`<code>${referenceSha256}</code>`],
     ['built from commit', record?.commit === undefined ? undefined : html`<code>${record.commit}</code>`],
     ['by strongroom', record?.version],
     ['image, SHA-256', record?.imageSha256 === undefined ? undefined : html`<code>${record.imageSha256}</code>`],
@@ -95,19 +107,23 @@ function circumstances({
 <dl>${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
+/** Nothing is said where no record of a build was given. */
+function hasKnownSources({ record }: PageContext): boolean {
+  return record?.commit === undefined || /^[0-9a-f]{40}$/.test(record.commit);
+}
+
 function counted(tone: Tone, count: number, words: string): Html {
   return html`<li class="${count === 0 ? 'note' : tone}"><b>${count}</b> ${words}</li>
 `;
 }
 
-/** Checked, skipped and refused: every step of all evidence in one table, then what was refused, in words. */
 function outcome(findings: Findings): Html {
   const refused = findings.filter(({ verdict }) => verdict.failures.length > 0);
   return html`<h2>What was checked, skipped and refused</h2>
 <div class="scroll"><table><thead><tr><th>Step</th><th>Makes sure that</th>${findings.map(({ evidence }) => html`<th>${SHORT_TITLES[evidence]}</th>`)}</tr></thead>
 <tbody>${STEP_NAMES.map(
     (name) =>
-      html`<tr><th scope="row">${name}</th><td class="wide">${STEP_MEANINGS[name]}</td>${findings.map(({ verdict }) => resultCell(verdict.steps.find((step) => step.name === name)?.result ?? 'not_reached'))}</tr>
+      html`<tr><th scope="row">${name}</th><td class="wide">${STEP_MEANINGS[name]}</td>${findings.map(({ evidence, verdict }) => resultCell(verdict.steps.find((step) => step.name === name)?.result ?? 'not_reached', SHORT_TITLES[evidence]))}</tr>
 `,
   )}</tbody></table></div>
 ${refused.map(refusal)}`;

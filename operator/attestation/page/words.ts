@@ -1,8 +1,8 @@
 // What the report's page says in sentences: of a verdict, of each step, of what was not asked.
 
-import type { Fault } from '../failure.ts';
+import type { Fault } from '../../../common/attestation/failure.ts';
+import type { StepName } from '../../../common/attestation/verify.ts';
 import type { Finding } from '../report.ts';
-import type { StepName } from '../verify.ts';
 
 export type Tone = 'good' | 'bad' | 'open';
 
@@ -42,7 +42,17 @@ export const VERDICT_WORDS: Readonly<Record<Fault | 'expected', VerdictWords>> =
   },
 };
 
-/** What a step makes sure of, when it has passed. */
+/** Of a success that left something open: green stands only over what the verifier compared. */
+export const PARTLY_EXPECTED: VerdictWords = {
+  tone: 'open',
+  sign: '!',
+  title: 'Authentic, and expected only in what was compared',
+  meaning: 'A genuine enclave made this evidence. What follows as not compared may be anything.',
+};
+
+export const UNKNOWN_SOURCES =
+  'the reference file names no commit, or one whose sources were changed (-modified): nobody else can build this image';
+
 export const STEP_MEANINGS: Readonly<Record<StepName, string>> = {
   cose: 'the document is a COSE_Sign1 structure in its one accepted encoding, for ES384',
   payload: 'every member of the document has its form and is within its limits; none is unknown',
@@ -65,7 +75,6 @@ export const RESULT_WORDS: Readonly<Record<string, { readonly tone: Tone; readon
   not_evaluated: { tone: 'open', words: '– not evaluated' },
 };
 
-/** Over a column. */
 export const SHORT_TITLES: Readonly<Record<Finding['evidence'], string>> = {
   document: 'Document',
   certificate: 'In the certificate',

@@ -1,10 +1,10 @@
 // Many writers and lost answers: every change is made once or not at all, and what is answered is durable.
 
 import { describe, expect, it } from 'vitest';
-import { createPolicy, deletePolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { MAX_WAITING_CHANGES } from '../../../enclave/auth/stateful/stateful.ts';
-import { issueToken, renewToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
-import type { StateTable } from '../../../enclave/chamber/state-table.ts';
+import { createPolicy, deletePolicy } from '../../../signer/auth/stateful/policies.ts';
+import { MAX_WAITING_CHANGES } from '../../../signer/auth/stateful/stateful.ts';
+import { issueToken, renewToken, revokeToken } from '../../../signer/auth/stateful/tokens.ts';
+import type { StateTable } from '../../../signer/chamber/state-table.ts';
 import { FAULTS, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import { GIVES_UP } from '../../support/patience.ts';
 import { type AuthReplica, openAuthReplica } from '../../support/stateful-auth.ts';

@@ -1,11 +1,11 @@
 // The head of the state table, and a new root token: a table that was rolled back, altered or mixed is not followed.
 
 import { describe, expect, it } from 'vitest';
-import { createPolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { replaceRootToken } from '../../../enclave/auth/stateful/root-token.ts';
-import { makeHead, newCommit } from '../../../enclave/auth/stateful/rows.ts';
-import { revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
-import { createToken } from '../../../enclave/auth/tokens.ts';
+import { createPolicy, replacePolicy } from '../../../signer/auth/stateful/policies.ts';
+import { replaceRootToken } from '../../../signer/auth/stateful/root-token.ts';
+import { makeHead, newCommit } from '../../../signer/auth/stateful/rows.ts';
+import { revokeToken } from '../../../signer/auth/stateful/tokens.ts';
+import { createToken } from '../../../signer/auth/tokens.ts';
 import { openAuthReplica, START, testKeys } from '../../support/stateful-auth.ts';
 import {
   client,

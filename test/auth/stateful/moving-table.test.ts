@@ -2,12 +2,12 @@
 // still is an error.
 
 import { describe, expect, it } from 'vitest';
-import type { Policy } from '../../../enclave/api/policy.ts';
-import { createPolicy, deletePolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { policiesOf, tokensOf } from '../../../enclave/auth/stateful/snapshot.ts';
-import { MAX_TOKENS_TOGETHER } from '../../../enclave/auth/stateful/state.ts';
-import { renewToken } from '../../../enclave/auth/stateful/tokens.ts';
-import type { StateTable } from '../../../enclave/chamber/state-table.ts';
+import type { Policy } from '../../../signer/api/policy.ts';
+import { createPolicy, deletePolicy, replacePolicy } from '../../../signer/auth/stateful/policies.ts';
+import { policiesOf, tokensOf } from '../../../signer/auth/stateful/snapshot.ts';
+import { MAX_TOKENS_TOGETHER } from '../../../signer/auth/stateful/state.ts';
+import { renewToken } from '../../../signer/auth/stateful/tokens.ts';
+import type { StateTable } from '../../../signer/chamber/state-table.ts';
 import { openAuthReplica } from '../../support/stateful-auth.ts';
 import { issue, issueClient, names, policy, replica, root, stateWith, table } from './writers-set-up.ts';
 

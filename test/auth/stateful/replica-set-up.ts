@@ -2,10 +2,10 @@
 // may do. The tables of a file share a server. All keys are TEST keys.
 
 import { beforeEach } from 'vitest';
-import type { Policy, TokenRequest } from '../../../enclave/api/policy.ts';
-import { evaluate } from '../../../enclave/auth/evaluate.ts';
-import { createPolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { issueToken, renewToken } from '../../../enclave/auth/stateful/tokens.ts';
+import type { Policy, TokenRequest } from '../../../signer/api/policy.ts';
+import { evaluate } from '../../../signer/auth/evaluate.ts';
+import { createPolicy } from '../../../signer/auth/stateful/policies.ts';
+import { issueToken, renewToken } from '../../../signer/auth/stateful/tokens.ts';
 import { type AuthReplica, type AuthTable, authServerOfFile, openAuthReplica } from '../../support/stateful-auth.ts';
 
 export const SIGNER: Policy = { name: 'signer', rules: [{ effect: 'allow', scopes: ['sign'] }] };

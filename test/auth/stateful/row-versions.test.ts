@@ -1,9 +1,9 @@
 // Rows of the state table of other versions: what they mean, and that all of them fit.
 
 import { describe, expect, it } from 'vitest';
-import { OPERATIONS, type Operation } from '../../../enclave/api/operations.ts';
-import type { Rule } from '../../../enclave/api/policy.ts';
-import { evaluate } from '../../../enclave/auth/evaluate.ts';
+import { OPERATIONS, type Operation } from '../../../signer/api/operations.ts';
+import type { Rule } from '../../../signer/api/policy.ts';
+import { evaluate } from '../../../signer/auth/evaluate.ts';
 import {
   makeHead,
   makeRow,
@@ -11,9 +11,9 @@ import {
   openHead,
   parsePolicyText,
   policyFields,
-} from '../../../enclave/auth/stateful/rows.ts';
-import { policyRecord, verifyRow } from '../../../enclave/auth/stateful/snapshot.ts';
-import { MAX_MANIFEST_BYTES, MAX_POLICIES, MAX_TOKENS } from '../../../enclave/auth/stateful/state.ts';
+} from '../../../signer/auth/stateful/rows.ts';
+import { policyRecord, verifyRow } from '../../../signer/auth/stateful/snapshot.ts';
+import { MAX_MANIFEST_BYTES, MAX_POLICIES, MAX_TOKENS } from '../../../signer/auth/stateful/state.ts';
 import { START, testKeys } from '../../support/stateful-auth.ts';
 import { ALLOW_ALL } from './table-history.ts';
 

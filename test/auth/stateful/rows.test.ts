@@ -2,10 +2,10 @@
 // more than before.
 
 import { describe, expect, it } from 'vitest';
-import { createPolicy, deletePolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { makeRow, newCommit } from '../../../enclave/auth/stateful/rows.ts';
-import { LOOK_AGAIN_SECONDS } from '../../../enclave/auth/stateful/stateful.ts';
-import { revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
+import { createPolicy, deletePolicy } from '../../../signer/auth/stateful/policies.ts';
+import { makeRow, newCommit } from '../../../signer/auth/stateful/rows.ts';
+import { LOOK_AGAIN_SECONDS } from '../../../signer/auth/stateful/stateful.ts';
+import { revokeToken } from '../../../signer/auth/stateful/tokens.ts';
 import { type AuthReplica, openAuthReplica } from '../../support/stateful-auth.ts';
 import {
   ALLOW_ALL,

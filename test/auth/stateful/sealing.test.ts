@@ -1,9 +1,9 @@
 // Sealing is for good: every later request is refused, and no refresh or change under way brings the state back.
 
 import { describe, expect, it } from 'vitest';
-import { createPolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { StatefulAuthenticator } from '../../../enclave/auth/stateful/stateful.ts';
-import { revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
+import { createPolicy } from '../../../signer/auth/stateful/policies.ts';
+import { StatefulAuthenticator } from '../../../signer/auth/stateful/stateful.ts';
+import { revokeToken } from '../../../signer/auth/stateful/tokens.ts';
 import { type AuthTable, openAuthReplica } from '../../support/stateful-auth.ts';
 import { done, issue, outcomeOf, replica, root, SIGNER, table } from './replica-set-up.ts';
 

@@ -1,7 +1,7 @@
 // The stateful mode: who is let in, with what access, and from where.
 
 import { describe, expect, it } from 'vitest';
-import { createPolicy } from '../../../enclave/auth/stateful/policies.ts';
+import { createPolicy } from '../../../signer/auth/stateful/policies.ts';
 import { openAuthReplica } from '../../support/stateful-auth.ts';
 import { credential, done, issue, maySign, outcomeOf, replica, root, table } from './replica-set-up.ts';
 

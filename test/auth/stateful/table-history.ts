@@ -2,11 +2,11 @@
 // one of its own in every test.
 
 import { beforeEach } from 'vitest';
-import { evaluate } from '../../../enclave/auth/evaluate.ts';
-import { createPolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { policyFields } from '../../../enclave/auth/stateful/rows.ts';
-import type { AuthHead, AuthRow } from '../../../enclave/auth/stateful/state.ts';
-import { issueToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
+import { evaluate } from '../../../signer/auth/evaluate.ts';
+import { createPolicy, replacePolicy } from '../../../signer/auth/stateful/policies.ts';
+import { policyFields } from '../../../signer/auth/stateful/rows.ts';
+import type { AuthHead, AuthRow } from '../../../signer/auth/stateful/state.ts';
+import { issueToken, revokeToken } from '../../../signer/auth/stateful/tokens.ts';
 import {
   type AuthReplica,
   type AuthTable,

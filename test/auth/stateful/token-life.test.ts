@@ -2,8 +2,8 @@
 // lifetime.
 
 import { describe, expect, it } from 'vitest';
-import { createPolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { renewToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
+import { createPolicy } from '../../../signer/auth/stateful/policies.ts';
+import { renewToken, revokeToken } from '../../../signer/auth/stateful/tokens.ts';
 import { openAuthReplica, START } from '../../support/stateful-auth.ts';
 import { done, issue, outcomeOf, renewed, replica, root, SIGNER, table } from './replica-set-up.ts';
 

@@ -2,9 +2,9 @@
 // answer that is late.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createPolicy, deletePolicy, replacePolicy } from '../../../enclave/auth/stateful/policies.ts';
-import { LOOK_AGAIN_SECONDS } from '../../../enclave/auth/stateful/stateful.ts';
-import { issueToken, revokeToken } from '../../../enclave/auth/stateful/tokens.ts';
+import { createPolicy, deletePolicy, replacePolicy } from '../../../signer/auth/stateful/policies.ts';
+import { LOOK_AGAIN_SECONDS } from '../../../signer/auth/stateful/stateful.ts';
+import { issueToken, revokeToken } from '../../../signer/auth/stateful/tokens.ts';
 import { type AuthReplica, type AuthTable, openAuthReplica } from '../../support/stateful-auth.ts';
 import { done, issue, maySign, outcomeOf, replica, root, SIGNER, table } from './replica-set-up.ts';
 

@@ -1,8 +1,8 @@
 // What the rules let through: configurations beside each refusal that are good, and one violation for one mistake.
 
 import { describe, expect, it } from 'vitest';
-import { OPTION_PATHS, SECTION_PATHS } from '../../../enclave/config/options.ts';
-import { RULES } from '../../../enclave/config/rules/rules.ts';
+import { SERVICE_RULES } from '../../../service/config/rules.ts';
+import { OPTION_PATHS, SECTION_PATHS } from '../../../signer/config/options.ts';
 import { type Given, keyArn, multiRegionArn, sentencesOf } from '../loading.ts';
 import { CEREMONY, ceremony, endpoints, KEYS_TABLE, KMS_ENDPOINT, lines, STATE } from './sections.ts';
 
@@ -36,6 +36,8 @@ describe('nothing is wrong when', () => {
         argv: ['--metrics-listen-port=9000', '--metrics-listen-address=127.0.0.1', '--server-listen-address=127.0.0.2'],
       },
     ],
+    ['receipts are kept in a folder', { yaml: 'receipts: {storage: folder, path: /srv/receipts}' }],
+    ['receipts are kept in the state table', { yaml: lines('receipts: {storage: state_table}', STATE, CEREMONY) }],
     ['the TLS port is another’s while TLS is off', { argv: ['--tls-listen-port=9000'] }],
     ['the priority pool has no operations yet', { yaml: 'signing: {priority: {enabled: true}}' }],
     ['the priority pool is off, whatever its size', { yaml: 'signing: {max_concurrent_jobs: 10}' }],
@@ -71,7 +73,7 @@ describe('one mistake makes one violation', () => {
 
   it('every rule reads options and sections that exist', () => {
     const known = new Set<string>([...OPTION_PATHS, ...SECTION_PATHS]);
-    for (const at of RULES.flatMap(({ reads }) => reads)) {
+    for (const at of SERVICE_RULES.flatMap(({ reads }) => reads)) {
       expect(known).toContain(at);
     }
   });

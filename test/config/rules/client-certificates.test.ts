@@ -23,11 +23,6 @@ describe('the start is refused when', () => {
     ],
     ['a CA is for no listener', { mode: 'disabled', client_ca: 'ca.pem' }, 'tls.client_ca is set, and no TLS listener'],
     [
-      'the listener is RA-TLS',
-      { mode: 'ratls', known_clients: [PINNED] },
-      'tls.known_clients is set, and the RA-TLS listener asks for no client certificate',
-    ],
-    [
       'a subject has no CA',
       { known_clients: [NAMED] },
       'tls.known_clients[0].subject is set, and there is no tls.client_ca',

@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { parseCeremony } from '../../../ceremony/definition.ts';
-import { dynamodbRegions } from '../../../enclave/config/egress-needs.ts';
+import { readMeasuredConfiguration } from '../../../enclave/measure.ts';
+import { dynamodbRegions } from '../../../signer/config/egress-needs.ts';
 import { keyArn, load, multiRegionArn, sentencesOf } from '../loading.ts';
 
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
@@ -30,13 +31,24 @@ const ENCLAVE = {
   key_sources: { dynamodb: { table: 'keys' } },
   anti_slashing: { backend: 'dynamodb', table: 'slashing' },
   tls: { mode: 'ratls' },
-  tee: { platform: 'nitro', nitro: { egress: { endpoints: [DYNAMODB, KMS, KMS_WEST] } } },
+  tee: {
+    platform: 'nitro',
+    nitro: { egress: { endpoints: [DYNAMODB, KMS, KMS_WEST] }, unsafe_parent_writes_tables: true },
+  },
   parent_proxy: { enclave_cid: 16 },
 };
 
 const DEVNET = { genesis_validators_root: `0x${'ab'.repeat(32)}`, genesis_time: 1_795_348_820 };
 
+/** As the image itself refuses it. */
 function inImage(config: object): string[] {
+  const bytes = Buffer.from(yamlOf(config));
+  const read = readMeasuredConfiguration(bytes, { name: 'config.yaml', compiledCeremony: CEREMONY, runs: true });
+  return read.ok ? [] : read.violations.map(({ path, problem }) => `${path} ${problem}`);
+}
+
+/** As `server --check` refuses it, of the same configuration. */
+function onHost(config: object): string[] {
   return sentencesOf({ yaml: yamlOf(config), build: { compiledCeremony: CEREMONY } });
 }
 
@@ -63,7 +75,10 @@ const postgres = (url: string): object => ({
   ...changed('anti_slashing', { backend: 'postgres', url }),
   tee: {
     platform: 'nitro',
-    nitro: { egress: { endpoints: [DYNAMODB, KMS, KMS_WEST, endpoint(4, 'db.example.org', { port: 5432 })] } },
+    nitro: {
+      egress: { endpoints: [DYNAMODB, KMS, KMS_WEST, endpoint(4, 'db.example.org', { port: 5432 })] },
+      unsafe_parent_writes_tables: true,
+    },
   },
 });
 
@@ -161,6 +176,11 @@ describe('an enclave configuration', () => {
       withEndpoints(DYNAMODB, KMS),
       'tee.nitro.egress.endpoints does not declare kms.eu-west-1.amazonaws.com on port 443',
     ],
+    ...['localhost', 'DB.localhost'].map((name): [string, object, string] => [
+      `${name} is declared`,
+      changed('tee.nitro.egress.endpoints', [DYNAMODB, KMS, KMS_WEST, endpoint(4, name)]),
+      'tee.nitro.egress.endpoints declares localhost, which is the machine itself',
+    ]),
     [
       'the database is not declared',
       changed('anti_slashing', { backend: 'postgres', url: 'postgres://signer@db.example.org/slashing' }),
@@ -187,6 +207,11 @@ describe('an enclave configuration', () => {
       'custom_network.config_file is set, and an enclave has no disk',
     ],
     [
+      'receipts would be kept in a folder',
+      changed('receipts', { storage: 'folder', path: '/srv/receipts' }),
+      'receipts.path is set, and an enclave has no disk',
+    ],
+    [
       'the network’s genesis time is not known',
       {
         ...ENCLAVE,
@@ -194,6 +219,21 @@ describe('an enclave configuration', () => {
         custom_network: { genesis_validators_root: DEVNET.genesis_validators_root },
       },
       'custom_network.genesis_time is missing',
+    ],
+    [
+      'clients would be known by certificates',
+      changed('tls', { known_clients: [{ name: 'c', policies: ['all'], spki_sha256: 'ab'.repeat(32) }] }),
+      'tls.known_clients is set, and the RA-TLS listener asks for no client certificate',
+    ],
+    [
+      'clients would be known by an authority',
+      changed('tls', { client_ca: 'ca.pem' }),
+      'tls.client_ca is set, and the RA-TLS listener asks for no client certificate',
+    ],
+    [
+      'clients would have to show a certificate',
+      changed('tls', { client_auth: 'required' }),
+      'tls.client_auth is set, and the RA-TLS listener asks for no client certificate',
     ],
     [
       'the collector is not declared',
@@ -212,6 +252,7 @@ describe('an enclave configuration', () => {
     ],
   ])('is refused in an image when %s', (_, config, sentence) => {
     expect(inImage(config)).toContainEqual(expect.stringContaining(sentence));
+    expect(onHost(config)).toContainEqual(expect.stringContaining(sentence));
   });
 
   it('without tables needs no DynamoDB and no KMS', () => {
@@ -241,7 +282,8 @@ describe('the region', () => {
 describe('tables and their credentials', () => {
   const arn = (table: string, region = 'eu-central-1') => `arn:aws:dynamodb:${region}:111122223333:table/${table}`;
   const ciphertext = Buffer.from('a KMS ciphertext').toString('base64');
-  const credentials = (value: object): object => changed('tee.nitro.table_credentials', value);
+  const credentials = (value: object): object =>
+    changed('tee.nitro', { egress: ENCLAVE.tee.nitro.egress, table_credentials: value });
 
   it('are named by name or by ARN, of the region that is declared', () => {
     for (const path of ['signer_state.table', 'key_sources.dynamodb.table', 'anti_slashing.table']) {
@@ -273,6 +315,21 @@ describe('tables and their credentials', () => {
     }
     expect(inImage(credentials({ ciphertext, key_arn: keyArn(7) }))).toEqual([
       'tee.nitro.table_credentials.key_arn is not a custody key of the ceremony, and no other key is ever called',
+    ]);
+  });
+
+  it('are asked for, unless the configuration says what that means, and never both', () => {
+    const { egress } = ENCLAVE.tee.nitro;
+    expect(inImage(changed('tee.nitro', { egress }))).toEqual([
+      'tee.nitro.table_credentials is missing: the parent would write the tables that this enclave believes',
+    ]);
+    const both = { table_credentials: { ciphertext, key_arn: keyArn(1) }, unsafe_parent_writes_tables: true };
+    expect(inImage(changed('tee.nitro', { egress, ...both }))).toEqual([
+      'tee.nitro.unsafe_parent_writes_tables is true, and there are sealed credentials',
+    ]);
+    const outside = { tee: { nitro: { unsafe_parent_writes_tables: true } } };
+    expect(sentencesOf({ yaml: yamlOf(outside) })).toEqual([
+      'tee.nitro.unsafe_parent_writes_tables is true, and this is no enclave',
     ]);
   });
 

@@ -151,6 +151,22 @@ describe('the start is refused when', () => {
       { yaml: 'custom_network: {genesis_fork_version: "0x00000001"}' },
       'custom_network is set, and the network is not custom',
     ],
+    ['receipts have no storage', { yaml: 'receipts: {interval_seconds: 10}' }, 'receipts is set without storage'],
+    [
+      'receipts are kept in a folder without a path',
+      { yaml: 'receipts: {storage: folder}' },
+      'receipts.storage is folder, and no folder is named',
+    ],
+    [
+      'receipts are kept in the state table, and a folder is named',
+      { yaml: lines('receipts: {storage: state_table, path: /srv}', STATE, CEREMONY) },
+      'receipts.path is set, and the log is kept in the state table',
+    ],
+    [
+      'receipts are kept in a state table that is not there',
+      { yaml: 'receipts: {storage: state_table}' },
+      'receipts.storage is state_table, and there is no signer_state',
+    ],
     ['postgres has no URL', { yaml: 'anti_slashing: {backend: postgres}' }, 'anti_slashing.url is missing'],
     [
       'the dynamodb backend has no table',

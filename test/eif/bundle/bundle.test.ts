@@ -17,20 +17,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseCeremony } from '../../../ceremony/definition.ts';
-import { type Bundle, bundleProgram, bundleSigner, MAIN_FILE } from '../../../eif/bundle/bundle.ts';
+import { checkConfiguration } from '../../../eif/build.ts';
+import {
+  type Bundle,
+  bundleCheck,
+  bundleProgram,
+  bundleSigner,
+  MAIN_FILE,
+  ownSources,
+} from '../../../eif/bundle/bundle.ts';
 import {
   CONFIGURATION_PATH as CONFIGURATION_PATH_OF_IMAGES,
   readCompiledModule,
   writeCompiledModule,
 } from '../../../eif/bundle/compiled-module.ts';
 import { ADDON, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
-import { checkConfiguration } from '../../../eif/check-configuration.ts';
 import { BuildError } from '../../../eif/inputs.ts';
 import { CONFIGURATION_PATH } from '../../../enclave/compiled.ts';
-import { useFastestHasher } from '../../../enclave/signing/roots/hasher.ts';
-import { startSigner } from '../../../rehearsal/signer.ts';
+import { useFastestHasher } from '../../../signer/signing/roots/leaves.ts';
+import { startSigner } from '../../../tools/rehearsal/signer.ts';
 import { keyArn } from '../../config/loading.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
+import { makeCertificate } from '../../support/certificates.ts';
 import { testSecret, writeKeystore } from '../../support/keys.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN } from '../../support/requests.ts';
 import { NODE_OF_IMAGES } from '../project-copy.ts';
@@ -45,21 +53,26 @@ const CEREMONY = parseCeremony({
 
 let folder: string;
 let bundle: Bundle;
+let checking: Bundle;
+const ROOT = PROJECT_ROOT.replace(/\/$/, '');
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'strongroom-bundle-'));
-  if (withAddon) bundle = await bundleSigner(PROJECT_ROOT.replace(/\/$/, ''));
+  if (withAddon) [bundle, checking] = [await bundleSigner(ROOT), await bundleCheck(ROOT)];
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The bundle in a folder of its own; nothing is compiled in. */
-function unpacked(name: string, compiled: string | Buffer): string {
+/** A bundle in a folder of its own. */
+function unpacked(name: string, { files }: Bundle, compiled?: Buffer): string {
   const path = join(folder, name);
   mkdirSync(path);
-  for (const file of bundle.files) writeFileSync(join(path, file.name), file.data);
-  writeFileSync(join(path, 'compiled.mjs'), compiled);
+  for (const file of files) writeFileSync(join(path, file.name), file.data);
+  if (compiled !== undefined) writeFileSync(join(path, 'compiled.mjs'), compiled);
   return path;
 }
+
+/** The program of an ordinary host, as the bundler makes it. */
+const SERVICE = "import { main } from './service/main.ts';\nawait main('server', process.argv.slice(3));\n";
 
 /** The project's packages and addon, by links, and beside them a package for musl. @returns its folder */
 function projectWithMusl(project: string, arch: string): string {
@@ -68,7 +81,7 @@ function projectWithMusl(project: string, arch: string): string {
   mkdirSync(scope, { recursive: true });
   for (const name of readdirSync(join(from, 'node_modules/@chainsafe')))
     symlinkSync(join(from, 'node_modules/@chainsafe', name), join(scope, name));
-  for (const name of ['build', 'enclave', 'package-lock.json']) symlinkSync(join(from, name), join(project, name));
+  for (const name of ['build', 'signer', 'package-lock.json']) symlinkSync(join(from, name), join(project, name));
   if (arch === '') return project;
   for (const name of ['blst', 'hashtree']) {
     const addon = `${name}.linux-${arch}-musl.node`;
@@ -81,11 +94,11 @@ function projectWithMusl(project: string, arch: string): string {
 }
 
 describe.runIf(withAddon)('the bundle', () => {
-  it('signs, with its workers and addons, and refuses what is slashable', async () => {
+  it('of a service signs, with its workers and addons, and refuses what is slashable', async () => {
     const keys = join(folder, 'keys');
     mkdirSync(keys);
     const publicKey = writeKeystore(keys, 'one', testSecret(1), 'TEST password');
-    const app = unpacked('app', 'export const CONFIGURATION_PATH = ""; export const COMPILED = undefined;');
+    const app = unpacked('app', await bundleProgram(ROOT, { entry: SERVICE, inPlaceOf: new Map() }));
     const signer = await startSigner({
       program: [NODE_OF_IMAGES, join(app, 'main.mjs')],
       config: {
@@ -109,13 +122,10 @@ describe.runIf(withAddon)('the bundle', () => {
   });
 
   it('takes the native hasher, as a checkout does: without it roots are right, and slow', async () => {
-    const entry = `import { useFastestHasher } from './enclave/signing/roots/hasher.ts';
+    const entry = `import { useFastestHasher } from './signer/signing/roots/leaves.ts';
 process.stdout.write(await useFastestHasher());
 `;
-    const { files } = await bundleProgram(PROJECT_ROOT.replace(/\/$/, ''), { entry, inPlaceOf: new Map() });
-    const app = join(folder, 'hasher');
-    mkdirSync(app);
-    for (const { name, data } of files) writeFileSync(join(app, name), data);
+    const app = unpacked('hasher', await bundleProgram(ROOT, { entry, inPlaceOf: new Map() }));
     const run = spawnSync(NODE_OF_IMAGES, [join(app, MAIN_FILE)], { encoding: 'utf8', env: {} });
     expect(run).toMatchObject({ status: 0, stdout: await useFastestHasher() });
     expect(run.stdout).toBe('hashtree');
@@ -133,25 +143,31 @@ process.stdout.write(await useFastestHasher());
     expect(bundles[2]).toEqual(bundles[0]);
   });
 
-  it('runs the server and nothing else', () => {
-    const app = unpacked('other', writeCompiledModule({ ceremony: CEREMONY, configuration: 'fetched' }));
-    const run = spawnSync(NODE_OF_IMAGES, [join(app, 'main.mjs'), 'slashing', 'export'], { encoding: 'utf8', env: {} });
-    expect(run).toMatchObject({ status: 1, stderr: expect.stringContaining('runs the server and nothing else') });
+  it('starts the enclave whatever the arguments and the environment say', () => {
+    const app = unpacked(
+      'other',
+      bundle,
+      writeCompiledModule({ ceremony: CEREMONY, configuration: 'fetched', authorities: new Map() }),
+    );
+    for (const argv of [[], ['slashing', 'export'], ['server', '--check'], ['--help']]) {
+      const env = { SVC_NETWORK: 'hoodi', SVC_CONFIG: 'x' };
+      const run = spawnSync(NODE_OF_IMAGES, [join(app, 'main.mjs'), ...argv], { encoding: 'utf8', env });
+      expect(run).toMatchObject({ status: 1, stdout: '', stderr: expect.stringContaining('cannot open /dev/nsm') });
+    }
   });
 
   it('consists of files without folders and without a trace of where it was made', () => {
     const names = bundle.files.map(({ name }) => name);
     expect(names).toContain('main.mjs');
-    expect(names).toContain('database-worker.mjs');
     expect(names).toContain('keystore-worker.mjs');
     expect(names).toContain('envelope-worker.mjs');
     expect(names).toContain('strongroom.node');
     expect(names.filter((name) => name.includes('/'))).toEqual([]);
-    const telling = bundle.files.filter(({ data }) => data.includes(PROJECT_ROOT));
+    const telling = bundle.files.filter(({ data }) => data.includes(ROOT));
     expect(telling.map(({ name }) => name)).toEqual([]);
   });
 
-  it('has no source outside enclave/ and ceremony/, and no development dependency', () => {
+  it('has no source outside enclave/, signer/, attestation/, ceremony/ and common/, and no development dependency', () => {
     const { packages } = JSON.parse(readFileSync(join(PROJECT_ROOT, 'package-lock.json'), 'utf8')) as {
       packages: Record<string, { dev?: boolean }>;
     };
@@ -160,20 +176,44 @@ process.stdout.write(await useFastestHasher());
     const paths = bundle.inputs.map(({ path }) => path);
     expect(paths.filter((path) => development.some((one) => path.startsWith(`${one}/`)))).toEqual([]);
     const own = paths.filter((path) => !path.startsWith('node_modules/'));
-    expect(own.filter((path) => !/^(enclave|ceremony|formats|observe|command-line)\//.test(path))).toEqual([
+    expect(own.filter((path) => !/^(attestation|enclave|signer|ceremony|common)\//.test(path))).toEqual([
       'build/native/strongroom.node',
     ]);
     expect(own).toContain('enclave/main.ts');
-    expect(own).toContain('enclave/slashing/sqlite/database-worker.ts');
     expect(own).not.toContain('enclave/compiled.ts');
+  });
+
+  it('has nothing that an enclave may never use', () => {
+    const own = bundle.inputs.map(({ path }) => path);
+    const absent = [
+      /^service\//,
+      /^signer\/slashing\/(sqlite|web3signer)\//,
+      /^signer\/slashing\/noop/,
+      /^signer\/signing\/bls\/(portable|open-either)/,
+      /^signer\/keys\/files\//,
+      /^common\/attestation\/reference-file/,
+      /^common\/command-line\/(arguments|failure|help|program|terminal|violations-report|wrap)/,
+      /^signer\/(tls|auth\/known-clients|http\/routes\/reload|http\/listeners\/(ports|client-certificates))/,
+      /^ceremony\/(transcript|commands)\//,
+      /^node_modules\/@fastify\/swagger\//,
+    ];
+    expect(own.filter((path) => absent.some((one) => one.test(path)))).toEqual([]);
+    expect(own.length).toBeGreaterThan(300);
+  });
+
+  it('is no more of this project than a person reads: the own sources have at most 40,200 lines', () => {
+    const texts = ownSources(bundle).map(({ path }) => readFileSync(join(PROJECT_ROOT, path), 'utf8'));
+    const lines = texts.reduce((sum, text) => sum + text.split('\n').length - 1, 0);
+    expect(lines).toBeGreaterThan(30_000);
+    expect(lines).toBeLessThanOrEqual(40_200);
   });
 });
 
 describe.runIf(withAddon)('the check of a configuration', () => {
   const check = (configuration: string): Promise<void> => {
-    const compiled = writeCompiledModule({ ceremony: CEREMONY, configuration: 'baked' });
+    const compiled = writeCompiledModule({ ceremony: CEREMONY, configuration: 'baked', authorities: new Map() });
     const named = { name: 'strongroom.yaml', bytes: Buffer.from(configuration) };
-    return checkConfiguration({ node: NODE_OF_IMAGES, bundle: bundle.files, compiled }, named);
+    return checkConfiguration({ node: NODE_OF_IMAGES, bundle: checking.files, compiled }, named);
   };
   const problems = async (configuration: string): Promise<string> => {
     const error: unknown = await check(configuration).catch((thrown: unknown) => thrown);
@@ -193,7 +233,7 @@ describe('what must not be in an image', () => {
   async function bundled(name: string, source: string): Promise<string> {
     const root = join(folder, name);
     mkdirSync(join(root, 'enclave'), { recursive: true });
-    writeFileSync(join(root, 'enclave/main.ts'), `${source}\nexport const main = () => undefined;\n`);
+    writeFileSync(join(root, 'enclave/main.ts'), `${source}\n`);
     symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(root, 'node_modules'));
     symlinkSync(join(PROJECT_ROOT, 'package-lock.json'), join(root, 'package-lock.json'));
     const error: unknown = await bundleSigner(root).catch((thrown: unknown) => thrown);
@@ -224,10 +264,10 @@ describe('what must not be in an image', () => {
   it('an addon that is older than its sources stops the build', () => {
     const root = join(folder, 'stale');
     mkdirSync(join(root, 'build/native'), { recursive: true });
-    mkdirSync(join(root, 'enclave/native'), { recursive: true });
+    mkdirSync(join(root, 'signer/native'), { recursive: true });
     writeFileSync(join(root, ADDON.path), 'addon');
-    writeFileSync(join(root, 'enclave/native/addon.c'), '');
-    utimesSync(join(root, 'enclave/native/addon.c'), 1000, 1000);
+    writeFileSync(join(root, 'signer/native/addon.c'), '');
+    utimesSync(join(root, 'signer/native/addon.c'), 1000, 1000);
     utimesSync(join(root, ADDON.path), 1001, 1001);
     expect(readCompiledPart(root, ADDON).toString()).toBe('addon');
     utimesSync(join(root, ADDON.path), 999, 999);
@@ -236,7 +276,7 @@ describe('what must not be in an image', () => {
 });
 
 describe('the compiled module', () => {
-  const compiled = { ceremony: CEREMONY, configuration: 'baked' } as const;
+  const compiled = { ceremony: CEREMONY, configuration: 'baked', authorities: new Map() } as const;
 
   it('says the same path of the configuration as the module it takes the place of', () => {
     expect(CONFIGURATION_PATH_OF_IMAGES).toBe(CONFIGURATION_PATH);
@@ -244,13 +284,25 @@ describe('the compiled module', () => {
   });
 
   it('is read again, and only as it was written', () => {
-    const module = writeCompiledModule(compiled);
-    expect(readCompiledModule(module)).toEqual(compiled);
+    const [one, other] = ['one', 'other'].map((name) => readFileSync(makeCertificate(folder, name).cert, 'utf8'));
+    const authorities = new Map([
+      ['a.example.org', [one ?? '', other ?? '']],
+      ['b.example.org', [one ?? '']],
+    ]);
+    const module = writeCompiledModule({ ...compiled, authorities });
+    expect(readCompiledModule(module)).toEqual({ ...compiled, authorities });
+    expect(writeCompiledModule({ ...compiled, authorities: new Map([...authorities].toReversed()) })).toEqual(module);
     const text = module.toString();
     for (const changed of [
       text.replace('"generation":1', '"generation": 1'),
       text.replace('};\n', '};\nprocess.exit();\n'),
       text.replace('baked', 'elsewhere'),
+      text.replace('a.example.org', 'c.example.org'),
+      text.replace('a.example.org', 'A.example.org'),
+      text.replace('a.example.org', 'a.example.org.'),
+      text.replace('a.example.org', '127.0.0.1'),
+      text.replace('BEGIN', 'BEGINS'),
+      text.replace(/"b\.example\.org":\[.*?\]/, '"b.example.org":[]'),
       `${text} `,
       '',
     ]) {

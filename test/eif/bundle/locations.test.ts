@@ -4,13 +4,13 @@
 import { describe, expect, it } from 'vitest';
 import { relocate } from '../../../eif/bundle/locations.ts';
 
-const located = (source: string) => relocate('/project', '/project/enclave/slashing/client.ts', source);
+const located = (source: string) => relocate('/project', '/project/signer/slashing/client.ts', source);
 
 describe('what sources name beside them', () => {
   it('a worker becomes a module beside the bundle', () => {
     expect(located("new Worker(new URL('./sqlite-worker.ts', import.meta.url), {});")).toEqual({
       contents: "new Worker(new URL('./sqlite-worker.mjs', import.meta.url), {});",
-      workers: ['enclave/slashing/sqlite-worker.ts'],
+      workers: ['signer/slashing/sqlite-worker.ts'],
       addon: false,
     });
   });
@@ -36,6 +36,6 @@ describe('what sources name beside them', () => {
     "import.meta.resolve('x')",
     'import . meta . url',
   ])('%s is refused', (source) => {
-    expect(() => located(source)).toThrow('the bundler does not know where a file of enclave/slashing/client.ts');
+    expect(() => located(source)).toThrow('the bundler does not know where a file of signer/slashing/client.ts');
   });
 });

@@ -4,8 +4,14 @@
 import { createHash, generateKeyPairSync, sign, verify, X509Certificate } from 'node:crypto';
 import { Decoder, Encoder } from 'cbor-x';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkSignature, type ImageSigner, readSigner, signImage } from '../../../eif/format/signature.ts';
-import { readSignatureRecord, SignatureShapeError } from '../../../eif/format/signature-record.ts';
+import {
+  checkSignature,
+  type ImageSigner,
+  readSignatureRecord,
+  readSigner,
+  SignatureShapeError,
+  signImage,
+} from '../../../eif/format/signature.ts';
 import { signingPair } from '../signing-pair.ts';
 
 const PCR0 = createHash('sha384').update('image').digest();
@@ -20,7 +26,10 @@ beforeAll(() => {
 });
 
 /** COSE and CBOR by a library, in the shape of AWS's own tools. */
-function written(pcr0: Buffer, change: { header?: Buffer; register?: number; key?: ImageSigner['key'] } = {}): Buffer {
+function written(
+  pcr0: Buffer,
+  change: { header?: Buffer; register?: number; key?: ImageSigner['key']; certificate?: Buffer } = {},
+): Buffer {
   const encoder = new Encoder({ mapsAsObjects: false, useRecords: false, tagUint8Array: false, variableMapSize: true });
   const header = change.header ?? encoder.encode(new Map([[1, -35]]));
   const payload = encoder.encode(
@@ -34,7 +43,7 @@ function written(pcr0: Buffer, change: { header?: Buffer; register?: number; key
   const cose = encoder.encode([header, new Map(), payload, signature]);
   return encoder.encode([
     new Map([
-      ['signing_certificate', [...certificatePem]],
+      ['signing_certificate', [...(change.certificate ?? certificatePem)]],
       ['signature', [...cose]],
     ]),
   ]);
@@ -90,6 +99,18 @@ describe('a signature', () => {
       valid: false,
       problem: expect.stringContaining('P-384'),
     });
+  });
+
+  it('is not valid with a certificate whose key cannot be read', () => {
+    const der = Buffer.from(signer.certificate.raw);
+    const point = der.indexOf(Buffer.from('03620004', 'hex')); // BIT STRING of an uncompressed point of P-384
+    der[point + 3] = 0x05;
+    const certificate = Buffer.from(
+      `-----BEGIN CERTIFICATE-----\n${der.toString('base64').replaceAll(/.{64}/g, '$&\n')}\n-----END CERTIFICATE-----\n`,
+    );
+    expect(() => new X509Certificate(certificate).publicKey).toThrow();
+    const problem = 'the key of its certificate cannot be read';
+    expect(checkSignature(written(PCR0, { certificate }), PCR0)).toMatchObject({ valid: false, problem });
   });
 
   it('that is cut off or changed anywhere is not valid', () => {

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generateAgeIdentity } from '../../../ceremony/age.ts';
+import { type CeremonyBlock, ceremonyDigest, parseCeremony } from '../../../ceremony/definition.ts';
 import { PROJECT_ROOT } from '../../support/addon.ts';
 import { run } from '../tools.ts';
 import { type Authority, makeAuthority } from './authority.ts';
@@ -19,6 +20,9 @@ export interface ApplianceOptions {
   readonly modules?: readonly string[];
   readonly cmdline: string;
   readonly configuration: string;
+  /** An image of the same deployment: its participant, its authority, and its ceremony unless `ceremony` is given. */
+  readonly after?: Appliance;
+  readonly ceremony?: CeremonyBlock;
 }
 
 export interface Appliance {
@@ -29,31 +33,45 @@ export interface Appliance {
   readonly measurements: Buffer;
   /** The age identity of the ceremony's one participant. */
   readonly identity: string;
+  readonly ceremony: CeremonyBlock;
+  /** Its digest, hex. */
+  readonly ceremonyDigest: string;
   /** Measured registers by index, hex. */
   readonly registers: Readonly<Record<string, string>>;
-  /** What the image trusts beside Amazon, and the stand-ins show. */
+  /** What alone vouches for the two hosts of AWS, and the stand-ins show. */
   readonly tls: Authority;
 }
 
 export async function buildAppliance(options: ApplianceOptions): Promise<Appliance> {
-  const { folder } = options;
+  const { folder, after } = options;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const { identity, recipient } = await generateAgeIdentity();
-  const tls = makeAuthority(folder, [DYNAMODB_HOST, KMS_HOST]);
+  const { identity, ceremony } = after ?? (await newParticipant());
+  const block = options.ceremony ?? ceremony;
+  const tls = after?.tls ?? makeAuthority(folder, [DYNAMODB_HOST, KMS_HOST]);
   const written = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
   const imageFile = written('image.yaml', imageYaml(options));
-  const ceremony = written('ceremony.yaml', ceremonyYaml(recipient));
+  const ceremonyFile = written('ceremony.yaml', JSON.stringify(block));
   const configuration = written('config.yaml', options.configuration);
   execFileSync('make', ['-s', 'image-parts'], { cwd: PROJECT_ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
-  const args = ['--image', imageFile, '--ceremony', ceremony, '--config', configuration];
-  run(join(PROJECT_ROOT, 'bin/strongroom'), ['eif', 'build', ...args, '--ca', tls.authority, '--directory', folder]);
+  const args = ['--image', imageFile, '--ceremony', ceremonyFile, '--config', configuration];
+  const authorities = [DYNAMODB_HOST, KMS_HOST].flatMap((host) => ['--ca', `${host}=${tls.authority}`]);
+  run(join(PROJECT_ROOT, 'bin/strongroom'), ['eif', 'build', ...args, ...authorities, '--directory', folder]);
   const file = join(folder, 'image.eif');
   const measurements = readFileSync(join(folder, 'pcrs.json'));
-  return { file, image: readFileSync(file), measurements, identity, registers: registersOf(measurements), tls };
+  return {
+    ...{ file, image: readFileSync(file), measurements, identity, registers: registersOf(measurements), tls },
+    ceremony: block,
+    ceremonyDigest: ceremonyDigest(parseCeremony(block)).toString('hex'),
+  };
+}
+
+async function newParticipant(): Promise<Pick<Appliance, 'identity' | 'ceremony'>> {
+  const { identity, recipient } = await generateAgeIdentity();
+  return { identity, ceremony: firstCeremony(recipient) };
 }
 
 function registersOf(pcrs: Buffer): Readonly<Record<string, string>> {
@@ -73,12 +91,12 @@ cmdline: ${cmdline}
 `;
 }
 
-function ceremonyYaml(recipient: string): string {
-  return `generation: 1
-kms_threshold: 2
-kms_keys:
-${CUSTODY_KEYS.map((arn) => `  - { arns: [${arn}] }`).join('\n')}
-retired_kms_keys: []
-root_token_recipients: [${recipient}]
-`;
+function firstCeremony(recipient: string): CeremonyBlock {
+  return {
+    generation: 1,
+    kms_threshold: 2,
+    kms_keys: CUSTODY_KEYS.map((arn) => ({ arns: [arn] })),
+    retired_kms_keys: [],
+    root_token_recipients: [recipient],
+  };
 }

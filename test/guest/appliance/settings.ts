@@ -5,9 +5,11 @@ export const ACCOUNT = '111122223333';
 export const DYNAMODB_HOST = `dynamodb.${REGION}.amazonaws.com`;
 export const KMS_HOST = `kms.${REGION}.amazonaws.com`;
 
-export const CUSTODY_KEYS = [1, 2, 3].map(
-  (number) => `arn:aws:kms:${REGION}:${ACCOUNT}:key/00000000-0000-4000-8000-00000000000${number}`,
-);
+const custodyKey = (number: number): string =>
+  `arn:aws:kms:${REGION}:${ACCOUNT}:key/00000000-0000-4000-8000-00000000000${number}`;
+export const CUSTODY_KEYS = [1, 2, 3].map(custodyKey);
+/** Of the ceremony after the first one. */
+export const LATER_CUSTODY_KEYS = [4, 5, 6].map(custodyKey);
 export const TABLES = { state: 'strongroom-state', keys: 'strongroom-keys', slashing: 'strongroom-slashing' } as const;
 
 /**
@@ -27,11 +29,17 @@ export const GUEST = {
   root: '/run/nsm-root',
   /** The image's own. */
   node: '/usr/bin/node',
+  bundle: '/app/main.mjs',
   /** As bundle.ts lays them. */
   programs: '/test/programs/bundle',
   settings: '/test/settings.json',
   configuration: '/test/config.yaml',
+  /** pcrs.json of the image that runs. */
   measurements: '/test/pcrs.json',
+  /** By the name of an image: what it has in the place of the first one's files, and its pcrs.json. */
+  images: '/test/images',
+  /** Registers that the NSM has after the next power cycle. */
+  nsm: '/run/nsm-registers.json',
   certificate: '/test/tls/server.crt',
   key: '/test/tls/server.key',
 } as const;
@@ -49,10 +57,25 @@ export interface GuestSettings {
   readonly identity: string;
   /** Measured registers of the image, hex, for the NSM to start with. */
   readonly registers: Readonly<Record<string, string>>;
+  /** Images that follow the first one, in order. */
+  readonly later: readonly {
+    readonly name: LaterImage;
+    readonly registers: Readonly<Record<string, string>>;
+    /** Paths of files in which it differs. */
+    readonly files: readonly string[];
+  }[];
 }
 
+/** An image with the first one's ceremony, then one with the next ceremony. */
+export type LaterImage = 'upgraded' | 'rotated';
+
 /** All of the configuration but what the parent proxy alone reads. */
-export const ENCLAVE_CONFIGURATION = `# Configuration of the TEST appliance.
+export const ENCLAVE_CONFIGURATION = enclaveConfiguration([]);
+
+/** @param accepted measurements of images that may have made and wrapped the master key */
+export function enclaveConfiguration(accepted: readonly Readonly<Record<string, string>>[]): string {
+  const images = accepted.map(({ 0: PCR0, 1: PCR1, 2: PCR2 }) => ({ PCR0, PCR1, PCR2 }));
+  return `# Configuration of the TEST appliance.
 network: mainnet
 tee:
   platform: nitro
@@ -61,6 +84,8 @@ tee:
       endpoints:
         - { hostname: ${DYNAMODB_HOST}, loopback: 127.0.0.2, vsock_port: 8001 }
         - { hostname: ${KMS_HOST}, loopback: 127.0.0.3, vsock_port: 8002 }
+    unsafe_parent_writes_tables: true
+    accepted_images: ${JSON.stringify(images)}
 server:
   listen_port: ${ENCLAVE_PORTS.probes}
   seccomp: required
@@ -79,12 +104,17 @@ chamber:
     generate_keys: { enabled: true }
 logging: { format: json }
 `;
+}
 
 /** The enclave's configuration, also read by the parent proxy. */
-export const CONFIGURATION = `${ENCLAVE_CONFIGURATION}parent_proxy:
+export const CONFIGURATION = withParentProxy(ENCLAVE_CONFIGURATION);
+
+export function withParentProxy(configuration: string): string {
+  return `${configuration}parent_proxy:
   enclave_cid: ${LOOPBACK_CID}
   ingress:
     tls: { listen_address: 127.0.0.1 }
     probes: { listen_address: 127.0.0.1 }
     metrics: { listen_address: 127.0.0.1 }
 `;
+}

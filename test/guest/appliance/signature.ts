@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
-import { parseSignRequest } from '../../../enclave/api/sign-request.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { computeSigningRoot } from '../../../enclave/signing/roots/root.ts';
+import { parseSignRequest } from '../../../signer/api/sign-request.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { computeSigningRoot } from '../../../signer/signing/roots/root.ts';
 import type { OutsideCheck } from '../suite.ts';
 import { voteRequest } from './programs/votes.ts';
 import { FIRST_VOTE_EPOCH } from './settings.ts';

@@ -14,7 +14,6 @@ const ARGUMENTS = [
   '--v8-pool-size=0',
   '--use-openssl-ca',
   '/app/main.mjs',
-  'server',
 ];
 const MOUNTS = [
   /^proc \/proc proc rw,nosuid,nodev,noexec,relatime 0 0$/,

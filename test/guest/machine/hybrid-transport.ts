@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { unlinkSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
-import { type Transport, TransportError } from '../../../enclave/native/transport.ts';
+import { type Transport, TransportError } from '../../../signer/native/transport.ts';
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
 const MAX_ANSWER_BYTES = 32;

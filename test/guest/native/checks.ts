@@ -3,10 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { applySystemCallPolicy } from '../../../enclave/harden/seccomp.ts';
-import { type Addon, loadAddon } from '../../../enclave/native/load.ts';
-import { vsockTransport } from '../../../enclave/native/vsock.ts';
-import type { StreamVariant } from '../../../enclave/native/vsock-streams.ts';
+import { applySystemCallPolicy } from '../../../signer/harden/seccomp.ts';
+import { type Addon, loadAddon } from '../../../signer/native/load.ts';
+import { type StreamVariant, vsockTransport } from '../../../signer/native/vsock.ts';
 import { type Checks, createChecks } from '../checks.ts';
 import { checkDescriptors } from './descriptor-checks.ts';
 import { checkHttp } from './http-checks.ts';

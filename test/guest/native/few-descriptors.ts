@@ -3,10 +3,9 @@
 
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
-import { loadAddon } from '../../../enclave/native/load.ts';
-import { TransportError } from '../../../enclave/native/transport.ts';
-import { vsockTransport } from '../../../enclave/native/vsock.ts';
-import type { StreamVariant } from '../../../enclave/native/vsock-streams.ts';
+import { loadAddon } from '../../../signer/native/load.ts';
+import { TransportError } from '../../../signer/native/transport.ts';
+import { type StreamVariant, vsockTransport } from '../../../signer/native/vsock.ts';
 import { openSockets } from '../checks.ts';
 import { ECHO_PORT, LOOPBACK_CID, SHORT_LIVED_PORT } from './settings.ts';
 import { closed, echo, exchange } from './streams.ts';

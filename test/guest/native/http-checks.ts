@@ -8,7 +8,7 @@ import { Agent, createServer, request } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { callbackify } from 'node:util';
-import type { Transport } from '../../../enclave/native/transport.ts';
+import type { Transport } from '../../../signer/native/transport.ts';
 import type { Checks } from '../checks.ts';
 import { TLS_FILES } from './settings.ts';
 

@@ -5,12 +5,12 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { createInterface } from 'node:readline';
-import type { Addon } from '../../../enclave/native/load.ts';
-import { openNsmDevice } from '../../../enclave/native/nsm-device.ts';
-import { createNsm } from '../../../enclave/tee/nsm/client.ts';
-import type { Nsm } from '../../../enclave/tee/nsm/nsm.ts';
-import { encodeCbor } from '../../../formats/cbor.ts';
-import { verifyDocument } from '../../../operator/attestation/verify.ts';
+import { verifyDocument } from '../../../common/attestation/verify.ts';
+import { encodeCbor } from '../../../common/formats/cbor.ts';
+import { createNsm } from '../../../enclave/nsm/client.ts';
+import type { Addon } from '../../../signer/native/load.ts';
+import { openNsmDevice } from '../../../signer/native/nsm-device.ts';
+import type { Nsm } from '../../../signer/tee/nsm.ts';
 import type { Checks } from '../checks.ts';
 
 type Check = Checks['check'];

@@ -1,7 +1,7 @@
 // A peer that is there to be killed: greets whoever connects and holds on to the connection.
 
-import { loadAddon } from '../../../enclave/native/load.ts';
-import { vsockTransport } from '../../../enclave/native/vsock.ts';
+import { loadAddon } from '../../../signer/native/load.ts';
+import { vsockTransport } from '../../../signer/native/vsock.ts';
 import { LOOPBACK_CID, SHORT_LIVED_PORT } from './settings.ts';
 
 const addon = loadAddon();

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import type { Transport } from '../../../enclave/native/transport.ts';
+import type { Transport } from '../../../signer/native/transport.ts';
 
 /** Sends back what comes, and its end. */
 export function echo(socket: Socket): void {

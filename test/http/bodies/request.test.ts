@@ -2,10 +2,9 @@
 
 import { Readable } from 'node:stream';
 import { expect, it } from 'vitest';
-import { SignerError } from '../../../enclave/api/errors.ts';
-import type { Admission } from '../../../enclave/http/admission.ts';
-import { readBody } from '../../../enclave/http/bodies/request.ts';
-import type { HttpRequest } from '../../../enclave/http/context.ts';
+import { SignerError } from '../../../signer/api/errors.ts';
+import { type Admission, readBody } from '../../../signer/http/admission.ts';
+import type { HttpRequest } from '../../../signer/http/context.ts';
 
 const REQUEST = {} as HttpRequest;
 

@@ -9,11 +9,12 @@ import { join } from 'node:path';
 import { connect as tlsConnect } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { createStaticAuthenticator, type StaticAuthenticator } from '../../../enclave/auth/static.ts';
-import { listenTls } from '../../../enclave/http/listeners/listen.ts';
-import { parseClientCa } from '../../../enclave/tls/client-ca.ts';
-import { secureContextOf } from '../../../enclave/tls/file.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { declareClients } from '../../../signer/auth/known-clients.ts';
+import { createStaticAuthenticator, type StaticAuthenticator } from '../../../signer/auth/static.ts';
+import { listenTls } from '../../../signer/http/listeners/ports.ts';
+import { mountReload } from '../../../signer/http/routes/reload.ts';
+import { parseClientCa, secureContextOf } from '../../../signer/tls/file.ts';
 import { keylessApp } from '../../support/auth-app.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { Authority, type Issued, issueSelfSigned } from '../../support/client-certificates.ts';
@@ -48,17 +49,17 @@ beforeEach(async () => {
     policies: POLICIES,
     anonymousPolicies: [],
     tokens: [],
-    clients: [
+    clients: declareClients([
       { name: 'teku', match: { kind: 'subject', subject: 'CN=teku,O=Example' }, policies: ['list'], boundCidrs: [] },
       { name: 'pinned', match: { kind: 'spki', sha256: pinned.spkiSha256 }, policies: ['list'], boundCidrs: [] },
-    ],
+    ]),
   });
   const log = recordingLog();
   app = await keylessApp({
     authenticator,
     clock: systemClock,
     log,
-    reload: { status: { status: 'idle' }, begin: () => true },
+    mountOwn: (mounted) => mountReload(mounted, { status: { status: 'idle' }, begin: () => true }),
   });
   const own = makeCertificate(folder, 'signer');
   const pair = {

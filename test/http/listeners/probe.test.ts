@@ -6,10 +6,10 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { HealthCheck } from '../../../enclave/api/health.ts';
-import { listenMetricsOnTransport } from '../../../enclave/http/listeners/metrics.ts';
-import { listenProbes, MAX_PROBE_CONNECTIONS } from '../../../enclave/http/listeners/probe.ts';
-import type { TransportServer } from '../../../enclave/http/listeners/transport-server.ts';
+import type { HealthCheck } from '../../../signer/api/health.ts';
+import { listenMetricsOnTransport } from '../../../signer/http/listeners/metrics.ts';
+import { listenProbes, MAX_PROBE_CONNECTIONS } from '../../../signer/http/listeners/probe.ts';
+import type { TransportServer } from '../../../signer/http/listeners/transport-server.ts';
 import { closed } from '../../support/streams.ts';
 import { unixTransport } from '../../support/unix-transport.ts';
 

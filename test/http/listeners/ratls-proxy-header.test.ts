@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { MAX_PROXY_HEADER_BYTES } from '../../../formats/proxy-header.ts';
+import { MAX_PROXY_HEADER_BYTES } from '../../../common/formats/proxy-header.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT } from '../../support/ratls-client.ts';
 import { BOUND_TOKEN, FREE_TOKEN } from '../../support/ratls-signer.ts';
 import {

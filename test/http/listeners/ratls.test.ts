@@ -4,8 +4,10 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { closeGracefully } from '../../../enclave/http/listeners/listen.ts';
+import { closeGracefully } from '../../../signer/http/listeners/listen.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT } from '../../support/ratls-client.ts';
+import { FREE_TOKEN } from '../../support/ratls-signer.ts';
+import { closed } from '../../support/streams.ts';
 import {
   certificateOf,
   connectionsAre,
@@ -146,9 +148,12 @@ describe('a handshake', () => {
 });
 
 describe('the limit of connections', () => {
-  it('cuts off the next one at once, for 2,000 of them, and serves those it has', async () => {
+  it('cuts off the next one at once, for 2,000 of them, and serves those it has admitted', async () => {
     await restart({ maxConnections: 2 });
     const [first, second] = [await connectRatls(signer.parent), await connectRatls(signer.parent)];
+    const authorization = `Bearer ${FREE_TOKEN}`;
+    for (const one of [first, second])
+      expect((await one.get('/api/v1/eth2/publicKeys', { authorization })).status).toBe(503);
     const attempts = Array.from({ length: 20 }, async () => {
       for (let round = 0; round < 100; round++) await sendsAndIsCutOff();
     });
@@ -165,13 +170,12 @@ describe('the limit of connections', () => {
 
   it('counts connections that have not got as far as TLS', async () => {
     await restart({ maxConnections: 1 });
-    const silent = await signer.parent.connect(RATLS_PORT);
+    const silent = (await connectRaw()).resume();
     await connectionsAre(1);
-    await isCutOff(connectRatls(signer.parent));
-    silent.destroy();
-    await connectionsAre(0);
     const next = await connectRatls(signer.parent);
+    await closed(silent);
     expect((await next.get('/upcheck')).status).toBe(200);
+    expect(refusals('displaced')).toBe(1);
     await next.close();
   });
 });
@@ -215,7 +219,7 @@ describe('closing', () => {
     const idle = await connectRatls(signer.parent);
     await idle.get('/upcheck');
     const silent = await signer.parent.connect(RATLS_PORT);
-    silent.on('error', () => undefined);
+    silent.on('error', () => undefined).resume();
     await connectionsAre(2);
     expect(await closeGracefully([signer.listener], 60)).toBe(true);
     expect(signer.listener.connections()).toBe(0);
@@ -233,10 +237,10 @@ describe('closing', () => {
     };
     const answer = client.get(`/api/v1/attestation?nonce=${'00'.repeat(16)}`);
     await asked;
-    const closed = closeGracefully([signer.listener], 60);
+    const ended = closeGracefully([signer.listener], 60);
     release();
     expect((await answer).status).toBe(200);
-    expect(await closed).toBe(true);
+    expect(await ended).toBe(true);
   });
 
   it('cuts what is open when the time is over', async () => {

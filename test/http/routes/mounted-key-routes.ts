@@ -3,23 +3,24 @@
 
 import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach } from 'vitest';
-import { createStaticAuthenticator } from '../../../enclave/auth/static.ts';
-import { buildApp, type KeyRoutes } from '../../../enclave/http/app.ts';
-import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
-import { KeyStore } from '../../../enclave/keys/store.ts';
-import { keyTurns } from '../../../enclave/keys/turns.ts';
-import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
-import { type InFlightSigning, inFlightSigning } from '../../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { createPermits } from '../../../enclave/signing/permits.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../../../enclave/slashing/interchange/text.ts';
-import { unsafeNoopBackend } from '../../../enclave/slashing/noop.ts';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import { encodeHex } from '../../../formats/hex.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { encodeHex } from '../../../common/formats/hex.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
+import { buildApp, type KeyRoutes } from '../../../signer/http/app.ts';
+import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
+import { KeyStore } from '../../../signer/keys/store.ts';
+import { keyTurns } from '../../../signer/keys/turns.ts';
+import type { BlsCore } from '../../../signer/signing/bls/bls.ts';
+import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { createPermits } from '../../../signer/signing/permits.ts';
+import { type InFlightSigning, inFlightSigning } from '../../../signer/signing/sign.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../../signer/slashing/interchange/file.ts';
+import { unsafeNoopBackend } from '../../../signer/slashing/noop.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
+import { unrestrained } from '../../support/restrained.ts';
 
 const TOKEN = 'TEST token that may do everything';
 export const GENERATOR = 'TEST token that may generate keys';
@@ -51,7 +52,7 @@ type Limits = Pick<KeyRoutes, 'keyManager'> & {
   readonly generate?: Partial<KeyRoutes['generate']>;
 };
 
-const NOTHING = { generate: undefined, generateKeys: undefined, depositData: undefined };
+const NOTHING = { generate: undefined, generateKeys: undefined, backups: undefined, depositData: undefined };
 export const keyManagerOf = (limits: Partial<NonNullable<KeyRoutes['keyManager']>> = {}) => ({
   maxConcurrentReads: 2,
   maxConcurrentWrites: 1,
@@ -71,7 +72,7 @@ export async function mount({ keyManager, chamber = {}, generate = {} }: Limits)
   keys.add(testSecret(1), 'memory');
   keys.completeFirstLoad();
   const records = {
-    backend: unsafeNoopBackend(encodeHex(network.genesisValidatorsRoot)),
+    backend: unrestrained(unsafeNoopBackend(encodeHex(network.genesisValidatorsRoot))),
     genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot),
   };
   app = await buildApp(
@@ -106,6 +107,7 @@ export async function mount({ keyManager, chamber = {}, generate = {} }: Limits)
         priorityOperations: new Set(),
         canaryKeys: new Set(),
         onCanary: () => undefined,
+        hindrance: () => undefined,
       },
       readiness: { checks: () => [] },
       chamber: { seal: undefined, status: () => Promise.reject(new Error('not part of this test')) },
@@ -118,9 +120,9 @@ export async function mount({ keyManager, chamber = {}, generate = {} }: Limits)
           slashing: {
             merge: (text, allows) => mergeInterchangeText(text, allows, records),
             export: (publicKeys) => exportInterchangeText(publicKeys, records),
-            retire: (publicKeys) => records.backend.retire(publicKeys),
-            retired: (publicKeys) => records.backend.retiredKeys(publicKeys),
-            reinstate: (publicKeys) => records.backend.reinstate(publicKeys),
+            tenures: (publicKeys) => records.backend.tenures(publicKeys),
+            endTenures: (publicKeys) => records.backend.endTenures(publicKeys),
+            beginTenures: (from) => records.backend.beginTenures(from),
             assertInForce: () => undefined,
           },
           drain: inFlight.drain,
@@ -132,7 +134,13 @@ export async function mount({ keyManager, chamber = {}, generate = {} }: Limits)
         generate: { options: { backupRecipients: [], network }, ...NOTHING, generateKeys: limitsOf(), ...generate },
       },
       signingRefusal: () => undefined,
-      observer: { requestEnded: () => undefined, signingEnded: () => undefined, authRejected: () => undefined },
+      observer: {
+        requestEnded: () => undefined,
+        signingEnded: () => undefined,
+        authRejected: () => undefined,
+        routeFailed: () => undefined,
+        requestHealed: () => undefined,
+      },
       clock: systemClock,
       log,
     },

@@ -2,9 +2,9 @@
 // which condition was not met and nothing of the policy, and the audit line says what was asked for.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { encodeHex } from '../../../formats/hex.ts';
-import type { RunningSigner } from '../../../rehearsal/signer.ts';
+import { encodeHex } from '../../../common/formats/hex.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
+import type { RunningSigner } from '../../../tools/rehearsal/signer.ts';
 import { deploy } from '../../support/deployment.ts';
 import { attestation, block, call, rootOf, TEST_TOKEN, testKey } from '../../support/requests.ts';
 

@@ -2,7 +2,7 @@
 // a secret.
 
 import { describe, expect, it } from 'vitest';
-import { parseDescriptors } from '../../../enclave/keys/files/descriptor.ts';
+import { parseDescriptors } from '../../../signer/keys/files/descriptor.ts';
 import { testSecret } from '../../support/keys.ts';
 
 const digits = Buffer.from(testSecret(1)).toString('hex');

@@ -5,10 +5,10 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import type { SignerError } from '../../../enclave/api/errors.ts';
-import type { LoadProgress } from '../../../enclave/keys/files/load-report.ts';
-import { parseKeystore } from '../../../enclave/keys/keystores/keystore.ts';
-import { MAX_WAITING_KEYSTORES } from '../../../enclave/keys/keystores/pool.ts';
+import type { SignerError } from '../../../signer/api/errors.ts';
+import type { LoadProgress } from '../../../signer/keys/files/load-report.ts';
+import { parseKeystore } from '../../../signer/keys/keystores/keystore.ts';
+import { MAX_WAITING_KEYSTORES } from '../../../signer/keys/keystores/pool.ts';
 import {
   encryptKeystore,
   LIGHT_PBKDF2,
@@ -202,6 +202,11 @@ it('tells how far a long load is, every ten seconds and at its end', async () =>
   });
   expect(progress.map((line) => line.keystoresRemaining)).toEqual([8, 5, 2]);
   expect(progress.map((line) => line.loaded)).toEqual([2, 5, 8]);
+  expect(progress.map(({ done, total }) => [done, total])).toEqual([
+    [2, 10],
+    [5, 10],
+    [8, 10],
+  ]);
   expect(progress.map((line) => line.remainingSeconds)).toEqual([32, 20, 8]);
   const lines = log.lines.filter((line) => line.level === 'info');
   expect(lines.map((line) => line.message)).toEqual([

@@ -4,9 +4,9 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { KeyFiles } from '../../../enclave/keys/files/key-files.ts';
-import type { KeystoreFolder } from '../../../enclave/keys/files/listing.ts';
-import type { KeyFilesParts } from '../../../enclave/keys/files/look.ts';
+import { KeyFiles } from '../../../signer/keys/files/key-files.ts';
+import type { KeystoreFolder } from '../../../signer/keys/files/listing.ts';
+import type { KeyFilesParts } from '../../../signer/keys/files/look.ts';
 import { encryptKeystore, publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
 import { at, clock, directory, log, pool, store } from './key-folder.ts';
 

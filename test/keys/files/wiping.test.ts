@@ -5,19 +5,19 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { ImportedKeystores } from '../../../enclave/keys/files/imported-keystores.ts';
-import { ImportedSeal } from '../../../enclave/keys/files/imported-seal.ts';
-import { digestPassword, KeyCache } from '../../../enclave/keys/files/key-cache.ts';
-import { KeyFiles } from '../../../enclave/keys/files/key-files.ts';
-import { readSmallFile } from '../../../enclave/keys/files/small-files.ts';
-import { deriveSecretKey } from '../../../enclave/keys/generation/derive.ts';
-import { decryptKeystore, type Keystore } from '../../../enclave/keys/keystores/cipher.ts';
-import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
-import { generateKeys } from '../../../enclave/keys/management/generate.ts';
-import { importKeys } from '../../../enclave/keys/management/import.ts';
-import { KeyStore } from '../../../enclave/keys/store.ts';
-import type { BlsCore } from '../../../enclave/signing/bls/bls.ts';
-import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
+import { ImportedKeystores } from '../../../signer/keys/files/imported-keystores.ts';
+import { ImportedSeal } from '../../../signer/keys/files/imported-seal.ts';
+import { digestPassword, KeyCache } from '../../../signer/keys/files/key-cache.ts';
+import { KeyFiles } from '../../../signer/keys/files/key-files.ts';
+import { readSmallFile } from '../../../signer/keys/files/small-files.ts';
+import { deriveSecretKey } from '../../../signer/keys/generation/derive.ts';
+import { decryptKeystore, type Keystore } from '../../../signer/keys/keystores/cipher.ts';
+import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
+import { generateKeys } from '../../../signer/keys/management/generate.ts';
+import { importKeys } from '../../../signer/keys/management/import.ts';
+import { KeyStore } from '../../../signer/keys/store.ts';
+import type { BlsCore } from '../../../signer/signing/bls/bls.ts';
+import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
 import { makeKeyDirectory, publicKeyOf, testSecret, writeKeystore } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { recordWiped } from '../../support/wiped.ts';
@@ -113,27 +113,31 @@ it('the key cache: the password of a file that does not fit, and digests that no
   put(0, 1);
   await keyFiles().load();
   const file = JSON.parse(readFileSync(at('keys.cache'), 'utf8')) as {
-    keystores: { uuid: string; checksum: string; public_key: string }[];
+    slices: { keystores: { uuid: string; checksum: string; public_key: string }[] }[];
   };
-  const names = file.keystores.map(({ uuid, checksum, public_key }) => [uuid, checksum, public_key].join(' '));
+  const keystores = file.slices.flatMap((slice) => slice.keystores);
+  const names = keystores.map(({ uuid, checksum, public_key }) => [uuid, checksum, public_key].join(' '));
   const digests = names.map((name) => digestPassword(Buffer.from(name)));
   const password = createHash('sha256').update('strongroom-key-cache-1');
-  for (const digest of digests) password.update(digest);
+  for (const digest of [...digests].sort(Buffer.compare)) password.update(digest);
   const wiped = recordWiped();
   const cache = new KeyCache(at('keys.cache'), { log: recordingLog() });
   await cache.open(async () => new Map(names.map((name, index) => [name, digests[index] ?? Buffer.alloc(0)])));
-  expect(wiped.copiesOf(password.digest())).toBe(1); // of other passwords: it does not open
-  expect(digests).toEqual(digests.map(() => Buffer.alloc(32)));
+  const [{ uuid = '', checksum = '', public_key: publicKey = '' } = {}] = keystores;
+  const cached = { uuid, checksum: Buffer.from(checksum, 'hex'), publicKey } as unknown as Keystore;
+  expect(await cache.take(cached)).toBeUndefined(); // of other passwords: it does not open
+  expect(wiped.copiesOf(password.digest())).toBe(1);
 
   const keystore = { uuid: 'u', checksum: Buffer.alloc(32), publicKey: 'p' } as unknown as Keystore;
   const [without, first, second] = ['a', 'b', 'c'].map((name) => digestPassword(Buffer.from(name)));
   cache.keep(keystore, without ?? Buffer.alloc(0));
-  expect(without).toEqual(Buffer.alloc(32));
   cache.keep(keystore, first ?? Buffer.alloc(0), testSecret(1));
+  expect(without).toEqual(Buffer.alloc(32));
   cache.keep(keystore, second ?? Buffer.alloc(0), testSecret(1));
   expect(first).toEqual(Buffer.alloc(32));
   cache.wipe();
   expect(second).toEqual(Buffer.alloc(32));
+  expect(digests).toEqual(digests.map(() => Buffer.alloc(32)));
 });
 
 it('the key cache: the password that a new file is sealed under', async () => {

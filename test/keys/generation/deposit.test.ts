@@ -4,16 +4,16 @@
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { ByteVectorType, ContainerType, UintBigintType } from '@chainsafe/ssz';
 import { describe, expect, it } from 'vitest';
-import { depositProblem, makeDeposit } from '../../../enclave/keys/generation/deposit.ts';
-import { keccak256 } from '../../../enclave/keys/generation/keccak.ts';
+import { depositProblem, makeDeposit } from '../../../signer/keys/generation/deposit.ts';
 import {
   checksumAddress,
   depositAmountRefusal,
   isExecutionAddress,
+  keccak256,
   withdrawalCredentialsOf,
-} from '../../../enclave/keys/generation/withdrawal.ts';
-import type { StoredDeposit } from '../../../enclave/keys/table/types.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
+} from '../../../signer/keys/generation/withdrawal.ts';
+import type { StoredDeposit } from '../../../signer/keys/table/types.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
 import { publicKeyOf, testSecret } from '../../support/keys.ts';
 import { PUBLIC_NETWORK_NAMES } from '../../support/networks.ts';
 import { vectorJson, vectorNames } from '../../support/vectors.ts';

@@ -2,9 +2,9 @@
 // member. All keys are TEST keys.
 
 import { afterAll } from 'vitest';
-import type { Keystore } from '../../../enclave/keys/keystores/cipher.ts';
-import { parseKeystore } from '../../../enclave/keys/keystores/keystore.ts';
-import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
+import type { Keystore } from '../../../signer/keys/keystores/cipher.ts';
+import { parseKeystore } from '../../../signer/keys/keystores/keystore.ts';
+import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
 import { encryptKeystore, LIGHT_SCRYPT, testSecret } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 

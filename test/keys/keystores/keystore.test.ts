@@ -7,7 +7,7 @@ import {
   MAX_SCRYPT_PARALLELIZATION,
   parseKeystore,
   parseKeystoreJson,
-} from '../../../enclave/keys/keystores/keystore.ts';
+} from '../../../signer/keys/keystores/keystore.ts';
 import { publicKeyOf, testSecret } from '../../support/keys.ts';
 import { vectorJson, vectorPath } from '../../support/vectors.ts';
 import { decrypt, hexOf, parsed, pbkdf2, pool, withMember } from './keystore-set-up.ts';

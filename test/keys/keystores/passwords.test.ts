@@ -1,7 +1,7 @@
 // Passwords of keystores as EIP-2335 processes them: normalized, without control codes, and wiped.
 
 import { describe, expect, it } from 'vitest';
-import { processPassword } from '../../../enclave/keys/keystores/cipher.ts';
+import { processPassword } from '../../../signer/keys/keystores/cipher.ts';
 import { encryptKeystore, testSecret } from '../../support/keys.ts';
 import { parsed, pool } from './keystore-set-up.ts';
 

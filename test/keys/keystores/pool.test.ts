@@ -1,8 +1,8 @@
 // The pool of keystore workers: how many at once, how much memory, what it refuses, and that it goes on.
 
 import { describe, expect, it } from 'vitest';
-import { type Keystore, keyDerivationMemoryBytes } from '../../../enclave/keys/keystores/cipher.ts';
-import { concurrentKeystores, KeystorePool, memoryLimitBytes } from '../../../enclave/keys/keystores/pool.ts';
+import { type Keystore, keyDerivationMemoryBytes } from '../../../signer/keys/keystores/cipher.ts';
+import { concurrentKeystores, KeystorePool, memoryLimitBytes } from '../../../signer/keys/keystores/pool.ts';
 import { encryptKeystore, LIGHT_SCRYPT, testSecret } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { parsed, pool, withMember } from './keystore-set-up.ts';

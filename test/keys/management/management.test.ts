@@ -4,8 +4,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { generateKeys } from '../../../enclave/keys/management/generate.ts';
-import { listKeys } from '../../../enclave/keys/management/list.ts';
+import { generateKeys } from '../../../signer/keys/management/generate.ts';
+import { listKeys } from '../../../signer/keys/management/list.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { writeKeystore, writeRawKey } from '../../support/keys.ts';
 import { changeOne, deleteOne, importOne, listAll, type ManagedSigner } from '../../support/managed-signer.ts';

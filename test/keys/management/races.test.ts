@@ -2,7 +2,7 @@
 // with slashing protection on SQLite.
 
 import { describe, expect, it } from 'vitest';
-import type { KeyManagementParts } from '../../../enclave/keys/management/management.ts';
+import type { KeyManagementParts } from '../../../signer/keys/management/management.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { changeOne, deleteOne, importOne, type ManagedSigner } from '../../support/managed-signer.ts';
 import { attestation, randaoReveal } from '../../support/messages.ts';

@@ -2,18 +2,18 @@
 // the fleet signs no more, so its file would not be final. The wiring is boot's.
 
 import { describe, expect, it } from 'vitest';
-import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts';
-import type { Config } from '../../../enclave/config/options.ts';
-import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
-import { KeyStore } from '../../../enclave/keys/store.ts';
-import { keyTurns } from '../../../enclave/keys/turns.ts';
-import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { forwardedStore } from '../../../enclave/slashing/forwarded-store.ts';
-import { unsafeNoopBackend } from '../../../enclave/slashing/noop.ts';
-import type { ValidatorHistory } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
+import type { Config } from '../../../signer/config/options.ts';
+import { deleteKeys } from '../../../signer/keys/management/delete.ts';
+import { KeyStore } from '../../../signer/keys/store.ts';
+import { keyTurns } from '../../../signer/keys/turns.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { inFlightSigning } from '../../../signer/signing/sign.ts';
+import { unsafeNoopBackend } from '../../../signer/slashing/noop.ts';
+import type { ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { fleetKeys } from '../../support/fleet/keys.ts';
+import { forwardedStore, unrestrained } from '../../support/restrained.ts';
 import { quietLog } from '../../support/slashing.ts';
 
 const OFF = { enabled: false };
@@ -26,7 +26,7 @@ const CONFIG = {
 } as unknown as Config;
 
 describe('a deletion', () => {
-  it.each(['retire', 'exportHistories'] as const)(
+  it.each(['endTenures', 'exportHistories'] as const)(
     'answers 503 when the right to sign is lost while the store does %s',
     async (step) => {
       const binding: { hindrance: 'slashing_unbound' | undefined } = { hindrance: undefined };
@@ -34,9 +34,10 @@ describe('a deletion', () => {
       let isRetired = false;
       const backend = {
         ...store,
-        async retire() {
+        async endTenures(publicKeys: readonly string[]) {
           isRetired = true;
-          if (step === 'retire') binding.hindrance = 'slashing_unbound';
+          if (step === 'endTenures') binding.hindrance = 'slashing_unbound';
+          return store.endTenures(publicKeys);
         },
         async *exportHistories(publicKeys: readonly string[] = []): AsyncGenerator<ValidatorHistory> {
           for (const publicKey of publicKeys) yield { publicKey, blocks: [], attestations: [] };
@@ -56,6 +57,7 @@ describe('a deletion', () => {
         imported: undefined,
         reload: undefined,
         loaded: Promise.resolve(),
+        progress: () => undefined,
       };
       const { management } = keyRoutes(
         CONFIG,
@@ -64,8 +66,7 @@ describe('a deletion', () => {
           network: publicNetwork('mainnet'),
           inFlight: inFlightSigning(),
           turns: keyTurns(),
-          slashing: { backend },
-          binding,
+          store: unrestrained(backend, () => binding.hindrance),
         },
         { logger: { module: () => quietLog } } as never,
       );

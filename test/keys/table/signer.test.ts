@@ -7,23 +7,24 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../../ceremony/definition.ts';
-import { chamberStatusSchema } from '../../../enclave/api/chamber.ts';
-import { boot, type RunningSigner } from '../../../enclave/boot/boot.ts';
-import { DEFAULT_AWS_ACCESS } from '../../../enclave/boot/credentials.ts';
-import { openCustody } from '../../../enclave/boot/custody.ts';
-import { createEnding } from '../../../enclave/boot/ending.ts';
-import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../enclave/boot/keys/key-table.ts';
-import { networkOf } from '../../../enclave/boot/network.ts';
-import { openTelemetry } from '../../../enclave/boot/telemetry.ts';
-import type { World } from '../../../enclave/boot/world.ts';
-import { loadConfig } from '../../../enclave/config/load.ts';
-import type { Config } from '../../../enclave/config/options.ts';
-import { KeyStore } from '../../../enclave/keys/store.ts';
-import { keyOfRow, keyTableDefinition } from '../../../enclave/keys/table/rows.ts';
-import { openBlsCore } from '../../../enclave/signing/bls/open.ts';
-import { systemClock } from '../../../observe/clock.ts';
-import { createLogger } from '../../../observe/logger.ts';
-import { type CustodyWorld, startCustody } from '../../../rehearsal/custody.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { createLogger } from '../../../common/observe/logger.ts';
+import { loadConfig } from '../../../service/config/load.ts';
+import { SERVICE_PARTS } from '../../../service/parts.ts';
+import { chamberStatusSchema } from '../../../signer/api/chamber.ts';
+import { boot, type RunningSigner } from '../../../signer/boot/boot.ts';
+import { DEFAULT_AWS_ACCESS } from '../../../signer/boot/credentials.ts';
+import { openCustody } from '../../../signer/boot/custody.ts';
+import { createEnding } from '../../../signer/boot/ending.ts';
+import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../signer/boot/keys.ts';
+import { networkOf } from '../../../signer/boot/network.ts';
+import { openTelemetry } from '../../../signer/boot/telemetry.ts';
+import type { World } from '../../../signer/boot/world.ts';
+import type { Config } from '../../../signer/config/options.ts';
+import { KeyStore } from '../../../signer/keys/store.ts';
+import { keyOfRow, keyTableDefinition } from '../../../signer/keys/table/rows.ts';
+import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
+import { type CustodyWorld, startCustody } from '../../../tools/rehearsal/custody.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { attestation, call, signCall } from '../../support/requests.ts';
@@ -81,7 +82,7 @@ function configure(statusFilter: readonly string[] = ['active']): Config {
 }
 
 async function startReplica(statusFilter?: readonly string[]) {
-  const signer = await boot(configure(statusFilter), inProcess);
+  const signer = await boot(configure(statusFilter), SERVICE_PARTS, inProcess);
   const replica = { signer, url: `http://127.0.0.1:${signer.listeners.http.port}` };
   signers.push(replica);
   await signer.keysLoaded;
@@ -95,7 +96,12 @@ async function administer(run: (table: OpenedKeyTable) => Promise<void>): Promis
   const ending = createEnding(inProcess.clock);
   const telemetry = await openTelemetry(config.opentelemetry, { ending }, inProcess, opened);
   const aws = DEFAULT_AWS_ACCESS;
-  const custody = await openCustody(config, { aws, network: networkOf(config), telemetry }, inProcess, opened);
+  const custody = await openCustody(
+    config,
+    { aws, network: networkOf(config, undefined), telemetry },
+    inProcess,
+    opened,
+  );
   const core = await openBlsCore({ prefer: 'portable', cores: 1, log: logger.module('signing') });
   opened.defer(() => core.close());
   const store = new KeyStore({}, { vault: core, clock });

@@ -1,8 +1,8 @@
 // What somebody who can write the key table can not do.
 
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../enclave/aws/dynamodb.ts';
-import { shardOf } from '../../../enclave/keys/table/rows.ts';
+import type { Item } from '../../../signer/aws/dynamodb.ts';
+import { shardOf } from '../../../signer/keys/table/rows.ts';
 import { A, B, namesOf, open, openLoaded, replicas, world } from './table-set-up.ts';
 
 /** A, made inactive, and B, active; the rows of A before and after, and a replica that knows neither. */

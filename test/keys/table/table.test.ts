@@ -1,9 +1,9 @@
 // The key table on a real table server: what changes do, and what is true when an answer to one is lost.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { keyOfRow, shardOf } from '../../../enclave/keys/table/rows.ts';
-import type { StoredDeposit } from '../../../enclave/keys/table/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { keyOfRow, shardOf } from '../../../signer/keys/table/rows.ts';
+import type { StoredDeposit } from '../../../signer/keys/table/types.ts';
 import { FAULTS, type FaultProxy, faultTimes, startFaultProxy } from '../../support/fault-proxy.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { A, B, keys, namesOf, open, openLoaded, server } from './table-set-up.ts';

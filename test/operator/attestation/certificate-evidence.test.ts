@@ -4,18 +4,19 @@
 import { X509Certificate } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE } from '../../../enclave/api/attestation.ts';
-import { createAttestedCertificate, generateCertificateKey } from '../../../enclave/tee/ratls/x509.ts';
-import { encodeCbor } from '../../../formats/cbor.ts';
+import { CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE } from '../../../common/attestation/contract.ts';
+import { FAILURES } from '../../../common/attestation/failure.ts';
+import { parseRegisters } from '../../../common/attestation/reference-file.ts';
+import { encodeCbor } from '../../../common/formats/cbor.ts';
+import { createAttestedCertificate, generateCertificateKey } from '../../../enclave/ratls/identity.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
-import { FAILURES } from '../../../operator/attestation/failure.ts';
-import { parseRegisters } from '../../../operator/attestation/policy.ts';
-import { testPcr } from '../../../rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
+import { sized } from '../../support/scale.ts';
 import { makeEnclave } from '../ratls-server.ts';
 
 const NOW = Date.parse('2026-11-21T12:00:00Z');
-const MUTATIONS = 3000;
+const MUTATIONS = sized(500, 3_000);
 
 const pki = await createNsmPki({ at: NOW });
 const { identity } = await makeEnclave({ pki, clock: { now: () => NOW } });

@@ -1,9 +1,9 @@
 // Self-signed certificates that an enclave never makes: with other extensions than evidence, or signed by somebody
 // else. Test keys only.
 
-import 'reflect-metadata';
 import { Extension, X509CertificateGenerator } from '@peculiar/x509';
-import type { CertificateKey } from '../../../enclave/tee/ratls/x509.ts';
+import type { CertificateKey } from '../../../enclave/ratls/identity.ts';
+import 'reflect-metadata';
 
 export interface DeviantCertificateOptions {
   readonly key: CertificateKey;

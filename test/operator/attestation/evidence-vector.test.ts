@@ -5,12 +5,17 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { CMW_EVIDENCE, connectionNonce, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../../enclave/api/attestation.ts';
-import { encodeCbor } from '../../../formats/cbor.ts';
-import { extendedOnce } from '../../../formats/register.ts';
+import {
+  CMW_EVIDENCE,
+  connectionNonce,
+  DOCUMENT_MEDIA_TYPE,
+  keyBinding,
+} from '../../../common/attestation/contract.ts';
+import { parseReferenceFile } from '../../../common/attestation/reference-file.ts';
+import { verifyDocument } from '../../../common/attestation/verify.ts';
+import { encodeCbor } from '../../../common/formats/cbor.ts';
+import { extendedOnce } from '../../../common/formats/register.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
-import { parseReferenceFile } from '../../../operator/attestation/policy.ts';
-import { verifyDocument } from '../../../operator/attestation/verify.ts';
 
 interface Vector {
   readonly judged_at: string;

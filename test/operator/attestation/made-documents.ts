@@ -1,13 +1,18 @@
 // Documents of the emulator, made wrong in one way and signed all the same, and the verdict on them under the TEST
 // authority that signed them.
 
-import { keyBinding } from '../../../enclave/api/attestation.ts';
-import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
-import { parseRegisters } from '../../../operator/attestation/policy.ts';
-import { type Verdict, type VerifyOptions, verifyDocument } from '../../../operator/attestation/verify.ts';
-import type { DocumentPayload } from '../../../rehearsal/nsm/document.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../../rehearsal/nsm/emulator.ts';
-import { type Credential, type CredentialOptions, createCredential, createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { keyBinding } from '../../../common/attestation/contract.ts';
+import { parseRegisters } from '../../../common/attestation/reference-file.ts';
+import { type Verdict, type VerifyOptions, verifyDocument } from '../../../common/attestation/verify.ts';
+import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
+import type { DocumentPayload } from '../../../tools/rehearsal/nsm/document.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import {
+  type Credential,
+  type CredentialOptions,
+  createCredential,
+  createNsmPki,
+} from '../../../tools/rehearsal/nsm/pki.ts';
 
 export const NOW = Date.parse('2026-11-21T12:00:00Z');
 export const HOUR_MS = 3_600_000;

@@ -3,12 +3,12 @@
 // file of its own. The test authority signs it: nothing in it proves anything about a real enclave.
 
 import { createHash, X509Certificate } from 'node:crypto';
-import { connectionNonce, keyBinding } from '../../../enclave/api/attestation.ts';
-import { createNsm } from '../../../enclave/tee/nsm/client.ts';
-import { createIdentity } from '../../../enclave/tee/ratls/identity.ts';
-import { extendedOnce } from '../../../formats/register.ts';
-import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { connectionNonce, keyBinding } from '../../../common/attestation/contract.ts';
+import { extendedOnce } from '../../../common/formats/register.ts';
+import { createNsm } from '../../../enclave/nsm/client.ts';
+import { createIdentity } from '../../../enclave/ratls/identity.ts';
+import { createNsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const SHOWN_PCRS = [0, 1, 2, 8, 16, 17];

@@ -5,6 +5,9 @@
 
 import { cases, evidence, referenceValues } from './vectors/cases.ts';
 import './vectors/document-cases.ts';
+import './vectors/encoding-cases.ts';
+import './vectors/chain-cases.ts';
+import './vectors/form-cases.ts';
 import './vectors/certificate-cases.ts';
 import { createHash } from 'node:crypto';
 import { root } from './vectors/evidence.ts';

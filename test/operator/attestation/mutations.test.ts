@@ -4,12 +4,12 @@
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type CborValue, decodeCbor, encodeCbor } from '../../../formats/cbor.ts';
-import { FAILURES } from '../../../operator/attestation/failure.ts';
-import { parseRegisters } from '../../../operator/attestation/policy.ts';
-import { verifyDocument } from '../../../operator/attestation/verify.ts';
-import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { FAILURES } from '../../../common/attestation/failure.ts';
+import { parseRegisters } from '../../../common/attestation/reference-file.ts';
+import { verifyDocument } from '../../../common/attestation/verify.ts';
+import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
+import { createNsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 
 const MUTATIONS = 10_000;
 /** How much more work than the valid document, which goes through every step, a mutation may be. */

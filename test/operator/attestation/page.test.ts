@@ -1,14 +1,15 @@
 // The page of `operator verify --report`: the verdict comes first, every value stands beside what it was compared with,
 // and whatever evidence, file names and reference files say is text on it, never markup. Nothing is loaded or run.
 
+import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createNsm } from '../../../enclave/tee/nsm/client.ts';
-import { extendedOnce } from '../../../formats/register.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../../rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { extendedOnce } from '../../../common/formats/register.ts';
+import { createNsm } from '../../../enclave/nsm/client.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 import { cannedSigner } from '../canned-signer.ts';
 import { makeEnclave, startRatlsServer } from '../ratls-server.ts';
 import { runWithRoot } from '../run-operator.ts';
@@ -20,14 +21,15 @@ const COMMIT = '0123456789'.repeat(4);
 const MARKUP = `<script>alert(1)</script><img src=x onerror='a("b")'>&amp;\u202e`;
 /** What the page is made of. */
 const TAGS = new Set(
-  'html head meta title style body h1 h2 h3 section strong b p ul li dl dt dd div table thead tbody tr th td code span br footer'.split(
+  'html head meta title style body h1 h2 h3 section strong b p ul li dl dt dd div table thead tbody tr th td code span br footer pre'.split(
     ' ',
   ),
 );
-const ATTRIBUTES = /^(?: (?:lang|charset|name|content|http-equiv|class|role|scope)="[^"<>]*")*$/;
+const ATTRIBUTES = /^(?: (?:lang|charset|name|content|http-equiv|class|role|scope|data-label)="[^"<>]*")*$/;
 
 const pki = await createNsmPki();
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-page-'));
+const sha256 = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
 const measurements = {
   PCR0: hex(testPcr(0)),
@@ -84,6 +86,9 @@ function expectOnlyText(page: string): void {
   }
   expect(body.replace(/<\/?[a-z0-9]+(?: [^<>]*)?>/g, '')).not.toMatch(/[<>]/);
   expect(page).not.toMatch(/<script|@import|url\(|\u202e/i);
+  const [, style = ''] = /<style>([^<]*)<\/style>/.exec(page) ?? [];
+  const digest = createHash('sha256').update(style).digest('base64');
+  expect(page).toContain(`content="default-src 'none'; style-src 'sha256-${digest}'"`);
 }
 
 function textOf(page: string): string {
@@ -97,7 +102,10 @@ describe('the page', () => {
   it('has the verdict first, then the values beside the reference values', async () => {
     const { code, text } = await report(document, '--pcrs', join(folder, 'pcrs.json'));
     expect(code).toBe(0);
-    expect(text.indexOf('Authentic and expected')).toBeLessThan(text.indexOf('What was judged'));
+    expect(text.indexOf('Authentic, and expected only in what was compared')).toBeLessThan(
+      text.indexOf('What was judged'),
+    );
+    expect(text).not.toContain('✔ Authentic and expected');
     for (const shown of [
       document,
       pki.rootFingerprint,
@@ -105,7 +113,11 @@ describe('the page', () => {
       '7 steps passed',
       '1 not asked',
       'exit code 0',
-      'Not asked : PCR17 (ceremony): no reference value says what it should be',
+      'Compared : PCR0 (the image), PCR8 (certificate of the image), PCR16 (configuration)',
+      'NOT compared : PCR17 (ceremony): no reference value says what it should be',
+      'NOT compared : the TLS key: a bare document names the key of no connection',
+      sha256(document),
+      sha256(join(folder, 'pcrs.json')),
       'binding the document names the TLS key that answers – not asked',
       `PCR0 the image ✔ match ${half(hex(testPcr(0)))} ${half(hex(testPcr(0)))}`,
       `PCR8 certificate of the image ✔ match ${half(hex(testPcr(8)))} ${half(OTHER)} ${half(hex(testPcr(8)))}`,
@@ -165,6 +177,93 @@ describe('the page', () => {
     expect(text).toContain('PCR0; any configuration is accepted');
     expect(text).toContain('The evidence in the TLS certificate: Authentic and expected');
     expect(text).toContain('The fresh document, bound to this connection: Authentic and expected');
+  });
+});
+
+describe('a page that is judged again', () => {
+  const known = (...more: readonly string[]) => ['--pcrs', join(folder, 'pcrs.json'), ...more];
+  const again = (page: string, ...args: readonly string[]) => {
+    const file = join(folder, 'again.html');
+    writeFileSync(file, page);
+    return runWithRoot(['verify', file, ...args], { rootFingerprint: pki.rootFingerprint });
+  };
+
+  it('has the same verdict, at its own time, of its own evidence, and says what that gives', async () => {
+    const { page } = await report(document, ...known('--pcr', `17=${hex(extendedOnce(CEREMONY))}`));
+    const { code, stdout } = await again(page, ...known('--json'));
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      verdict: 'expected',
+      page_agrees: true,
+      evidence_sha256: [sha256(document)],
+      reference_file_sha256: sha256(join(folder, 'pcrs.json')),
+    });
+    expect((await again(page, ...known())).stdout).toMatch(
+      /^the page +says what its evidence and its own terms give$/m,
+    );
+  });
+
+  it('of a running enclave has certificate and fresh document, each with its nonce and its time', async () => {
+    const enclave = await makeEnclave({ pki });
+    const server = await startRatlsServer(enclave.identity, cannedSigner, enclave.nonceRoute);
+    const image = ['--pcr', `0=${hex(testPcr(0))}`, '--any-configuration'];
+    const { page, text } = await report(server.url, ...image);
+    await server.close();
+    expect(text).toContain('Compared : PCR0 (the image), the TLS key');
+    const { code, stdout } = await again(page, ...image, '--json');
+    expect(code).toBe(0);
+    const judged = JSON.parse(stdout) as { page_agrees: boolean; findings: { evidence: string; verdict: string }[] };
+    expect(judged.page_agrees).toBe(true);
+    expect(judged.findings.map(({ evidence, verdict }) => [evidence, verdict])).toEqual([
+      ['certificate', 'expected'],
+      ['fresh_document', 'expected'],
+    ]);
+  });
+
+  it('lends no reference values: what it was judged by is its own claim', async () => {
+    const { page } = await report(document, ...known());
+    expect((await again(page)).code).toBe(8);
+    expect((await again(page, '--pcr', `0=${OTHER}`, '--any-configuration')).code).toBe(6);
+  });
+
+  it('is refused when its evidence was altered, and when its words were', async () => {
+    const { page } = await report(document, ...known());
+    const [whole = '', base64 = ''] = /<pre class="evidence">([^<]*)<\/pre>/.exec(page) ?? [];
+    const block = JSON.parse(Buffer.from(base64, 'base64').toString()) as { evidence: { base64: string }[] };
+    const [one] = block.evidence;
+    if (one === undefined) throw new Error('no evidence');
+    const bytes = Buffer.from(one.base64, 'base64');
+    bytes[700] = (bytes[700] ?? 0) ^ 1;
+    const withBlock = (value: object): string =>
+      page.replace(base64, Buffer.from(JSON.stringify(value)).toString('base64'));
+    const altered = withBlock({ ...block, evidence: [{ ...one, base64: bytes.toString('base64') }] });
+    const refused: readonly (readonly [string, number, string])[] = [
+      [altered, 5, 'its evidence was altered'],
+      [page.replace(whole, ''), 5, 'it holds no evidence'],
+      [page.replace(whole, `${whole}${whole}`), 5, 'more than one'],
+      [withBlock({ ...block, more: 1 }), 5, 'another form'],
+      [
+        page.replace('! Authentic, and expected only in what was compared', '✔ Authentic and expected'),
+        1,
+        'does NOT say',
+      ],
+      [withBlock({ ...block, subject: 'another file' }), 1, 'does NOT say'],
+    ];
+    for (const [text, code, words] of refused) {
+      expect(text).not.toBe(page);
+      expect(await again(text, ...known())).toMatchObject({ code, stderr: expect.stringContaining(words) });
+    }
+    expect((await again(page, ...known('--at', '2026-01-01T00:00:00Z'))).code).toBe(1);
+  });
+
+  it('marks a commit whose sources were changed', async () => {
+    const pcrs = join(folder, 'modified.json');
+    writeFileSync(pcrs, JSON.stringify({ measurements, commit: `${COMMIT}-modified` }));
+    const { text } = await report(document, '--pcrs', pcrs);
+    expect(text).toContain(
+      'Sources : the reference file names no commit, or one whose sources were changed (-modified)',
+    );
+    expect((await report(document, ...known())).text).not.toContain('Sources :');
   });
 });
 

@@ -1,13 +1,13 @@
 // Reference values as files and flags have them: what is read, and what is refused rather than guessed.
 
 import { describe, expect, it } from 'vitest';
+import { compareRegisters } from '../../../common/attestation/policy.ts';
 import {
   combineReferenceValues,
-  compareRegisters,
   MAX_ACCEPTED_VALUES,
   parseReferenceFile,
   parseRegisters,
-} from '../../../operator/attestation/policy.ts';
+} from '../../../common/attestation/reference-file.ts';
 
 const [A, B, C] = ['aa', 'bb', 'cc'].map((byte) => byte.repeat(48)) as [string, string, string];
 const ZERO = '00'.repeat(48);
@@ -40,6 +40,7 @@ describe('a file of reference values', () => {
     ['with an unknown member', { measurements: { PCR0: A, pcr1: B } }, 'pcr1 does not name a register'],
     ['with a register that is none', { measurements: { PCR32: A } }, 'PCR32 does not name a register'],
     ['with a register written oddly', { measurements: { PCR00: A } }, 'PCR00 does not name a register'],
+    ['with an Arabic digit', { measurements: { 'PCR1\u0663': A } }, 'PCR1\u0663 does not name a register'],
     ['with a short value', { measurements: { PCR0: 'aa' } }, 'PCR0: a value is not 48 bytes of hex'],
     ['with a number', { measurements: { PCR0: 1 } }, 'PCR0: a value is not 48 bytes of hex'],
     ['with no value', { measurements: { PCR0: [] } }, 'PCR0 has 0 values'],

@@ -3,9 +3,9 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { parseRegisters } from '../../../operator/attestation/policy.ts';
-import { AWS_NITRO, type DocumentProvider } from '../../../operator/attestation/provider.ts';
-import { type Verdict, verifyDocument } from '../../../operator/attestation/verify.ts';
+import { AWS_NITRO, type DocumentProvider } from '../../../common/attestation/provider.ts';
+import { parseRegisters } from '../../../common/attestation/reference-file.ts';
+import { type Verdict, verifyDocument } from '../../../common/attestation/verify.ts';
 import { vectorJson, vectorPath } from '../../support/vectors.ts';
 
 interface Vector {

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { FAILURES } from '../../../operator/attestation/failure.ts';
+import { FAILURES } from '../../../common/attestation/failure.ts';
 import { runWithRoot } from '../run-operator.ts';
 import { argumentsOf, readVectors, type VectorCase } from './verification-vectors.ts';
 
@@ -36,7 +36,7 @@ async function judge(asked: VectorCase, at: number): Promise<object> {
   const pem = `-----BEGIN CERTIFICATE-----\n${wrapped}\n-----END CERTIFICATE-----\n`;
   writeFileSync(file, form === 'certificate' ? pem : Buffer.from(base64, 'base64'));
   const argv = ['verify', file, ...argumentsOf(asked, tables), '--json'];
-  const { stdout } = await runWithRoot(argv, { rootFingerprint: vectors.root_sha256 });
+  const { stdout } = await runWithRoot(argv, { rootFingerprint: asked.root_sha256 ?? vectors.root_sha256 });
   const { verdict, findings } = JSON.parse(stdout) as Report;
   const step = findings[0]?.steps.find(({ result }) => result === 'failed')?.name ?? null;
   return { verdict, step, codes: findings[0]?.failures.map(({ code }) => code) };

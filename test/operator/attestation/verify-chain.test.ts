@@ -4,8 +4,9 @@
 import 'reflect-metadata';
 import { Extension, KeyUsageFlags } from '@peculiar/x509';
 import { describe, expect, it } from 'vitest';
-import { AWS_NITRO } from '../../../operator/attestation/provider.ts';
-import { type CredentialOptions, createCredential, createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { AWS_NITRO } from '../../../common/attestation/provider.ts';
+import { describeChain } from '../../../operator/attestation/report.ts';
+import { type CredentialOptions, createCredential, createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 import {
   documentOf,
   HOUR_MS,
@@ -78,6 +79,15 @@ describe('3: the chain', () => {
     const chain = [...pki.chain.slice(0, 3), plain];
     const options = { pki: { ...pki, chain, issueLeaf: (_: string, at: number) => leafUnder(plain, at) } };
     expect(await refusal(options)).toBe('chain certificate_misuse');
+  });
+
+  it('may have a certificate without a name, which is judged like any other', async () => {
+    expect(await refusal(await withLeaf({ name: '' }))).toBe('expected');
+    const foreign = await createCredential({ name: '', notBefore: NOW - HOUR_MS, notAfter: NOW + HOUR_MS });
+    const cabundle = [foreign.certificate, ...pki.chain.slice(1).map(({ certificate }) => certificate)];
+    expect(await refusal(withField('cabundle', cabundle))).toBe('chain untrusted_root');
+    const [root] = describeChain({ certificate: foreign.certificate, cabundle: [] } as never);
+    expect(root?.name).toBe('a certificate without a name');
   });
 
   it('has no critical extension that nobody handles', async () => {

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AWS_NITRO } from '../../../operator/attestation/provider.ts';
+import { AWS_NITRO } from '../../../common/attestation/provider.ts';
 import { findPython } from '../../support/python.ts';
 import { vectorPath } from '../../support/vectors.ts';
 import { runWithRoot } from '../run-operator.ts';
@@ -16,11 +16,20 @@ import { readVectors, VECTORS_FILE } from './verification-vectors.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../docs/examples/verify.py', import.meta.url));
 const MAX_LINES = 400;
-const FILES = { 'none.json': '{"a": 1}', 'list.json': '[1]', 'broken.json': 'PCR0', 'document.bin': 'nothing' };
+const FILES = {
+  'none.json': '{"a": 1}',
+  'list.json': '[1]',
+  'broken.json': 'PCR0',
+  'number.json': `{"measurements": {"PCR0": ${'1'.repeat(96)}}}`,
+  'twice.json': `{"measurements": {"PCR0": "${'a1'.repeat(48)}", "PCR0": "${'a2'.repeat(48)}"}}`,
+  'document.bin': 'nothing',
+};
 const python = findPython('cryptography');
+/** The folder of the programs stays as it is. */
+const ENV = { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' };
 
 function run(...args: string[]) {
-  return spawnSync(python ?? '', [PROGRAM, ...args], { encoding: 'utf8', env: { PATH: process.env['PATH'] ?? '' } });
+  return spawnSync(python ?? '', [PROGRAM, ...args], { encoding: 'utf8', env: ENV });
 }
 
 it(`has less than ${MAX_LINES} lines`, () => {
@@ -63,14 +72,17 @@ describe.runIf(python !== undefined)('verify.py', () => {
     it.each([
       [
         ['--pcrs', 'none.json'],
-        /^verify\.py: --pcrs none\.json: it has no "measurements"; see what it takes: .*--help$/m,
+        /^verify\.py: --pcrs none\.json: no "measurements", or a member twice; see what it takes: .*--help$/m,
       ],
-      [['--pcrs', 'list.json'], /^verify\.py: --pcrs list\.json: it has no "measurements"; /],
+      [['--pcrs', 'list.json'], /^verify\.py: --pcrs list\.json: no "measurements", or a member twice; /],
       [['--pcrs', 'broken.json'], /^verify\.py: --pcrs broken\.json: not JSON \(.*\); see /],
       [['--pcrs', 'missing.json'], /^verify\.py: .*No such file or directory: 'missing\.json'/],
-      [['--vectors', 'none.json'], /^verify\.py: --vectors none\.json: it has no "cases"; see /],
+      [['--vectors', 'none.json'], /^verify\.py: --vectors none\.json: no "cases", or a member twice; see /],
       [['--nonce', 'xyz'], /^verify\.py: --nonce xyz: not hex: give the bytes /],
       [['--pcr', 'zz'], /^verify\.py: PCRzz is no register: .*--pcr N=HEX/],
+      [['--pcr', '1\u0663=ab'], /^verify\.py: PCR1\u0663 is no register: /],
+      [['--pcrs', 'number.json'], /^verify\.py: PCR0 is not 1 to 16 values of 48 bytes of hex/],
+      [['--pcrs', 'twice.json'], /^verify\.py: --pcrs twice\.json: no "measurements", or a member twice; /],
       [['--pcr', '32=ab'], /^verify\.py: PCR32 is no register: /],
       [['--pcr', '0=ab'], /^verify\.py: PCR0 is not 1 to 16 values of 48 bytes of hex/],
       [['--at', 'today'], /^verify\.py: --at today: write a time with its zone: 2026-/],
@@ -79,9 +91,16 @@ describe.runIf(python !== undefined)('verify.py', () => {
       const { status, stderr } = spawnSync(python ?? '', [PROGRAM, 'document.bin', ...args], {
         cwd: folder,
         encoding: 'utf8',
+        env: ENV,
       });
       expect(stderr).toMatch(said);
       expect({ status, lines: stderr.split('\n').length }).toEqual({ status: 1, lines: 2 });
+    });
+
+    it('evidence of more than 64 KiB is refused, and not cut', () => {
+      const input = Buffer.alloc(65_537, 'a');
+      const { status, stderr } = spawnSync(python ?? '', [PROGRAM], { input, encoding: 'utf8', env: ENV });
+      expect([status, stderr]).toEqual([1, expect.stringContaining('more than 65536 bytes')]);
     });
 
     it('on a terminal it says that it waits for stdin', () => {
@@ -90,6 +109,7 @@ describe.runIf(python !== undefined)('verify.py', () => {
       const { stdout } = spawnSync('script', ['-qec', `${python} ${PROGRAM}`, '/dev/null'], {
         encoding: 'utf8',
         input,
+        env: ENV,
       });
       expect(stdout).toContain('verify.py: reading the evidence from this terminal, up to Ctrl-D');
       expect(run().stderr).toBe('');

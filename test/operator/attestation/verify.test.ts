@@ -1,12 +1,12 @@
 // The steps of specification/evidence.md#checks but the chain's, each with what makes it fail.
 
 import { describe, expect, it } from 'vitest';
-import { keyBinding } from '../../../enclave/api/attestation.ts';
-import { type CborValue, encodeCbor } from '../../../formats/cbor.ts';
-import { parseRegisters } from '../../../operator/attestation/policy.ts';
-import { STEP_NAMES } from '../../../operator/attestation/verify.ts';
-import { type NsmEmulatorOptions, testPcr } from '../../../rehearsal/nsm/emulator.ts';
-import type { Credential } from '../../../rehearsal/nsm/pki.ts';
+import { keyBinding } from '../../../common/attestation/contract.ts';
+import { parseRegisters } from '../../../common/attestation/reference-file.ts';
+import { STEP_NAMES } from '../../../common/attestation/verify.ts';
+import { type CborValue, encodeCbor } from '../../../common/formats/cbor.ts';
+import { type NsmEmulatorOptions, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import type { Credential } from '../../../tools/rehearsal/nsm/pki.ts';
 import {
   documentOf,
   leafUnder,

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parentProxySchema } from '../../../enclave/api/parent-proxy.ts';
+import { parentProxySchema } from '../../../signer/api/parent-proxy.ts';
 import { DEPLOY, directory, ROOT } from './run-enclave-set-up.ts';
 
 function has(program: string): boolean {
@@ -26,7 +26,7 @@ describe('the units', () => {
   // systemd.service(5): RestartPreventExitStatus= is of the main process. A check before it that ends with 78 would be
   // run again each second, for ever.
   it('end for good on a configuration that cannot be used: the main process itself says so', () => {
-    const service = readFileSync(join(ROOT, 'release/systemd/strongroom.service'), 'utf8');
+    const service = readFileSync(join(ROOT, 'tools/release/systemd/strongroom.service'), 'utf8');
     for (const text of [proxy, enclave, service]) {
       expect(text).toMatch(/^RestartPreventExitStatus=78$/m);
       expect(text).not.toMatch(/^Exec(?:StartPre|Condition)=/m);

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createPlainLogger } from '../../../observe/plain-logger.ts';
+import { createPlainLogger } from '../../../common/observe/plain-logger.ts';
 import { systemClock } from '../../../parent-proxy/clock.ts';
 import { listenEgress } from '../../../parent-proxy/forwarding/egress.ts';
 import { createMetrics, type Metrics } from '../../../parent-proxy/metrics.ts';

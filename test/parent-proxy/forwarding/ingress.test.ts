@@ -3,7 +3,7 @@
 
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { parseProxyHeader, proxyHeaderBytes } from '../../../formats/proxy-header.ts';
+import { parseProxyHeader, proxyHeaderBytes } from '../../../common/formats/proxy-header.ts';
 import { type ProxyTestOptions, type ProxyUnderTest, startProxyUnderTest } from '../../support/parent-proxy.ts';
 import { closed, dial, hear, hearBytes } from '../../support/streams.ts';
 
@@ -181,13 +181,17 @@ describe('ingress', () => {
     expect(warnings.map(({ suppressed }) => suppressed)).toEqual([undefined, 19]);
   });
 
-  it('cuts off what comes over the cap, and takes the next when a place is free', async () => {
+  it('cuts off what comes over the cap of those in use, and takes the next when a place is free', async () => {
     await start({ limits: { max_connections_per_port: 3 } });
     const listener = await enclaveListener(9000);
     const clients: Socket[] = [];
     for (let each = 0; each < 3; each++) {
-      clients.push(await dial(proxy.ingressPorts.probes));
-      await listener.next();
+      const client = await dial(proxy.ingressPorts.probes);
+      client.write('question');
+      const stream = await listener.next();
+      stream.write('answer'); // whoever was answered keeps its place
+      await hearBytes(client, 6);
+      clients.push(client);
     }
     const surplus = await dial(proxy.ingressPorts.probes);
     await hear(surplus);

@@ -2,8 +2,8 @@
 // comes to the port.
 
 import { afterEach, describe, expect, it } from 'vitest';
-import { CONFIGURATION_PORT } from '../../../enclave/api/parent-ports.ts';
-import { fetchConfiguration } from '../../../enclave/tee/parent/configuration-source.ts';
+import { fetchConfiguration } from '../../../enclave/parent/configuration-source.ts';
+import { CONFIGURATION_PORT } from '../../../signer/api/parent-ports.ts';
 import { type ProxyUnderTest, proxyYaml, startProxyUnderTest } from '../../support/parent-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { hear } from '../../support/streams.ts';

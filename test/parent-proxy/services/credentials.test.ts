@@ -4,10 +4,10 @@
 import { createServer } from 'node:http';
 import { fromHttp } from '@aws-sdk/credential-provider-http';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../../enclave/api/parent-ports.ts';
-import { parentCredentials } from '../../../enclave/tee/parent/credentials.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { parentCredentials } from '../../../enclave/parent/credentials.ts';
 import { type Credentials, defaultChain } from '../../../parent-proxy/services/instance-credentials.ts';
+import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../../signer/api/parent-ports.ts';
 import { type ProxyUnderTest, startProxyUnderTest, tcpServer } from '../../support/parent-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { hear } from '../../support/streams.ts';

@@ -2,7 +2,7 @@
 
 import type { Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CONFIGURATION_PORT, LOG_PORT } from '../../../enclave/api/parent-ports.ts';
+import { CONFIGURATION_PORT, LOG_PORT } from '../../../signer/api/parent-ports.ts';
 import { type ProxyTestOptions, type ProxyUnderTest, startProxyUnderTest } from '../../support/parent-proxy.ts';
 import { closed, hear } from '../../support/streams.ts';
 

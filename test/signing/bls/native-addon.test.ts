@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Addon, type Keyring, loadAddon } from '../../../enclave/native/load.ts';
+import { type Addon, type Keyring, loadAddon } from '../../../signer/native/load.ts';
 import { addonForTests } from '../../support/addon.ts';
 import { bytesOf, secretKeyOf } from '../../support/bls.ts';
 

@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { getPriority } from 'node:os';
 import { describe, expect, it } from 'vitest';
-import { ADDON_PATH } from '../../../enclave/native/load.ts';
+import { ADDON_PATH } from '../../../signer/native/load.ts';
 import { addonForTests } from '../../support/addon.ts';
 import { secretKeyOf } from '../../support/bls.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';

@@ -4,8 +4,8 @@
 import { spawnSync } from 'node:child_process';
 import { SecretKey } from '@chainsafe/blst';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { type Addon, loadAddon } from '../../../enclave/native/load.ts';
-import { NativeBlsCore } from '../../../enclave/signing/bls/native.ts';
+import { type Addon, loadAddon } from '../../../signer/native/load.ts';
+import { NativeBlsCore } from '../../../signer/signing/bls/native.ts';
 import { blsCoreContract } from '../../contract/bls.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
 import { bytesOf, secretKeyOf } from '../../support/bls.ts';

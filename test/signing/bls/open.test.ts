@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ADDON_PATH } from '../../../enclave/native/load.ts';
-import { KNOWN_ANSWER, openBlsCore } from '../../../enclave/signing/bls/open.ts';
-import { createLogger } from '../../../observe/logger.ts';
+import { createLogger } from '../../../common/observe/logger.ts';
+import { ADDON_PATH } from '../../../signer/native/load.ts';
+import { KNOWN_ANSWER, openNativeBlsCore } from '../../../signer/signing/bls/open.ts';
+import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 
@@ -105,7 +106,7 @@ describe('the portable core is chosen', () => {
   it.runIf(withAddon)(
     'when only what it signs with a table of a root is wrong, however many cores there are',
     async () => {
-      // Like enclave/native/sign.c: a root is known when a signature of it has ended, and has a table when it is asked
+      // Like signer/native/sign.c: a root is known when a signature of it has ended, and has a table when it is asked
       // for the 16th time after that.
       const addonPath = join(folder, 'wrong-table.cjs');
       writeFileSync(
@@ -133,7 +134,7 @@ describe('in an image nothing stands in for the native core', () => {
     const broken = join(folder, 'broken-in-image.node');
     writeFileSync(broken, 'this is no shared object');
     for (const addonPath of [join(folder, 'absent.node'), broken]) {
-      const opening = openBlsCore({ log: recorder(), cores: 1, addonPath, nativeOnly: true });
+      const opening = openNativeBlsCore({ log: recorder(), cores: 1, addonPath });
       await expect(opening).rejects.toThrow('nothing else may sign here');
     }
   });
@@ -151,7 +152,7 @@ it.each(withAddon ? ['native', 'portable'] : ['portable'])(
   'a process that forgot to close its %s core still waits for signatures, and then ends',
   (prefer) => {
     const program = `
-      const { openBlsCore } = await import('./enclave/signing/bls/open.ts');
+      const { openBlsCore } = await import('./signer/signing/bls/open-either.ts');
       const log = { debug() {}, info() {}, warn() {}, error: console.error };
       const core = await openBlsCore({ log, prefer: '${prefer}' });
       const { handle } = core.addKey(Buffer.alloc(32, 1));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { SecretKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { PortableBlsCore } from '../../../enclave/signing/bls/portable.ts';
+import { PortableBlsCore } from '../../../signer/signing/bls/portable.ts';
 import { blsCoreContract } from '../../contract/bls.ts';
 import { bytesOf, secretKeyOf } from '../../support/bls.ts';
 
@@ -60,7 +60,7 @@ describe('when a signing worker ends', () => {
          if (root.every((byte) => byte === 0xee)) throw new Error('poisoned');
          return sign.call(this, root);
        };
-       await import(${JSON.stringify(new URL('../../../enclave/signing/bls/portable-worker.ts', import.meta.url).href)});`,
+       await import(${JSON.stringify(new URL('../../../signer/signing/bls/portable-worker.ts', import.meta.url).href)});`,
     );
     const log = { ...quiet, error: (_: object, message: string) => errors.push(message) };
     return new PortableBlsCore({ log, cores, workerUrl: pathToFileURL(file) });

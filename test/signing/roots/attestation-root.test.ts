@@ -3,8 +3,8 @@
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { attestationSigningRoot } from '../../../enclave/signing/roots/attestation-root.ts';
-import { AttestationData, SigningData } from '../../../enclave/signing/roots/containers.ts';
+import { AttestationData, SigningData } from '../../../signer/signing/roots/containers.ts';
+import { attestationSigningRoot } from '../../../signer/signing/roots/root.ts';
 
 const bytes32 = fc.uint8Array({ minLength: 32, maxLength: 32 });
 const slotOrEpoch = fc.oneof(fc.maxSafeNat(), fc.constantFrom(0, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER));

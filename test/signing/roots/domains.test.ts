@@ -2,7 +2,7 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { computeDomain, DOMAIN_TYPES, rememberedDomains } from '../../../enclave/signing/roots/domains.ts';
+import { computeDomain, DOMAIN_TYPES, rememberedDomains } from '../../../signer/signing/roots/root.ts';
 
 const type = fc.constantFrom(...Object.values(DOMAIN_TYPES));
 /** Few values, so that repeats, near misses and alternations all come up. */

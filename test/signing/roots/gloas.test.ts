@@ -3,14 +3,13 @@
 
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest, type SignRequest } from '../../../enclave/api/sign-request.ts';
-import { containerFork, forkRefusal } from '../../../enclave/signing/message-fork.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { computeDomain } from '../../../enclave/signing/roots/domains.ts';
-import { objectRoot } from '../../../enclave/signing/roots/object-root.ts';
-import { computeSigningRoot } from '../../../enclave/signing/roots/root.ts';
-import { encodeHex } from '../../../formats/hex.ts';
-import { type GloasBody, gloasVectors, shapesOf, signedGloasVectors } from '../../support/gloas.ts';
+import { encodeHex } from '../../../common/formats/hex.ts';
+import { parseSignRequest, type SignRequest } from '../../../signer/api/sign-request.ts';
+import { containerFork, forkRefusal } from '../../../signer/signing/message-fork.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { objectRoot } from '../../../signer/signing/roots/object-root.ts';
+import { computeDomain, computeSigningRoot } from '../../../signer/signing/roots/root.ts';
+import { type GloasBody, gloasVectors, hezeVectors, shapesOf, signedGloasVectors } from '../../support/gloas.ts';
 
 const SEPOLIA = publicNetwork('sepolia');
 
@@ -21,9 +20,9 @@ function requestOf(body: GloasBody): SignRequest {
 }
 
 describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
-  it('are 27, one of a type that is refused', () => {
+  it('are 27, one of a type that is refused, and one with empty data', () => {
     expect(gloasVectors?.vectors).toHaveLength(27);
-    expect(signedGloasVectors).toHaveLength(26);
+    expect(signedGloasVectors).toHaveLength(25);
   });
 
   it.each(signedGloasVectors)('$name: its roots, its domain and its signature', (vector) => {
@@ -53,12 +52,11 @@ describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
     }
   });
 
-  it('of INCLUSION_LIST are an operation that is not built, versioned and bare', () => {
-    const body = gloasVectors?.vectors.find(({ request }) => request.type === 'INCLUSION_LIST')?.request;
-    const versioned = body?.['inclusion_list'] as { data: object } | undefined;
-    for (const sent of [body, { type: 'INCLUSION_LIST', inclusion_list: versioned?.data }]) {
-      const parsed = parseSignRequest(Buffer.from(JSON.stringify(sent)));
-      expect(parsed).toMatchObject({ reason: 'unsupported_operation' });
+  it.each(hezeVectors)('$name: the same root in every shape', ({ request, signing_root }) => {
+    for (const shape of shapesOf(request)) {
+      const parsed = requestOf(shape);
+      expect(forkRefusal(parsed, SEPOLIA)).toBeUndefined();
+      expect([shape, encodeHex(computeSigningRoot(parsed, SEPOLIA))]).toEqual([shape, signing_root]);
     }
   });
 });

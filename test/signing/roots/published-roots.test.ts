@@ -3,11 +3,12 @@
 
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { describe, expect, it } from 'vitest';
-import type { SignRequest } from '../../../enclave/api/sign-request.ts';
-import { forkRefusal } from '../../../enclave/signing/message-fork.ts';
-import { makeNetwork, type Network } from '../../../enclave/signing/networks.ts';
-import { computeSigningRoot } from '../../../enclave/signing/roots/root.ts';
-import { encodeHex } from '../../../formats/hex.ts';
+import { encodeHex } from '../../../common/formats/hex.ts';
+import { isForkName } from '../../../signer/api/forks.ts';
+import type { SignRequest } from '../../../signer/api/sign-request.ts';
+import { forkRefusal } from '../../../signer/signing/message-fork.ts';
+import { makeNetwork, type Network } from '../../../signer/signing/networks.ts';
+import { computeSigningRoot } from '../../../signer/signing/roots/root.ts';
 import { vectorJson, vectorLines } from '../../support/vectors.ts';
 import { hexBytes, MAINNET, parse, requestOf } from './requests.ts';
 
@@ -57,7 +58,8 @@ const TEST_NETWORK: Network = makeNetwork({
 /** That chain as the request believes it to be: its one fork version is the stated fork's, or PHASE0's. */
 function testNetworkOf(request: SignRequest): Network {
   if (request.operation !== 'AGGREGATE_AND_PROOF') return TEST_NETWORK;
-  const name = request.message.version ?? 'phase0';
+  const { version = 'phase0' } = request.message;
+  const name = isForkName(version) ? version : 'phase0';
   return { ...TEST_NETWORK, forks: [{ name, version: hexBytes('0x00000001'), epoch: null }] };
 }
 

@@ -1,7 +1,7 @@
 // Requests to sign as clients send them, parsed, and mainnet for them.
 
-import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../../../enclave/api/sign-request.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
+import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../../../signer/api/sign-request.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
 
 export const MAINNET = publicNetwork('mainnet');
 

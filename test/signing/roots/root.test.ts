@@ -2,10 +2,14 @@
 // protection is asked about a request.
 
 import { describe, expect, it } from 'vitest';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { computeDomain, DOMAIN_TYPES } from '../../../enclave/signing/roots/domains.ts';
-import { computeSigningRoot, slashableMessage } from '../../../enclave/signing/roots/root.ts';
-import { encodeHex } from '../../../formats/hex.ts';
+import { encodeHex } from '../../../common/formats/hex.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
+import {
+  computeDomain,
+  computeSigningRoot,
+  DOMAIN_TYPES,
+  slashableMessage,
+} from '../../../signer/signing/roots/root.ts';
 import { hexBytes, MAINNET, requestOf } from './requests.ts';
 
 describe('domains', () => {
@@ -90,9 +94,10 @@ describe('what slashing protection is asked', () => {
   };
 
   it('for a block, its slot', () => {
-    expect(slashableMessage(requestOf(block), publicKey, root)).toEqual({
+    expect(slashableMessage(requestOf(block), { publicKey, tenure: 2 }, root)).toEqual({
       kind: 'block',
       publicKey,
+      tenure: 2,
       slot: 9007199254740991,
       signingRoot: root,
     });
@@ -110,9 +115,10 @@ describe('what slashing protection is asked', () => {
         target: { epoch: '4', root: '33'.repeat(32) },
       },
     };
-    expect(slashableMessage(requestOf(attestation), publicKey, root)).toEqual({
+    expect(slashableMessage(requestOf(attestation), { publicKey, tenure: 4 }, root)).toEqual({
       kind: 'attestation',
       publicKey,
+      tenure: 4,
       sourceEpoch: 3,
       targetEpoch: 4,
       signingRoot: root,
@@ -120,6 +126,6 @@ describe('what slashing protection is asked', () => {
   });
 
   it('for anything else, nothing', () => {
-    expect(slashableMessage(requestOf(EXIT), publicKey, root)).toBeNull();
+    expect(slashableMessage(requestOf(EXIT), { publicKey, tenure: 0 }, root)).toBeNull();
   });
 });

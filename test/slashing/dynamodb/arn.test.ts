@@ -3,8 +3,8 @@
 // accounts.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { parseTableArn } from '../../../enclave/aws/table-name.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { parseTableArn } from '../../../signer/aws/table-name.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { collect, history, stream, verdictName, vote } from '../../support/slashing.ts';
 import { type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
 import { startTableProxy, type TableProxy } from '../../support/table-proxy.ts';

@@ -2,10 +2,11 @@
 // refused by the data is never called refused, and when the trouble is over it works again.
 
 import { describe, expect, it, vi } from 'vitest';
-import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { FAULTS, type FaultName, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
+import { sized } from '../../support/scale.ts';
 import {
   block,
   checkOne,
@@ -142,7 +143,7 @@ describe('a fault is 503, never 412', () => {
 
 describe('while 30 % of all requests fail', () => {
   const SIGNERS = 3;
-  const ROUNDS = 400;
+  const ROUNDS = sized(150, 400);
   const disturbances = [
     FAULTS.dropAnswer,
     FAULTS.resetBefore,

@@ -2,7 +2,7 @@
 // about what it applied, and about nothing else.
 
 import { describe, expect, it } from 'vitest';
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
+import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { FAULTS, type FaultName, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import { vote } from '../../support/slashing.ts';
 import { answered, outcome } from '../../support/slashing-dynamodb-world.ts';

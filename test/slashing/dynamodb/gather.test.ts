@@ -1,9 +1,9 @@
 // Writes that share a request: which do, behind what, and that each has a condition and an outcome of its own.
 
 import { describe, expect, it } from 'vitest';
-import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
-import { MAX_STATEMENTS } from '../../../enclave/slashing/dynamodb/tables/statements.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { MAX_STATEMENTS } from '../../../signer/slashing/dynamodb/operations/gather.ts';
+import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { FAULTS, type Fault, faultTimes, type ProxiedRequest } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { block, history, publicKeyOf, stream, vote } from '../../support/slashing.ts';

@@ -1,7 +1,7 @@
 // Tables behind a proxy that keeps what arrives, new for every test, and votes of many keys that are written at once.
 
-import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import type { Fault, ProxiedRequest } from '../../support/fault-proxy.ts';
 import { publicKeyOf, vote } from '../../support/slashing.ts';
 import type { OpenOptions } from '../../support/slashing-dynamodb.ts';

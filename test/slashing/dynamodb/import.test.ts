@@ -2,7 +2,7 @@
 // one key has, signing goes on.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import type { SlashableMessage, SlashingBackend, ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { block, checkOne, collect, history, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
 import { type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
 

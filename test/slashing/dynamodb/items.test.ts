@@ -1,11 +1,11 @@
 // What the DynamoDB backend makes of a table that somebody altered, emptied, rolled back, or gave it by mistake.
 
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../enclave/aws/dynamodb.ts';
-import { tableDefinition } from '../../../enclave/aws/table-definition.ts';
-import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
-import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import type { Item } from '../../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../../signer/aws/table-definition.ts';
+import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import {
   block,
   checkOne,
@@ -60,6 +60,9 @@ describe('an item that was altered', () => {
           const message = isBlock ? block(1, 10 + step, 'b') : vote(1, 3, 8 + step, 'b');
           expect(await verdict(backend, message)).toBe('slashing_integrity');
         }
+        const signed = backend.signedBlockRoot(publicKeyOf(1), 10);
+        if (isBlock) await expect(signed).rejects.toMatchObject({ reason: 'slashing_integrity' });
+        else expect(await signed).not.toBeNull();
         const own = isBlock ? block(1, 10, 'a') : vote(1, 3, 4, 'a');
         expect(await verdict(backend, own)).toBe('slashing_integrity');
         expect(await verdict(backend, isBlock ? vote(1, 3, 4, 'a') : block(1, 10, 'a'))).toBe('repeat');

@@ -2,12 +2,24 @@
 // with it, and items that cannot be raised.
 
 import { describe, expect, it } from 'vitest';
-import { partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
-import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';
+import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import { nextIncarnation } from '../../../signer/slashing/incarnation.ts';
+import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../../signer/slashing/types.ts';
 import { FAULTS } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
-import { block, checkOne, collect, history, publicKeyOf, stream, verdictName, vote } from '../../support/slashing.ts';
+import {
+  block,
+  checkOne,
+  collect,
+  history,
+  inTenure,
+  publicKeyOf,
+  reinstate,
+  stream,
+  verdictName,
+  vote,
+} from '../../support/slashing.ts';
 import { outcome, SlashingTablesBehindProxy, VOTE } from '../../support/slashing-dynamodb-world.ts';
 
 const FLOOR: StoreFloor = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
@@ -157,7 +169,7 @@ describe('a first record', () => {
     const signer = await open();
     const other = await openBeside();
     world.proxy.setRule(async ({ operation }) => {
-      if (operation === 'TransactWriteItems') await other.advance();
+      if (operation === 'TransactWriteItems') await renew(other);
       return undefined;
     });
     expect(await outcome(signer, block(7, 1, 'a'))).toBe('safe');
@@ -165,11 +177,11 @@ describe('a first record', () => {
 
   it('of a reinstated key that had none is judged by the floor too', async () => {
     const signer = await open();
-    await signer.retire([publicKeyOf(7)]);
+    await signer.endTenures([publicKeyOf(7)]);
     await (await openBeside()).jump(FLOOR);
-    await signer.reinstate([publicKeyOf(7)]);
-    expect(await outcome(signer, block(7, 1000, 'a'))).toBe('block_below_low_water_mark');
-    expect(await outcome(signer, block(7, 1001, 'a'))).toBe('safe');
+    await reinstate(signer, [publicKeyOf(7)]);
+    expect(await outcome(signer, inTenure(2, block(7, 1000, 'a')))).toBe('block_below_low_water_mark');
+    expect(await outcome(signer, inTenure(2, block(7, 1001, 'a')))).toBe('safe');
   });
 
   it('of an import that a jump overtakes is raised to the floor', async () => {
@@ -210,3 +222,8 @@ it('after a table went back in time, a jump makes its keys sign again, where the
     'slashing_rollback',
   ]);
 });
+
+async function renew(backend: SlashingBackend): Promise<void> {
+  const { incarnation } = await backend.identity();
+  expect(await backend.incarnate(incarnation, nextIncarnation(incarnation, null))).toBe(true);
+}

@@ -2,11 +2,13 @@
 // what is not. docs/security.md says the same in words; each sentence there has its test here.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Item } from '../../../enclave/aws/dynamodb.ts';
-import { NETWORK_PARTITION, partitionOf } from '../../../enclave/slashing/dynamodb/tables/items.ts';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import type { Item } from '../../../signer/aws/dynamodb.ts';
+import { NETWORK_PARTITION, partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { NO_INCARNATION, nextIncarnation } from '../../../signer/slashing/incarnation.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
+import { unrestrained } from '../../support/restrained.ts';
 import { block, checkOne, publicKeyOf, quietLog, verdictName, vote } from '../../support/slashing.ts';
 import { type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
 
@@ -28,12 +30,21 @@ afterEach(async () => {
 
 afterAll(() => tables?.close());
 
+const backends = new WeakMap<SlashingProtection, SlashingBackend>();
+
+function backendOf(protection: SlashingProtection): SlashingBackend {
+  const backend = backends.get(protection);
+  if (backend === undefined) throw new Error('not a replica of this test');
+  return backend;
+}
+
 /** A replica: a backend, and the memory of what it signed. */
 async function replica(table?: string): Promise<SlashingProtection> {
   tableName = table ?? (await tables.create());
   const backend: SlashingBackend = await tables.open(tableName);
-  const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+  const protection = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log: quietLog });
   protections.push(protection);
+  backends.set(protection, backend);
   return protection;
 }
 
@@ -81,8 +92,8 @@ describe('an older item, with its good code', () => {
     await outcome(signer, vote(1, 3, 4, 'a'));
     const older = await itemAt(VOTE);
     await outcome(signer, vote(1, 29, 30, 'b'));
-    await signer.backend.jump(FLOOR);
-    await other.backend.identity();
+    await backendOf(signer).jump(FLOOR);
+    await backendOf(other).identity();
     await tables.putItem(tableName, older);
     expect(await outcome(other, vote(1, 29, 30, 'rival'))).toBe('source_below_low_water_mark');
     expect(await outcome(await replica(tableName), vote(1, 30, 31, 'rival'))).toBe('target_below_low_water_mark');
@@ -93,7 +104,7 @@ describe('an older item, with its good code', () => {
     const signer = await replica();
     await outcome(signer, vote(1, 3, 4, 'a'));
     const older = await itemAt(VOTE);
-    await signer.backend.retire([publicKeyOf(1)]);
+    await backendOf(signer).endTenures([publicKeyOf(1)]);
     expect(await outcome(signer, vote(1, 4, 5, 'b'))).toBe('key_retired');
     await tables.putItem(tableName, older);
     expect(await outcome(signer, vote(1, 4, 5, 'b'))).toBe('safe');
@@ -114,42 +125,35 @@ describe('an item that is gone', () => {
   it('signs nothing up to the floor of the store', async () => {
     const signer = await replica();
     await outcome(signer, block(1, 10, 'a'));
-    await signer.backend.jump(FLOOR);
+    await backendOf(signer).jump(FLOOR);
     await tables.deleteItem(tableName, BLOCK);
     expect(await outcome(await replica(tableName), block(1, 10, 'rival'))).toBe('block_below_low_water_mark');
   });
 });
 
 describe('a whole table that is an older copy of itself', () => {
-  it('has a lower revision in its record, and an emptied one another id, for whoever keeps these elsewhere', async () => {
+  it('has an earlier incarnation in its record, and an emptied one another id, for whoever keeps these elsewhere', async () => {
     const signer = await replica();
     await outcome(signer, vote(1, 3, 4, 'a'));
     const copy = [await itemAt(VOTE), await itemAt(NETWORK_PARTITION)];
     await outcome(signer, vote(1, 4, 5, 'b'));
-    const revision = await signer.backend.advance();
+    const renewed = nextIncarnation(NO_INCARNATION, null);
+    expect(await backendOf(signer).incarnate(NO_INCARNATION, renewed)).toBe(true);
     for (const item of copy) await tables.putItem(tableName, item);
     const started = await replica(tableName);
-    const before = await started.backend.identity();
-    expect(before.revision).toBeLessThan(revision);
+    const before = await backendOf(started).identity();
+    expect(before.incarnation).toBe(NO_INCARNATION);
     // Not noticed by the store itself: a replica that starts knows no better.
     expect(await outcome(started, vote(1, 4, 5, 'rival'))).toBe('safe');
 
     for (const pk of [VOTE, NETWORK_PARTITION]) await tables.deleteItem(tableName, pk);
-    expect((await (await replica(tableName)).backend.identity()).id).not.toBe(before.id);
-  });
-
-  it('has a higher revision after a jump than any that was counted up before', async () => {
-    const signer = await replica();
-    const copy = await itemAt(NETWORK_PARTITION);
-    const counted = await signer.backend.advance();
-    await tables.putItem(tableName, copy);
-    expect((await signer.backend.jump(FLOOR)).revision).toBeGreaterThan(counted);
+    expect((await backendOf(await replica(tableName)).identity()).id).not.toBe(before.id);
   });
 
   it('does not take a process back: it keeps the highest floor that it has read', async () => {
     const signer = await replica();
     const older = await itemAt(NETWORK_PARTITION);
-    await signer.backend.jump(FLOOR);
+    await backendOf(signer).jump(FLOOR);
     await tables.putItem(tableName, older);
     expect(await outcome(signer, block(2, 1000, 'a'))).toBe('block_below_low_water_mark');
     expect(await outcome(signer, block(2, 1001, 'a'))).toBe('503 slashing_rollback');
@@ -160,8 +164,8 @@ it('an emptied table whose record is left alone lets another replica sign again:
   const signer = await replica();
   await outcome(signer, vote(1, 3, 4, 'a'));
   await tables.deleteItem(tableName, VOTE);
-  const { id } = await signer.backend.identity();
+  const { id } = await backendOf(signer).identity();
   const other = await replica(tableName);
-  expect((await other.backend.identity()).id).toBe(id);
-  expect(verdictName(await checkOne(other.backend, vote(1, 3, 4, 'rival')))).toBe('safe');
+  expect((await backendOf(other).identity()).id).toBe(id);
+  expect(verdictName(await checkOne(backendOf(other), vote(1, 3, 4, 'rival')))).toBe('safe');
 });

@@ -3,7 +3,7 @@
 // that has; everything else is real. A signer of another region is one whose client is configured for it.
 
 import { describe, expect, it } from 'vitest';
-import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
+import { NETWORK_PARTITION } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import { FAULTS, type FaultRule } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { block, checkOne, history, publicKeyOf, stream, verdictName } from '../../support/slashing.ts';
@@ -73,8 +73,8 @@ describe('a jump moves a table to another region', () => {
     const there = await open({ table: world.tableName, ...ELSEWHERE, isForJump: true });
     const unusable = { reason: 'slashing_unavailable' };
     await expect(checkOne(there, block(1, 11, 'b'))).rejects.toMatchObject(unusable);
-    await expect(there.advance()).rejects.toMatchObject(unusable);
-    await expect(there.retire([publicKeyOf(1)])).rejects.toMatchObject(unusable);
+    await expect(there.incarnate('', 'x')).rejects.toMatchObject(unusable);
+    await expect(there.endTenures([publicKeyOf(1)])).rejects.toMatchObject(unusable);
     await expect(there.importHistories(stream([history(1, [[5, null]], [])]))).rejects.toMatchObject(unusable);
     await expect(there.checkHealth(new AbortController().signal)).rejects.toMatchObject(unusable);
     expect(await there.highestMarks()).toMatchObject({ blockSlot: 10 });

@@ -1,14 +1,13 @@
-// The record of a DynamoDB slashing table: which store it is. It is made once, counts up by compare-and-swap, is
-// brought up to date once, and stops the start or every check when it is not the one that it was.
+// The record of a DynamoDB slashing table: which store it is. It is made once, changes by compare-and-swap,
+// and stops the start or every check when it is not the one that it was.
 
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../enclave/aws/dynamodb.ts';
-import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { decodeHex, encodeHex } from '../../../formats/hex.ts';
+import type { Item } from '../../../signer/aws/dynamodb.ts';
+import { NETWORK_PARTITION } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { NO_INCARNATION } from '../../../signer/slashing/incarnation.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { FAULTS, randomFaults } from '../../support/fault-proxy.ts';
-import { block, checkOne, MAIN_ROOT, verdictName, vote } from '../../support/slashing.ts';
+import { block, checkOne, verdictName, vote } from '../../support/slashing.ts';
 import { SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
 
 const FLOOR = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
@@ -26,47 +25,9 @@ function health(backend: SlashingBackend): Promise<void> {
   return backend.checkHealth(new AbortController().signal);
 }
 
-/** As the first format had it. */
-function firstFormat(): Item {
-  const genesisValidatorsRoot = decodeHex(MAIN_ROOT, 32) ?? Buffer.alloc(0);
-  const integrity = rowIntegrity({ key: Buffer.alloc(32, 7), genesisValidatorsRoot });
-  return {
-    pk: { S: NETWORK_PARTITION },
-    format_version: { N: '1' },
-    genesis_validators_root: { S: MAIN_ROOT },
-    integrity: { S: encodeHex(integrity.code('dynamodb network v1', new Uint8Array(48), [1])) },
-  };
-}
-
-describe('a record of the first format', () => {
-  it('is brought up to date once, by any number of signers that start at once', async () => {
-    world.tableName = await world.tables.create();
-    await world.tables.putItem(world.tableName, firstFormat());
-    const signers = await Promise.all(Array.from({ length: 8 }, () => open({ table: world.tableName })));
-    const ids = await Promise.all(signers.map(async (signer) => (await signer.identity()).id));
-    expect(new Set(ids).size).toBe(1);
-    expect(await record()).toMatchObject({ format_version: { N: '2' }, store_id: { S: ids[0] } });
-  });
-
-  it('is not believed with another key, nor altered', async () => {
-    world.tableName = await world.tables.create();
-    await world.tables.putItem(world.tableName, firstFormat());
-    await expect(open({ table: world.tableName, integrityKey: Buffer.alloc(32, 8) })).rejects.toThrow(/another key/);
-    await world.tables.putItem(world.tableName, { ...firstFormat(), integrity: { S: `0x${'00'.repeat(16)}` } });
-    await expect(open({ table: world.tableName })).rejects.toMatchObject({ reason: 'slashing_integrity' });
-  });
-
-  it('is a rollback once a signer has seen a newer one', async () => {
-    const backend = await open();
-    await world.tables.putItem(world.tableName, firstFormat());
-    await expect(health(backend)).rejects.toMatchObject({ reason: 'slashing_rollback' });
-    await expect(backend.advance()).rejects.toMatchObject({ reason: 'slashing_rollback' });
-  });
-});
-
 describe('a record that was altered', () => {
-  /** Counted up all the time: first records of keys do not ask for it. */
-  const REVISION = 'a lowered revision';
+  /** Renewed all the time: first records of keys do not ask for it. */
+  const INCARNATION = 'another incarnation';
   const alterations: [name: string, change: (item: Item) => Item][] = [
     ['a lowered floor', (item) => ({ ...item, floor_slot: { N: '5' } })],
     [
@@ -74,7 +35,7 @@ describe('a record that was altered', () => {
       ({ floor_slot: _slot, floor_source_epoch: _source, floor_target_epoch: _target, ...rest }) => rest,
     ],
     ['half a floor', ({ floor_slot: _slot, ...rest }) => rest],
-    [REVISION, (item) => ({ ...item, revision: { N: '0' } })],
+    [INCARNATION, (item) => ({ ...item, incarnation: { S: 'x' } })],
     ['another id', (item) => ({ ...item, store_id: { S: '0'.repeat(32) } })],
     ['another region', (item) => ({ ...item, store_region: { S: 'us-east-1' } })],
     ['a removed id', ({ store_id: _id, ...rest }) => rest],
@@ -92,10 +53,10 @@ describe('a record that was altered', () => {
       await expect(open({ table: world.tableName })).rejects.toMatchObject(integrity);
       await expect(health(backend)).rejects.toMatchObject(integrity);
       await expect(backend.identity()).rejects.toMatchObject(integrity);
-      await expect(backend.advance()).rejects.toMatchObject(integrity);
+      await expect(backend.incarnate('', 'x')).rejects.toMatchObject(integrity);
       await expect(backend.jump(FLOOR)).rejects.toMatchObject(integrity);
       await expect(Array.fromAsync(backend.exportHistories())).rejects.toMatchObject(integrity);
-      if (name !== REVISION) await expect(checkOne(backend, block(9, 5000, 'a'))).rejects.toMatchObject(integrity);
+      if (name !== INCARNATION) await expect(checkOne(backend, block(9, 5000, 'a'))).rejects.toMatchObject(integrity);
       expect(await record()).toEqual(damaged);
     },
   );
@@ -117,9 +78,9 @@ describe('a record that is gone', () => {
     await world.tables.deleteItem(world.tableName, NETWORK_PARTITION);
     const jumper = await open({ table: world.tableName, isForJump: true });
     await expect(checkOne(jumper, block(2, 2000, 'a'))).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    await expect(jumper.retire([])).rejects.toMatchObject({ reason: 'slashing_unavailable' });
-    const after = await jumper.jump(FLOOR, { revision: 2 ** 30 });
-    expect(after).toMatchObject({ floor: FLOOR, revision: 2 ** 30 });
+    await expect(jumper.endTenures([])).rejects.toMatchObject({ reason: 'slashing_unavailable' });
+    const after = await jumper.jump(FLOOR);
+    expect(after).toMatchObject({ floor: FLOOR, incarnation: NO_INCARNATION });
     expect(after.id).not.toBe(id);
     expect(verdictName(await checkOne(jumper, block(2, 1000, 'a')))).toBe('block_below_low_water_mark');
     // The signer that knew the lost one stops: the floor, and the id of the store, are not those that it knows.
@@ -138,29 +99,31 @@ describe('a record that is gone', () => {
   });
 });
 
-it('revisions rise one by one while 30 % of all requests fail, and nobody loses a raised floor', async () => {
+it('of incarnations one is written each time while 30 % of all requests fail, and nobody loses a raised floor', async () => {
   const signers = [await open()];
   while (signers.length < 3) signers.push(await open({ table: world.tableName }));
   const { dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict } = FAULTS;
   const faults = [dropAnswer, resetBefore, resetAfter, internalErrorAfterApplying, transactionConflict];
   world.proxy.setRule(randomFaults(11, 0.3, faults));
-  const answered: number[] = [];
+  const written: string[] = [];
   await Promise.all(
     signers.map(async (signer, turn) => {
       for (let round = 0; round < 20; round++) {
-        const revision = await signer.advance().catch(() => undefined);
-        if (revision !== undefined) answered.push(revision);
+        const { incarnation } = await signer.identity().catch(() => ({ incarnation: 'unknown' }));
+        const next = `${turn} ${round}`;
+        if (await signer.incarnate(incarnation, next).catch(() => false)) written.push(incarnation);
         if (round === 10 + turn) await signer.jump({ ...FLOOR, slot: 1000 + turn }).catch(() => undefined);
       }
     }),
   );
   world.proxy.setRule(undefined);
   expect(world.proxy.faults).toBeGreaterThan(20);
-  expect(new Set(answered).size).toBe(answered.length);
+  // Two never replaced the same one.
+  expect(new Set(written).size).toBe(written.length);
+  expect(written.length).toBeGreaterThan(5);
   const [signer] = signers;
   await signer?.jump(FLOOR);
-  const { revision, floor } = (await signer?.identity()) ?? {};
-  expect(revision).toBeGreaterThan(Math.max(...answered));
+  const { floor } = (await signer?.identity()) ?? {};
   expect(floor?.slot).toBeGreaterThanOrEqual(1000);
 });
 

@@ -1,9 +1,8 @@
 // What is handed on of a history that is read in steps: what pruning would leave, and marks that refuse the rest.
 
 import { expect, it } from 'vitest';
-import { keptEntries } from '../../../enclave/slashing/history/kept.ts';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
-import { NEW_KEY } from '../../../enclave/slashing/history/state.ts';
+import { keptEntries, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
+import { NEW_KEY } from '../../../signer/slashing/history/state.ts';
 
 const SLOT = RETAINED_SLOTS + 1000;
 const EPOCH = RETAINED_EPOCHS + 100;

@@ -1,11 +1,11 @@
 // What a file adds to the records of a key: the corners that a store's contract meets only by chance.
 
 import { describe, expect, it } from 'vitest';
-import { entrySum, historyCodes } from '../../../enclave/slashing/history/codes.ts';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { mergeKey } from '../../../enclave/slashing/history/merge.ts';
-import { type EntrySet, type KeyHistory, type KeyState, NEW_KEY } from '../../../enclave/slashing/history/state.ts';
-import type { StoreFloor } from '../../../enclave/slashing/types.ts';
+import { entrySum, historyCodes } from '../../../signer/slashing/history/codes.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { mergeKey } from '../../../signer/slashing/history/merge.ts';
+import { type EntrySet, type KeyHistory, type KeyState, NEW_KEY } from '../../../signer/slashing/history/state.ts';
+import type { StoreFloor } from '../../../signer/slashing/types.ts';
 import { history, rootOf } from '../../support/slashing.ts';
 
 function isWholeSet(set: EntrySet, elements: readonly Uint8Array[]): boolean {

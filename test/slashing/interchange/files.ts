@@ -1,7 +1,7 @@
 // Interchange files as text, whole or in pieces, and a reader of them.
 
-import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
-import type { ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import { readInterchange } from '../../../signer/slashing/interchange/file.ts';
+import type { ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { collect, MAIN_ROOT, publicKeyOf } from '../../support/slashing.ts';
 
 export const KEY = publicKeyOf(0xabc);

@@ -1,8 +1,8 @@
 // The EIP-3076 interchange reader and writer: what they accept, whole or in pieces, and in how much memory.
 
 import { describe, expect, it } from 'vitest';
-import { readInterchange, writeInterchange } from '../../../enclave/slashing/interchange/file.ts';
-import type { ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import { readInterchange, writeInterchange } from '../../../signer/slashing/interchange/file.ts';
+import type { ValidatorHistory } from '../../../signer/slashing/types.ts';
 import {
   collect,
   historiesOf,

@@ -2,9 +2,9 @@
 // is lost.
 
 import { describe, expect, it } from 'vitest';
-import { RETAINED_EPOCHS } from '../../../enclave/slashing/history/prune.ts';
-import { MAX_ENTRIES_OF_A_KEY, readInterchange } from '../../../enclave/slashing/interchange/file.ts';
-import { historyReducer, KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
+import { RETAINED_EPOCHS } from '../../../signer/slashing/history/prune.ts';
+import { MAX_ENTRIES_OF_A_KEY, readInterchange } from '../../../signer/slashing/interchange/file.ts';
+import { historyReducer, KEPT_ENTRIES } from '../../../signer/slashing/interchange/reduce.ts';
 import { collect, MAIN_ROOT, stream } from '../../support/slashing.ts';
 import { fileOf, KEY } from './files.ts';
 

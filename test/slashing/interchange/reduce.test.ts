@@ -1,19 +1,20 @@
 // What a reader leaves out of a history makes nothing signable that the whole history would refuse.
 
 import { expect, it } from 'vitest';
-import { historyCodes } from '../../../enclave/slashing/history/codes.ts';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { decideWithHistory } from '../../../enclave/slashing/history/judge.ts';
-import { mergeKey } from '../../../enclave/slashing/history/merge.ts';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
-import { NEW_KEY } from '../../../enclave/slashing/history/state.ts';
-import { historyReducer } from '../../../enclave/slashing/interchange/reduce.ts';
-import type { MergeStrategy, ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import { historyCodes } from '../../../signer/slashing/history/codes.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { mergeKey } from '../../../signer/slashing/history/merge.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
+import { decideWithHistory } from '../../../signer/slashing/history/rules.ts';
+import { NEW_KEY } from '../../../signer/slashing/history/state.ts';
+import { historyReducer } from '../../../signer/slashing/interchange/reduce.ts';
+import type { MergeStrategy, ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { randomNumbers } from '../../support/fault-proxy.ts';
+import { sized, testSeed } from '../../support/scale.ts';
 import { block, publicKeyOf, rootOf, vote } from '../../support/slashing.ts';
 
-const SEED = Number(process.env['SLASHING_REDUCE_SEED'] ?? Date.now() % 1_000_000);
-const ROUNDS = 200;
+const SEED = testSeed(Date.now() % 1_000_000);
+const ROUNDS = sized(200, 200);
 const publicKey = Buffer.from(publicKeyOf(1).slice(2), 'hex');
 const codes = historyCodes(rowIntegrity({ genesisValidatorsRoot: new Uint8Array(32) }));
 
@@ -23,7 +24,7 @@ function judgeAfter(file: Omit<ValidatorHistory, 'publicKey'>, strategy: MergeSt
   return (message: Parameters<typeof decideWithHistory>[0]) => decideWithHistory(message, state, null, added);
 }
 
-it(`random files, whole and reduced (SLASHING_REDUCE_SEED=${SEED})`, () => {
+it(`random files, whole and reduced (TEST_SEED=${SEED})`, () => {
   const random = randomNumbers(SEED);
   const below = (limit: number) => Math.floor(random() * limit);
   let leftOut = 0;

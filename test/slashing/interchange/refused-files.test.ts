@@ -1,7 +1,7 @@
 // Interchange files that are refused: each as a whole, with the place and the problem.
 
 import { describe, expect, it } from 'vitest';
-import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
+import { readInterchange } from '../../../signer/slashing/interchange/file.ts';
 import { collect, MAIN_ROOT, OTHER_ROOT, stream } from '../../support/slashing.ts';
 import { fileOf, KEY, oneEntry, read } from './files.ts';
 

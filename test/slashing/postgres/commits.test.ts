@@ -3,9 +3,9 @@
 
 import { Client } from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SignerError } from '../../../enclave/api/errors.ts';
-import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
+import type { SignerError } from '../../../signer/api/errors.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { block, checkOne, collect, history, publicKeyOf, stream, verdictName } from '../../support/slashing.ts';
 import { database, open, opened, server, until } from './signers-set-up.ts';

@@ -2,7 +2,7 @@
 
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { parsePostgresUrl } from '../../../enclave/slashing/postgres/connection/address.ts';
+import { parsePostgresUrl } from '../../../signer/slashing/postgres/connection/address.ts';
 
 describe('the connection URL', () => {
   const good = 'postgres://signer:secret@db.example:6432/slashing';

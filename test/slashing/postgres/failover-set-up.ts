@@ -2,13 +2,14 @@
 // lead elsewhere afterwards; what they released is kept.
 
 import { afterEach, beforeEach, expect } from 'vitest';
-import { type ChainTime, jumpFloor } from '../../../enclave/slashing/jump.ts';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { type ChainTime, jumpFloor } from '../../../signer/slashing/jump.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { type PostgresServer, type PostgresStandby, startPostgres } from '../../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
+import { unrestrained } from '../../support/restrained.ts';
 import { block, vote } from '../../support/slashing.ts';
 import { slashablePairs } from '../../support/slashing-checker.ts';
 import { openTestBackend } from '../../support/slashing-postgres.ts';
@@ -62,7 +63,7 @@ export async function signer(): Promise<Signer> {
     jumpFloor: jumpFloor(CHAIN, clock.now),
     onJump: (cause) => void counted.push(cause),
   });
-  const protection = new SlashingProtection(backend, {}, { clock, log });
+  const protection = new SlashingProtection(unrestrained(backend), {}, { clock, log });
   opened.push(protection);
   return {
     backend,

@@ -3,8 +3,9 @@
 // signing goes on by itself.
 
 import { describe, expect, it } from 'vitest';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { ValidatorHistory } from '../../../enclave/slashing/types.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import type { ValidatorHistory } from '../../../signer/slashing/types.ts';
+import { unrestrained } from '../../support/restrained.ts';
 import { block, collect, publicKeyOf, stream, vote } from '../../support/slashing.ts';
 import { slashablePairs } from '../../support/slashing-checker.ts';
 import { openTestBackend } from '../../support/slashing-postgres.ts';
@@ -88,7 +89,7 @@ describe('an asynchronous failover that loses commits', () => {
       // The key goes on elsewhere, with what the file says.
       await standby.query('postgres', 'CREATE DATABASE elsewhere');
       const elsewhere = await openTestBackend(standby.url('elsewhere'), { log });
-      const protection = new SlashingProtection(elsewhere, {}, { clock, log });
+      const protection = new SlashingProtection(unrestrained(elsewhere), {}, { clock, log });
       opened.push(protection);
       await elsewhere.importHistories(stream(file));
       for (const rival of [block(1, 1000, 'rival'), vote(1, 30, 31, 'rival'), vote(1, 29, 32, 'rival')]) {

@@ -3,13 +3,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
-import { KEPT_ENTRIES } from '../../../enclave/slashing/interchange/reduce.ts';
-import { jumpFloor } from '../../../enclave/slashing/jump.ts';
-import { openPostgresBackend } from '../../../enclave/slashing/postgres/backend.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
+import { KEPT_ENTRIES } from '../../../signer/slashing/interchange/reduce.ts';
+import { jumpFloor } from '../../../signer/slashing/jump.ts';
+import { openPostgresBackend } from '../../../signer/slashing/postgres/backend.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import {
   block,

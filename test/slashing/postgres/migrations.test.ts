@@ -4,11 +4,16 @@
 import { readFileSync } from 'node:fs';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { PostgresConnections } from '../../../enclave/slashing/postgres/connection/connections.ts';
-import { migrate, type StepWork } from '../../../enclave/slashing/postgres/tables/migrate.ts';
-import { type Migration, POSTGRES_MIGRATIONS } from '../../../enclave/slashing/postgres/tables/migrations.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { NO_INCARNATION, nextIncarnation } from '../../../signer/slashing/incarnation.ts';
+import { PostgresConnections } from '../../../signer/slashing/postgres/connection/connections.ts';
+import {
+  type Migration,
+  migrate,
+  POSTGRES_MIGRATIONS,
+  type StepWork,
+} from '../../../signer/slashing/postgres/tables/migrate.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import {
   block,
@@ -17,6 +22,8 @@ import {
   history,
   publicKeyOf,
   quietLog,
+  reinstate,
+  retiredKeys,
   stream,
   verdictName,
   vote,
@@ -123,10 +130,10 @@ describe('migrations', () => {
       await backend.importHistories(stream([history(1, [[1, 'b']], [[1, 2, 'b']]), history(2, [[9, null]], [])]));
       await checkOne(backend, block(1, 1_000_000, 'far'));
       expect(await backend.pruneStep(10)).toBe(1);
-      await backend.retire([publicKeyOf(3)]);
-      expect(await backend.reinstate([publicKeyOf(3)])).toEqual([publicKeyOf(3)]);
-      expect(await backend.retiredKeys()).toEqual([]);
-      await backend.advance();
+      await backend.endTenures([publicKeyOf(3)]);
+      expect(await reinstate(backend, [publicKeyOf(3)])).toEqual([publicKeyOf(3)]);
+      expect(await retiredKeys(backend)).toEqual([]);
+      expect(await backend.incarnate(NO_INCARNATION, nextIncarnation(NO_INCARNATION, null))).toBe(true);
       await backend.jump({ slot: 5, sourceEpoch: 0, targetEpoch: 0 });
       expect(await collect(backend.exportHistories())).toHaveLength(3);
       expect(await backend.highestMarks()).toMatchObject({ blockSlot: 1_000_000 });

@@ -2,10 +2,11 @@
 // the records.
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
+import { unrestrained } from '../../support/restrained.ts';
 import { quietLog } from '../../support/slashing.ts';
 import { areSlashable } from '../../support/slashing-model.ts';
 import { openTestBackend, type TestBackendOptions } from '../../support/slashing-postgres.ts';
@@ -39,7 +40,7 @@ export async function open(options: TestBackendOptions = {}, url = server.url(da
 export async function openSigners(options: TestBackendOptions = {}): Promise<SlashingProtection[]> {
   return Promise.all(
     Array.from({ length: SIGNERS }, async () => {
-      return new SlashingProtection(await open(options), {}, { clock: systemClock, log: quietLog });
+      return new SlashingProtection(unrestrained(await open(options)), {}, { clock: systemClock, log: quietLog });
     }),
   );
 }

@@ -2,10 +2,11 @@
 // what they would have to do to free a slot or a target that was signed, and what is noticed of it.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
+import { unrestrained } from '../../support/restrained.ts';
 import {
   block,
   checkOne,
@@ -13,6 +14,8 @@ import {
   history,
   publicKeyOf,
   quietLog,
+  retiredKeys,
+  rootOf,
   stream,
   verdictName,
   vote,
@@ -167,7 +170,7 @@ describe('all rows of a key are deleted', () => {
     await expect(collect(backend.exportHistories([publicKeyOf(1)]))).rejects.toMatchObject(damaged);
     expect(await collect(backend.exportHistories([publicKeyOf(2)]))).toHaveLength(1);
     await expect(backend.importHistories(stream([history(1, [[5, null]], [])]))).rejects.toMatchObject(damaged);
-    await expect(backend.retire([publicKeyOf(1)])).rejects.toMatchObject(damaged);
+    await expect(backend.endTenures([publicKeyOf(1)])).rejects.toMatchObject(damaged);
   });
 });
 
@@ -187,7 +190,7 @@ describe('a head is replaced by an older one of its key', () => {
   });
 
   it('with the newer entries deleted: a signer that made them notices; one that starts afterwards cannot', async () => {
-    const signer = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+    const signer = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log: quietLog });
     await signer.check(block(1, 10, 'a'));
     const restore = await keep(1);
     await signer.check(block(1, 20, 'a'));
@@ -198,11 +201,11 @@ describe('a head is replaced by an older one of its key', () => {
     expect(await verdictsOf([block(1, 20, 'b')], await open())).toEqual(['safe']);
   });
 
-  it('a retired mark cannot be taken away from a head', async () => {
-    await backend.retire([publicKeyOf(1)]);
-    await sql('UPDATE strongroom.validators SET retired = false');
+  it('an ended tenure cannot be taken away from a head', async () => {
+    await backend.endTenures([publicKeyOf(1)]);
+    await sql('UPDATE strongroom.validators SET tenure = 0');
     expect(await verdictsOf([block(1, 10, 'a')])).toEqual(['slashing_integrity']);
-    await expect(backend.retiredKeys()).rejects.toMatchObject({ reason: 'slashing_integrity' });
+    await expect(retiredKeys(backend)).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 });
 
@@ -213,6 +216,7 @@ describe('the record of the store', () => {
     'UPDATE strongroom.store SET floor_slot = 1',
     'UPDATE strongroom.store SET floor_slot = NULL, floor_source_epoch = NULL, floor_target_epoch = NULL',
     'UPDATE strongroom.store SET revision = 9223372036854775807',
+    "UPDATE strongroom.store SET incarnation = 'x'",
     'UPDATE strongroom.store SET keys = keys - 1',
     'UPDATE strongroom.store SET timeline = timeline + 1',
     'DELETE FROM strongroom.store',
@@ -237,4 +241,16 @@ describe('the record of the store', () => {
     expect(await verdictsOf([block(1, 550, 'b')], raising)).toEqual(['block_below_low_water_mark']);
     expect((await raising.identity()).floor).toEqual(floors);
   });
+});
+
+it('a signing root that was put into a row, or taken from another key, is not believed as signed', async () => {
+  await checkOne(backend, block(1, 10, 'a'));
+  await checkOne(backend, block(2, 10, 'b'));
+  expect(Buffer.from((await backend.signedBlockRoot(publicKeyOf(1), 10)) ?? [])).toEqual(rootOf('a'));
+  const columns = 'signing_root, code';
+  await sql(
+    `UPDATE strongroom.blocks SET (${columns}) = (SELECT ${columns} FROM strongroom.blocks WHERE validator_id = ${idOf(2)})
+     WHERE validator_id = ${idOf(1)}`,
+  );
+  await expect(backend.signedBlockRoot(publicKeyOf(1), 10)).rejects.toMatchObject({ reason: 'slashing_integrity' });
 });

@@ -1,11 +1,12 @@
 // The SQLite store when somebody alters, adds or removes its rows: the answer is 503, for as few keys as possible.
 
 import { describe, expect, it } from 'vitest';
-import { RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
-import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import { unrestrained } from '../../support/restrained.ts';
 import { block, checkOne, collect, history, quietLog, stream, verdictName, vote } from '../../support/slashing.ts';
 import { ownDatabase } from './own-database.ts';
 
@@ -51,6 +52,8 @@ describe.each([
       batch.map(() => ({ blockSlot: null, sourceEpoch: null, targetEpoch: null })),
     );
     expect(verdicts.map(verdictName)).toEqual(['slashing_integrity', 'safe']);
+    // Without this answer no key of a signer would be loaded.
+    expect(await backend.tenures(undefined, true)).toEqual(new Map());
   });
 
   it.each([
@@ -139,7 +142,7 @@ describe.each([
 
   it('one key rolled back to an earlier, once valid state: this process remembers more', async () => {
     const backend = await open(integrityKey);
-    const protection = new SlashingProtection(backend, {}, { clock: systemClock, log: quietLog });
+    const protection = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log: quietLog });
     for (const key of [1, 2]) await protection.check(block(key, 10, 'a'));
     tamper(
       'CREATE TABLE old_validators AS SELECT * FROM validators',

@@ -7,16 +7,16 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { NO_MARKS } from '../../../enclave/slashing/history/rules.ts';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import { type Checkpoints, checkpointsBesideCommits } from '../../../enclave/slashing/sqlite/file/checkpoint.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import type { Log } from '../../../observe/log.ts';
+import type { Log } from '../../../common/observe/log.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
+import { type Checkpoints, checkpointsBesideCommits } from '../../../signer/slashing/sqlite/file/checkpoint.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { collect, history, MAIN_ROOT, quietLog, stream, vote } from '../../support/slashing.ts';
 
 const KEYS = 512;
-/** The bound of enclave/slashing/sqlite/tables/schema.ts, 8,000 pages of 4 KiB, and what one more batch may add. */
+/** The bound of signer/slashing/sqlite/tables/schema.ts, 8,000 pages of 4 KiB, and what one more batch may add. */
 const LOG_BOUND_BYTES = 8_000 * 4_096 * 1.5;
 
 let folder: string;

@@ -3,64 +3,64 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
-import { EXPORT_STALL_MS, heldExports } from '../../../enclave/slashing/sqlite/operations/export.ts';
-import { importer } from '../../../enclave/slashing/sqlite/operations/import.ts';
-import { openDatabase } from '../../../enclave/slashing/sqlite/tables/schema.ts';
-import { history, publicKeyOf } from '../../support/slashing.ts';
-import { allSteps } from './all-steps.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { EXPORT_STALL_MS, heldExports } from '../../../signer/slashing/sqlite/exports.ts';
+import { history } from '../../support/slashing.ts';
+import { storeInProcess } from '../../support/slashing-in-process.ts';
 
 let folder: string;
-let writer: DatabaseSync;
+let here: ReturnType<typeof storeInProcess>;
 let exports_: ReturnType<typeof heldExports>;
 let milliseconds = 0;
 
-beforeEach(() => {
+beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'slashing-export-'));
   const genesisValidatorsRoot = new Uint8Array(32);
   const path = join(folder, 'slashing_protection.sqlite');
-  const options = { path, genesisValidatorsRoot, integrity: rowIntegrity({ genesisValidatorsRoot }) };
-  writer = openDatabase(options).connection;
-  const imports = importer(writer, options);
-  imports.stage(1, [[publicKeyOf(1), writeHistory(history(1, [[10, null]], []))]]);
-  allSteps(imports.merge(1, 1, 'by_key'));
+  here = storeInProcess({ path, genesisValidatorsRoot, integrity: rowIntegrity({ genesisValidatorsRoot }) }, () => {});
+  here.stage(1, history(1, [[10, null]], []));
+  await here.merge(1);
   milliseconds = 0;
-  exports_ = heldExports(options, { now: () => 0, monotonic: () => milliseconds });
+  exports_ = heldExports(here.export, { monotonic: () => milliseconds });
 });
 
-afterEach(() => {
-  exports_.endAll();
-  writer.close();
+afterEach(async () => {
+  await exports_.endAll();
+  here.close();
   rmSync(folder, { recursive: true });
 });
 
 /** Writes, and moves the log to the database: whether all of it went. */
 function logIsEmptied(): boolean {
-  writer.exec('UPDATE validators SET low_slot = low_slot');
-  return writer.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0;
+  here.connection.exec('UPDATE validators SET low_slot = low_slot');
+  return here.connection.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.['busy'] === 0;
 }
 
-it('an export whose reader asks in time goes on, however long it takes', () => {
+it('an export whose reader asks in time goes on, however long it takes', async () => {
+  here.stage(2, ...Array.from({ length: 300 }, (_, key) => history(2 + key, [[10, null]], [])));
+  await here.merge(2);
   exports_.begin(1, undefined);
-  for (let step = 0; step < 2; step++) {
+  for (const size of [200, 101]) {
     milliseconds += EXPORT_STALL_MS;
-    exports_.endStalled();
-    expect(allSteps(exports_.next(1))).toHaveLength(step === 0 ? 1 : 0);
+    await exports_.endStalled();
+    expect(await exports_.next(1)).toHaveLength(size);
+    expect(logIsEmptied()).toBe(size === 101);
   }
-  expect(logIsEmptied()).toBe(false);
 });
 
-it('an export whose reader does not ask is ended, and the log can be emptied again', () => {
+it('an export whose reader does not ask is ended, and the log can be emptied again', async () => {
+  here.stage(2, ...Array.from({ length: 300 }, (_, key) => history(2 + key, [[10, null]], [])));
+  await here.merge(2);
   exports_.begin(1, undefined);
+  expect(await exports_.next(1)).toHaveLength(200);
   milliseconds += EXPORT_STALL_MS + 1;
   exports_.begin(2, undefined);
-  exports_.endStalled();
-  expect(() => allSteps(exports_.next(1))).toThrow('the export is over');
-  expect(allSteps(exports_.next(2))).toHaveLength(1);
-  exports_.end(2);
+  await exports_.endStalled();
+  await expect(exports_.next(1)).rejects.toThrow('the export is over');
+  expect(await exports_.next(2)).toHaveLength(200);
+  expect(logIsEmptied()).toBe(false);
+  await exports_.end(2);
   expect(logIsEmptied()).toBe(true);
 });
 

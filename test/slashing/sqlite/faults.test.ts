@@ -10,8 +10,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { WORKER_CLOSE_WAIT_MS } from '../../../enclave/slashing/sqlite/client.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { WORKER_CLOSE_WAIT_MS } from '../../../signer/slashing/sqlite/file/checkpoint.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { block, checkOne, verdictName } from '../../support/slashing.ts';
 import { ownDatabase } from './own-database.ts';
 

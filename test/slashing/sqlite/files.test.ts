@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import { misplacement } from '../../../enclave/slashing/sqlite/file/place.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
+import { misplacement } from '../../../signer/slashing/sqlite/file/file.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import {
   block,
   checkOne,
@@ -16,6 +16,7 @@ import {
   MAIN_ROOT,
   publicKeyOf,
   quietLog,
+  reinstate,
   verdictName,
   vote,
 } from '../../support/slashing.ts';
@@ -176,9 +177,9 @@ describe('files taken away under a running signer', () => {
       await expect(checkOne(backend, block(2, 1, 'a'))).rejects.toMatchObject(refusal);
       await expect(backend.checkHealth(new AbortController().signal)).rejects.toMatchObject(refusal);
       await expect(collect(backend.exportHistories())).rejects.toMatchObject(refusal);
-      await expect(backend.retire([key])).rejects.toMatchObject(refusal);
-      await expect(backend.reinstate([key])).rejects.toMatchObject(refusal);
-      await expect(backend.advance()).rejects.toMatchObject(refusal);
+      await expect(backend.endTenures([key])).rejects.toMatchObject(refusal);
+      await expect(reinstate(backend, [key])).rejects.toMatchObject(refusal);
+      await expect(backend.incarnate('', 'x')).rejects.toMatchObject(refusal);
       await expect(backend.jump({ slot: 1, sourceEpoch: 1, targetEpoch: 1 })).rejects.toMatchObject(refusal);
       await expect(backend.identity()).rejects.toMatchObject(refusal);
     },

@@ -2,8 +2,8 @@
 // or counted stays so, or is noticed.
 
 import { describe, expect, it } from 'vitest';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../enclave/slashing/history/prune.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { block, checkOne, collect, publicKeyOf, verdictName, vote } from '../../support/slashing.ts';
 import { ownDatabase } from './own-database.ts';
 
@@ -49,7 +49,7 @@ describe.each([
     expect(await verdict(backend, block(1, 10, 'b'))).toBe('slashing_integrity');
     expect(await verdict(backend, block(3, 10, 'b'))).toBe('slashing_integrity');
     expect(await verdict(backend, block(2, 11, 'b'))).toBe('safe');
-    await expect(backend.retire([publicKeyOf(1)])).rejects.toMatchObject({ reason: 'slashing_integrity' });
+    await expect(backend.endTenures([publicKeyOf(1)])).rejects.toMatchObject({ reason: 'slashing_integrity' });
   });
 
   it('a row of nobody in the place of a deleted head does not make the number of keys right', async () => {
@@ -63,8 +63,8 @@ describe.each([
   it('a retired key is not freed by its flag', async () => {
     const backend = await open(integrityKey);
     await checkOne(backend, block(1, 10, 'a'));
-    await backend.retire([publicKeyOf(1)]);
-    tamper('UPDATE validators SET is_retired = 0');
+    await backend.endTenures([publicKeyOf(1)]);
+    tamper('UPDATE validators SET tenure = 0');
     expect(await verdict(backend, block(1, 20, 'b'))).toBe('slashing_integrity');
   });
 
@@ -72,7 +72,7 @@ describe.each([
     ['the floor lowered', 'UPDATE metadata SET floor_slot = 5'],
     ['the floor taken away', 'UPDATE metadata SET floor_slot = NULL'],
     ['another id', 'UPDATE metadata SET store_id = zeroblob(16)'],
-    ['a revision', 'UPDATE metadata SET revision = 99'],
+    ['an incarnation', "UPDATE metadata SET incarnation = 'x'"],
     ['a number of keys', 'UPDATE metadata SET validator_count = 1'],
     ['the record deleted', 'DELETE FROM metadata'],
   ])('the record of the store, %s: nothing is signed, and it is not opened again', async (_change, statement) => {
@@ -82,7 +82,7 @@ describe.each([
     const damage = { reason: 'slashing_integrity' };
     await expect(checkOne(backend, block(1, 200, 'b'))).rejects.toMatchObject(damage);
     await expect(backend.identity()).rejects.toMatchObject(damage);
-    await expect(backend.advance()).rejects.toMatchObject(damage);
+    await expect(backend.incarnate('', 'x')).rejects.toMatchObject(damage);
     await expect(collect(backend.exportHistories())).rejects.toThrow();
     await backend.close();
     await expect(open(integrityKey)).rejects.toThrow(/metadata/);

@@ -1,116 +1,123 @@
-// Imports into SQLite are all or nothing, whatever happens in between: kill -9 after any step, damage, and keys that a
-// decided import has not reached yet.
+// Imports into SQLite are merged key by key: whatever ends one in between, kill -9 after any step or damage, leaves
+// some keys merged and the others as they were, never half of a key, and the same import is repeated.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
-import { batchChecker } from '../../../enclave/slashing/sqlite/operations/check.ts';
-import { importer } from '../../../enclave/slashing/sqlite/operations/import.ts';
-import { packBatch, unpackBatch } from '../../../enclave/slashing/sqlite/wire.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import { block, checkOne, stream, verdictName, vote } from '../../support/slashing.ts';
-import { IMPORTED } from '../../support/slashing-import-steps.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import { block, checkOne, history, stream, verdictName, vote } from '../../support/slashing.ts';
+import { IMPORTED, LAST_SLOT } from '../../support/slashing-import-steps.ts';
 import { close, folder, IMPORT_STEPS, open, openHere, path, prepare } from './import-set-up.ts';
 
-describe('kill -9 in the middle of an import', () => {
-  /** Which keys refuse what the file forbids. */
-  async function merged(backend: SlashingBackend): Promise<number[]> {
-    const keys: number[] = [];
-    for (const key of [1, 2, 3, 4]) {
-      const last = key === 1 ? 700 : 600;
-      const isRefused = verdictName(await checkOne(backend, block(key, last, 'x'))) !== 'safe';
-      if (isRefused) keys.push(key);
-    }
-    return keys;
+/** Which keys refuse everything that the file forbids; the others nothing of it. */
+async function merged(backend: SlashingBackend): Promise<number[]> {
+  const keys: number[] = [];
+  for (const key of [1, 2, 3, 4]) {
+    const last = key === 1 ? LAST_SLOT + 100 : LAST_SLOT;
+    const slots = [LAST_SLOT - 300, last];
+    const verdicts: string[] = [];
+    for (const slot of slots) verdicts.push(verdictName(await checkOne(backend, block(key, slot, 'x'))));
+    if (verdicts.every((verdict) => verdict !== 'safe')) keys.push(key);
+    else expect([key, ...verdicts]).toEqual([key, 'safe', 'safe']);
   }
+  return keys;
+}
 
-  it('after any step leaves all of it or nothing, for good once it is decided', async () => {
-    await prepare();
-    const outcomes: number[] = [];
-    for (let lastStep = 0; ; lastStep++) {
-      const copy = join(folder, `killed-${lastStep}.sqlite`);
-      cpSync(path, copy);
-      const child = spawnSync(process.execPath, [IMPORT_STEPS, copy, String(lastStep)], { encoding: 'utf8' });
-      const backend = await open(copy);
-      expect(child.stderr).toBe('');
-      if (child.signal === null) expect(Number(child.stdout)).toBe(lastStep);
-      const keys = await merged(backend);
-      expect([lastStep, keys]).toEqual([lastStep, keys.length === 0 ? [] : [1, 2, 3, 4]]);
-      outcomes.push(keys.length);
-      for (const key of [1, 2, 3]) {
-        expect(verdictName(await checkOne(backend, block(key, 100, 'x')))).toBe('double_block');
-        expect(verdictName(await checkOne(backend, vote(key, 9, 10, 'x')))).toBe('double_vote');
-      }
-      await close(backend);
-      const left = new DatabaseSync(copy);
-      expect(left.prepare('SELECT count(*) AS rows FROM staged').get()).toEqual({ rows: 0 });
-      left.close();
+async function expectRecords(backend: SlashingBackend): Promise<void> {
+  for (const key of [1, 2, 3]) {
+    expect(verdictName(await checkOne(backend, block(key, 100, 'x')))).toBe('double_block');
+    expect(verdictName(await checkOne(backend, vote(key, 9, 10, 'x')))).toBe('double_vote');
+  }
+}
+
+it('kill -9 after any step: the keys before it are merged, the others as they were, and it can be repeated', async () => {
+  await prepare();
+  const outcomes = new Set<string>();
+  for (let lastStep = 0; ; lastStep++) {
+    const copy = join(folder, `killed-${lastStep}.sqlite`);
+    const repeated = join(folder, `repeated-${lastStep}.sqlite`);
+    cpSync(path, copy);
+    const child = spawnSync(process.execPath, [IMPORT_STEPS, copy, String(lastStep)], { encoding: 'utf8' });
+    expect(child.stderr).toBe('');
+    if (child.signal === null) expect(Number(child.stdout)).toBe(lastStep);
+    for (const suffix of ['', '-wal']) {
+      cpSync(`${copy}${suffix}`, `${repeated}${suffix}`, { force: true });
       if (child.signal === null) break;
     }
-    expect(outcomes).toEqual(outcomes.toSorted((one, other) => one - other));
-    // The run would prove nothing without kills before and after the decision.
-    expect(outcomes.filter((keys) => keys === 0).length).toBeGreaterThan(IMPORTED.length);
-    expect(outcomes.filter((keys) => keys > 0).length).toBeGreaterThan(3);
-  });
 
-  it('what somebody took from a decided import is missed when the database is opened', async () => {
-    await prepare();
-    spawnSync(process.execPath, [IMPORT_STEPS, path, String(IMPORTED.length + 4)]);
-    const other = new DatabaseSync(path);
-    expect(other.prepare('SELECT import_histories FROM metadata').get()).toEqual({ import_histories: IMPORTED.length });
-    other.exec('DELETE FROM staged WHERE id = 5');
-    other.close();
-    await expect(open()).rejects.toThrow(/parts of an import that was decided are missing/);
-  });
+    const backend = await open(copy);
+    const keys = await merged(backend);
+    expect([1, 2, 3, 4].slice(0, keys.length)).toEqual(keys);
+    outcomes.add(keys.join(' '));
+    await expectRecords(backend);
+    await close(backend);
+
+    const again = await open(repeated);
+    expect(await again.importHistories(stream(IMPORTED))).toMatchObject({ validators: 5, conflicts: 0 });
+    expect(await merged(again)).toEqual([1, 2, 3, 4]);
+    await expectRecords(again);
+    await close(again);
+    const left = new DatabaseSync(repeated);
+    expect(left.prepare('SELECT count(*) AS rows FROM staged').get()).toEqual({ rows: 0 });
+    left.close();
+    if (child.signal === null) break;
+  }
+  expect([...outcomes]).toEqual(['', '1', '1 2', '1 2 3', '1 2 3 4']);
 });
 
-describe('damage', () => {
-  it('of a key that a decided import is not applied to yet: that key is held, all others have it', async () => {
-    await prepare();
-    spawnSync(process.execPath, [IMPORT_STEPS, path, String(IMPORTED.length + 4)]);
-    const other = new DatabaseSync(path);
-    other.exec('UPDATE blocks SET code = zeroblob(16) WHERE validator = 2');
-    other.close();
-    for (let opening = 0; opening < 2; opening++) {
-      const backend = await open();
-      expect(verdictName(await checkOne(backend, block(2, 900, 'x')))).toBe('slashing_unavailable');
-      expect(verdictName(await checkOne(backend, block(1, 700, 'x')))).not.toBe('safe');
-      expect(verdictName(await checkOne(backend, block(4, 600, 'x')))).not.toBe('safe');
-      await close(backend);
-    }
-  });
-
-  it('of a key that the file names refuses all of the file, and nothing is merged', async () => {
+describe('damage of a key that the file names', () => {
+  it('refuses all of the file, and nothing is merged', async () => {
     await prepare();
     const other = new DatabaseSync(path);
     other.exec('UPDATE blocks SET code = zeroblob(16) WHERE validator = 2');
     other.close();
     const backend = await open();
     await expect(backend.importHistories(stream(IMPORTED))).rejects.toMatchObject({ reason: 'slashing_integrity' });
-    expect(verdictName(await checkOne(backend, block(1, 700, 'x')))).toBe('safe');
-    expect(verdictName(await checkOne(backend, block(4, 600, 'x')))).toBe('safe');
+    expect(verdictName(await checkOne(backend, block(1, LAST_SLOT, 'x')))).toBe('safe');
+    expect(verdictName(await checkOne(backend, block(4, LAST_SLOT, 'x')))).toBe('safe');
+  });
+
+  it('that comes after it was verified interrupts the merge, which says so', async () => {
+    const keys = Array.from({ length: 12 }, (_, index) => index + 1);
+    const here = openHere(() => {
+      const row = here.connection.prepare('SELECT count(*) AS blocks FROM blocks').get();
+      const isBegun = Number(row?.['blocks']) > keys.length;
+      if (isBegun) here.connection.exec('UPDATE blocks SET code = zeroblob(16) WHERE validator = 12');
+    });
+    here.check(keys.map((key) => block(key, 100, 'a')));
+    const slots = Array.from({ length: 600 }, (_, index) => [101 + index, 'f'] as const);
+    here.stage(1, ...keys.map((key) => history(key, slots, [])));
+    await expect(here.merge(1)).rejects.toMatchObject({
+      reason: 'slashing_integrity',
+      hint: expect.stringMatching(/^the import was interrupted after [1-8] of 12 keys: repeat it$/),
+    });
+    expect(here.check([block(1, 700, 'x'), block(12, 900, 'x')]).map(verdictName)).toEqual(['double_block', 'safe']);
+    here.close();
   });
 });
 
-it('a key that a decided import is not applied to yet is held: nothing is decided about it', () => {
-  const { options, connection } = openHere();
-  const imports = importer(connection, options, 3);
-  for (const one of IMPORTED) imports.stage(1, [[one.publicKey, writeHistory(one)]]);
-  const check = batchChecker(connection, options, imports.isHeld);
-  const batch = () => [1, 2, 3, 4, 99].map((key) => block(key, 900 + slot++, 'n'));
-  const asked = () =>
-    check(unpackBatch(packBatch(batch(), []))).map((verdict) =>
-      verdictName(verdict).replace('slashing_unavailable', '-'),
-    );
-  let slot = 0;
-  const seen = new Set<string>();
-  for (const _ of imports.merge(1, IMPORTED.length, 'by_key')) seen.add(asked().join(' '));
-  expect(seen).toContain('safe safe safe safe safe');
-  expect(seen).toContain('- - - - safe');
-  expect([...seen].filter((verdicts) => /-/.test(verdicts)).length).toBeGreaterThan(1);
-  expect(asked()).toEqual(['safe', 'safe', 'safe', 'safe', 'safe']);
-  connection.close();
+it('between any two steps every key is decided, and what was signed then is refused to its rivals afterwards', async () => {
+  let slot = LAST_SLOT;
+  const signed: [key: number, slot: number][] = [];
+  const here = openHere(() => {
+    slot += 1;
+    const keys = [1, 2, 3, 4, 99];
+    const verdicts = here.check(keys.map((key) => block(key, slot, 'n'))).map(verdictName);
+    for (const [index, key] of keys.entries()) {
+      if (verdicts[index] === 'safe') signed.push([key, slot]);
+      else expect([key, verdicts[index]]).toEqual([1, 'block_below_low_water_mark']);
+    }
+  });
+  here.stage(1, ...IMPORTED);
+  expect(await here.merge(1)).toMatchObject({ validators: 5 });
+  expect(new Set(signed.map(([key]) => key))).toEqual(new Set([1, 2, 3, 4, 99]));
+  for (const [key, at] of signed) {
+    expect(here.check([block(key, at, 'rival')]).map(verdictName)).not.toEqual(['safe']);
+  }
+  for (const key of [1, 2, 3, 4]) {
+    expect(here.check([block(key, LAST_SLOT - 10, 'x')]).map(verdictName)).not.toEqual(['safe']);
+  }
+  here.close();
 });

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach } from 'vitest';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import { openDatabase } from '../../../enclave/slashing/sqlite/tables/schema.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { type RowIntegrity, rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { block, checkOne, MAIN_ROOT, quietLog, vote } from '../../support/slashing.ts';
+import { type OnTurn, storeInProcess } from '../../support/slashing-in-process.ts';
 
 export const IMPORT_STEPS = fileURLToPath(new URL('../../support/slashing-import-steps.ts', import.meta.url));
 export const MANY = 900_000;
@@ -30,11 +30,12 @@ export async function close(backend: SlashingBackend): Promise<void> {
 }
 
 /** A database of this process, without a worker. */
-export function openHere() {
-  writeFileSync(path, '');
+export function openHere(onTurn: OnTurn = () => undefined, hash?: RowIntegrity['hash']) {
+  writeFileSync(path, '', { mode: 0o600 });
   const genesisValidatorsRoot = new Uint8Array(32);
-  const options = { path, genesisValidatorsRoot, integrity: rowIntegrity({ genesisValidatorsRoot }) };
-  return { options, connection: openDatabase(options).connection };
+  const integrity = rowIntegrity({ genesisValidatorsRoot });
+  const counted = hash === undefined ? integrity : { ...integrity, hash };
+  return storeInProcess({ path, genesisValidatorsRoot, integrity: counted }, onTurn);
 }
 
 /** Keys 1 to 3 have signed something. */

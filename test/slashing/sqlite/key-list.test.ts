@@ -6,41 +6,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { writeHistory } from '../../../enclave/slashing/sqlite/history-text.ts';
-import { batchChecker } from '../../../enclave/slashing/sqlite/operations/check.ts';
-import { importer } from '../../../enclave/slashing/sqlite/operations/import.ts';
-import { keyRegister } from '../../../enclave/slashing/sqlite/operations/retire.ts';
-import { keyList } from '../../../enclave/slashing/sqlite/tables/key-list.ts';
-import { storeRecord } from '../../../enclave/slashing/sqlite/tables/record.ts';
-import { openDatabase } from '../../../enclave/slashing/sqlite/tables/schema.ts';
-import { packBatch, unpackBatch } from '../../../enclave/slashing/sqlite/wire.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
 import { block, history, MAIN_ROOT, publicKeyOf, verdictName } from '../../support/slashing.ts';
-import { allSteps } from './all-steps.ts';
+import { storeInProcess } from '../../support/slashing-in-process.ts';
 
 let folder: string;
 let path: string;
 let database: ReturnType<typeof openHere>;
 
-/** As enclave/slashing/sqlite/database-worker.ts puts it together. */
-function openHere() {
+function openHere(onTurn: () => void = () => undefined) {
   const genesisValidatorsRoot = Buffer.from(MAIN_ROOT.slice(2), 'hex');
   const integrity = rowIntegrity({ genesisValidatorsRoot, key: new Uint8Array(32).fill(3) });
-  const options = { path, genesisValidatorsRoot, integrity };
-  const { connection } = openDatabase(options);
-  const keys = keyList(connection, storeRecord(connection, options));
-  const imports = importer(connection, options, 3, keys);
-  const check = batchChecker(connection, options, imports.isHeld, keys);
+  const here = storeInProcess({ path, genesisValidatorsRoot, integrity }, onTurn);
   const sign = (slot: number, ...ofKeys: number[]) =>
-    check(
-      unpackBatch(
-        packBatch(
-          ofKeys.map((key) => block(key, slot, `${slot}`)),
-          [],
-        ),
-      ),
-    ).map(verdictName);
-  return { connection, imports, register: keyRegister(connection, options, keys), sign };
+    here.check(ofKeys.map((key) => block(key, slot, `${slot}`))).map(verdictName);
+  return { ...here, sign };
 }
 
 /** What somebody beside this process does through SQLite. */
@@ -60,15 +40,15 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.restoreAllMocks();
-  database.connection.close();
+  database.close();
   rmSync(folder, { recursive: true });
 });
 
-it('the heads are walked over once, however many batches bring new keys, by whatever way', () => {
+it('the heads are walked over once, however many batches bring new keys, by whatever way', async () => {
   const walks = vi.spyOn(StatementSync.prototype, 'iterate');
-  const { sign, register } = database;
+  const { sign, operations } = database;
   for (let key = 1; key <= 60; key += 2) expect(sign(10, key, key + 1)).toEqual(['safe', 'safe']);
-  allSteps(register.retire([publicKeyOf(61)]));
+  await operations.endTenures([publicKeyOf(61)]);
   expect(sign(11, 60, 61, 62)).toEqual(['safe', 'key_retired', 'safe']);
   expect(walks).toHaveBeenCalledTimes(1);
 });
@@ -102,7 +82,7 @@ it('a head taken away unseen by SQLite: the key is refused', () => {
 
 it('a head that its index no longer finds is not the head of a new key', () => {
   expect(database.sign(10, 1, 2)).toEqual(['safe', 'safe']);
-  database.connection.close();
+  database.close();
   tamper(`
     CREATE TABLE empty (public_key BLOB NOT NULL UNIQUE) STRICT;
     PRAGMA writable_schema = ON;
@@ -123,14 +103,17 @@ it('a key whose commit failed is as new as before', () => {
   expect(sign(10, 2, 1)).toEqual(['safe', 'repeat']);
 });
 
-it('a head that goes away after an import was verified is not merged into as into a new one', () => {
-  const { sign, imports } = database;
+it('a head that goes away after an import was verified is not merged into as into a new one', async () => {
+  let turns = 0;
+  database.close();
+  database = openHere(() => {
+    turns += 1;
+    if (turns === 2) tamper(WITHOUT_KEY_1);
+  });
+  const { sign, stage, merge } = database;
   expect(sign(10, 1, 2)).toEqual(['safe', 'safe']);
-  const imported = history(1, [[5, 'f']], []);
-  imports.stage(1, [[imported.publicKey, writeHistory(imported)]]);
-  const steps = imports.merge(1, 1, 'by_key');
-  steps.next();
-  tamper(WITHOUT_KEY_1);
-  expect(() => allSteps(steps)).toThrow(expect.objectContaining({ reason: 'slashing_integrity' }));
-  expect(sign(20, 1)).toEqual(['slashing_unavailable']);
+  stage(1, history(1, [[5, 'f']], []));
+  await expect(merge(1)).rejects.toMatchObject({ reason: 'slashing_integrity' });
+  expect(turns).toBeGreaterThanOrEqual(2);
+  expect(sign(20, 1)).toEqual(['slashing_integrity']);
 });

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach } from 'vitest';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { MAIN_ROOT, quietLog } from '../../support/slashing.ts';
 
 export interface OwnDatabase {

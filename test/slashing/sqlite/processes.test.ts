@@ -7,13 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
+import type { SlashableMessage } from '../../../signer/slashing/types.ts';
+import { sized } from '../../support/scale.ts';
 import { block, checkOne, MAIN_ROOT, quietLog, verdictName } from '../../support/slashing.ts';
 import { areSlashable } from '../../support/slashing-model.ts';
 
 const BURST = fileURLToPath(new URL('../../support/slashing-burst.ts', import.meta.url));
-const KILL_ROUNDS = 12;
+const KILL_ROUNDS = sized(4, 12);
 
 let folder: string;
 let path: string;

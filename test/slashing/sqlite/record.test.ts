@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { rowIntegrity } from '../../../enclave/slashing/history/integrity.ts';
-import { type StoreRecords, storeRecord } from '../../../enclave/slashing/sqlite/tables/record.ts';
-import { openDatabase } from '../../../enclave/slashing/sqlite/tables/schema.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { type StoreRecords, storeRecord } from '../../../signer/slashing/sqlite/tables/record.ts';
+import { openDatabase } from '../../../signer/slashing/sqlite/tables/schema.ts';
 
 let folder: string;
 let connection: DatabaseSync;
@@ -19,7 +19,7 @@ beforeEach(() => {
   writeFileSync(path, '', { mode: 0o600 });
   const genesisValidatorsRoot = new Uint8Array(32).fill(1);
   const integrity = rowIntegrity({ genesisValidatorsRoot, key: new Uint8Array(32).fill(2) });
-  ({ connection } = openDatabase({ path, genesisValidatorsRoot, integrity }));
+  connection = openDatabase({ path, genesisValidatorsRoot, integrity });
   records = storeRecord(connection, { genesisValidatorsRoot, integrity });
 });
 afterEach(() => {
@@ -29,15 +29,12 @@ afterEach(() => {
 
 it.each([
   ['store_id', 'randomblob(16)'],
-  ['revision', '7'],
+  ['incarnation', "'x'"],
   ['floor_slot', '0'],
   ['floor_source_epoch', '0'],
   ['floor_target_epoch', '0'],
   ['validator_count', '1'],
   ['keys_digest', 'randomblob(32)'],
-  ['import_id', '1'],
-  ['import_strategy', "'minimal'"],
-  ['import_histories', '1'],
   ['code', 'randomblob(16)'],
 ])('%s that is altered under a running signer is damage, and the row as it was is not', (column, value) => {
   const whole = records.read();
@@ -51,7 +48,7 @@ it.each([
 
 it('what was written is what is read next', () => {
   const floor = { slot: 64, sourceEpoch: 1, targetEpoch: 2 };
-  const written = { ...records.read(), revision: 3, floor };
+  const written = { ...records.read(), incarnation: 'x', floor };
   records.write(written);
   expect(records.read()).toEqual(written);
 });

@@ -3,7 +3,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
 import { slashingContract } from '../../contract/slashing.ts';
 import { quietLog } from '../../support/slashing.ts';
 

@@ -1,6 +1,7 @@
 // What happens in a world of the model beside its clients: one event at a time is drawn, and goes on beside the steps.
 
-import { PRUNE_STEP_ENTRIES } from '../../../enclave/slashing/pruning.ts';
+import { PRUNE_STEP_ENTRIES } from '../../../signer/slashing/pruning.ts';
+import { randomAttack } from './attacks.ts';
 import { loseCommits } from './failovers.ts';
 import type { FleetKey } from './keys.ts';
 import { secondName } from './links.ts';
@@ -23,9 +24,13 @@ const EMPHASES = [
   { moves: 6, losses: 6, place: 'replicas' },
 ] as const;
 const PRUNE_STEPS = 10;
+/** Of all events. */
+const ATTACKS = 0.15;
 
 export function randomEvent(world: FleetWorld, drawing: Random): Promise<void> {
   const random = drawing.fork();
+  // What the seeds of the protections find, they find without these.
+  if (world.missing === undefined && random.chance(ATTACKS)) return randomAttack(world, random);
   const { moves, losses, place } = EMPHASES[world.seed % EMPHASES.length] ?? EMPHASES[0];
   const site = world.sites.find(({ name }) => name === place && random.chance(0.6)) ?? random.pick(world.sites);
   const chances: readonly (readonly [weight: number, work: () => Promise<void>])[] = [

@@ -4,7 +4,7 @@
 // through.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { SignerError } from '../../../enclave/api/errors.ts';
+import { SignerError } from '../../../signer/api/errors.ts';
 import { rootOf } from '../slashing.ts';
 import { openTestBackend } from '../slashing-postgres.ts';
 import type { FleetCluster } from './cluster.ts';

@@ -2,8 +2,10 @@
 // they reach the signer; of one that was killed neither goes on. And what the store is when a protection is taken away,
 // to see whether the model notices.
 
-import { forwardedStore } from '../../../enclave/slashing/forwarded-store.ts';
-import type { SlashingBackend, StoreFloor } from '../../../enclave/slashing/types.ts';
+import { unsafeNoopBackend } from '../../../signer/slashing/noop.ts';
+import type { SlashingBackend, StoreFloor } from '../../../signer/slashing/types.ts';
+import { forwardedStore } from '../restrained.ts';
+import { MAIN_ROOT } from '../slashing.ts';
 
 /** A protection that a world goes without. */
 export type Missing =
@@ -15,10 +17,10 @@ export type Missing =
   /** After a failover of PostgreSQL, or a copy of its files that came back, the store is not raised. */
   | 'failover_jump'
   | 'restored_jump'
-  /** A file with a second name is opened. */
-  | 'file_place'
-  /** A store never seems older than its fleet noted. */
-  | 'noted_revision'
+  /** A store never seems to be another copy than the one that its fleet signs over. */
+  | 'incarnation'
+  /** A file is opened as if it had been closed in order. */
+  | 'closed_mark'
   /** Signers forget what they signed and read. */
   | 'memory';
 
@@ -71,11 +73,12 @@ export function behindGate(backend: SlashingBackend, { pass }: Gate): SlashingBa
     ...store,
     checkAndRecord: gated(store.checkAndRecord),
     identity: gated(store.identity),
-    advance: gated(store.advance),
+    incarnate: gated(store.incarnate),
     jump: gated(store.jump),
     highestMarks: gated(store.highestMarks),
-    retire: gated(store.retire),
-    reinstate: gated(store.reinstate),
+    tenures: gated(store.tenures),
+    endTenures: gated(store.endTenures),
+    beginTenures: gated(store.beginTenures),
     importHistories: gated(store.importHistories),
     async *exportHistories(publicKeys) {
       await pass();
@@ -87,7 +90,16 @@ export function behindGate(backend: SlashingBackend, { pass }: Gate): SlashingBa
 
 export const NO_FLOOR: StoreFloor = { slot: 0, sourceEpoch: 0, targetEpoch: 0 };
 
-const NEWEST_REVISION = 2 ** 40;
+/** A process that believes its own word: the tenures never reach the store, and no check compares them. */
+function withForgottenTenures(store: SlashingBackend): SlashingBackend {
+  const { tenures, endTenures, beginTenures } = unsafeNoopBackend(MAIN_ROOT);
+  const checkAndRecord: SlashingBackend['checkAndRecord'] = (messages, floors) =>
+    store.checkAndRecord(
+      messages.map((message) => ({ ...message, tenure: 0 })),
+      floors,
+    );
+  return { ...store, tenures, endTenures, beginTenures, checkAndRecord };
+}
 
 export function withoutProtection(backend: SlashingBackend, missing: Missing | undefined): SlashingBackend {
   const store = forwardedStore(backend);
@@ -95,11 +107,9 @@ export function withoutProtection(backend: SlashingBackend, missing: Missing | u
     case 'minimal_merging':
       return { ...store, importHistories: (histories) => store.importHistories(histories, { strategy: 'complete' }) };
     case 'retirement':
-      return { ...store, retire: async () => undefined, retiredKeys: async (publicKeys) => publicKeys ?? [] };
+      return withForgottenTenures(store);
     case 'jump':
-      return { ...store, jump: (_floor, options) => store.jump(NO_FLOOR, options) };
-    case 'noted_revision':
-      return { ...store, identity: async () => ({ ...(await store.identity()), revision: NEWEST_REVISION }) };
+      return { ...store, jump: () => store.jump(NO_FLOOR) };
     default:
       return backend;
   }

@@ -1,10 +1,10 @@
 // The validator keys of the model: real ones, in keystores that cost nothing to open, and a vault that knows their
 // public keys and signs nothing. And where each key is: what an operator knows who moves keys by the book.
 
-import { KeystorePool } from '../../../enclave/keys/keystores/pool.ts';
-import type { KeyHandle, SecretKeyVault } from '../../../enclave/keys/vault.ts';
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
-import { decodeHex } from '../../../formats/hex.ts';
+import { decodeHex } from '../../../common/formats/hex.ts';
+import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
+import type { KeyHandle, SecretKeyVault } from '../../../signer/keys/vault.ts';
+import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../keys.ts';
 import { quietLog } from '../slashing.ts';
 

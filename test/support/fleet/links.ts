@@ -1,11 +1,11 @@
 // A file of the model that gets a second name, as it has for a container that mounts it alone: its write-ahead log and
-// its lock lie beside another name. The start refuses it; a signer that started all the same would lose its last
-// commits when it is killed and the folder of the other name goes.
+// its lock lie beside another name. The start refuses it. A log that is lost with such a name costs a jump alone,
+// because the file has no mark that it was closed; the refusal is for two signers at once
+// (slashing/sqlite/files.test.ts).
 
-import { execFileSync } from 'node:child_process';
-import { copyFileSync, linkSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { linkSync, mkdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { SignerError } from '../../../enclave/api/errors.ts';
+import { SignerError } from '../../../signer/api/errors.ts';
 import type { Random } from './random.ts';
 import { type Site, startSigner } from './sites.ts';
 import { isFile } from './stores.ts';
@@ -21,23 +21,11 @@ export function secondName(world: FleetWorld, site: Site, random: Random): Promi
     const elsewhere = join(dirname(path), 'elsewhere');
     mkdirSync(elsewhere);
     const other = join(elsewhere, 'database.sqlite');
-    // Without the protection: when the file is opened it has one name, and gets its second afterwards.
-    const isUnprotected = world.missing === 'file_place';
-    if (isUnprotected) renameSync(path, other);
-    else linkSync(path, other);
+    linkSync(path, other);
     store.openAs(other);
     try {
       await startSigner(site, signer, world.keys, world.step);
-      if (isUnprotected) linkSync(other, path);
-      world.note(`the file of ${store.name} is open under a second name`);
-      for (let bursts = 0; bursts < 4; bursts++) await world.burst();
-      // Killed there: what is on the disk is the file without the log. Read by another process: closing a descriptor of
-      // it here would drop the locks of the database.
-      execFileSync('cp', [other, `${path}.killed`]);
-      await signer.kill();
-      copyFileSync(`${path}.killed`, path);
-      rmSync(`${path}.killed`);
-      world.note(`${signer.name} is killed, and the folder of the second name is gone`);
+      throw new Error(`the file of ${store.name} was opened under a second name`);
     } catch (error) {
       if (!(error instanceof SignerError)) throw error;
       world.note(`the file of ${store.name} is refused under its second name`);

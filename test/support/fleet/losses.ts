@@ -1,8 +1,9 @@
 // How stores of the model lose commits, and what is done about it: by themselves where the documentation says so, by
 // hand where it asks for that. And signers that are killed and start again.
 
-import { floorAt, jumpToPresent } from '../../../enclave/slashing/jump.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import { floorAt, jumpToPresent } from '../../../signer/slashing/jump.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import { reinstate } from '../slashing.ts';
 import { withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
 import type { Random } from './random.ts';
@@ -66,7 +67,7 @@ export function rollBack(world: FleetWorld, site: Site, random: Random): Promise
     world.note(`${store.name} is as it was in step ${copy.step}, ${how}`);
     await store.restore(copy, how);
     dropLaterCopies(site, store, copy);
-    if (!(await noticesItself(site, store, copy, how))) await byHand(world, site, store);
+    if (!noticesItself(site, store)) await byHand(world, site, store);
     site.olderItems.delete(store);
     for (const signer of signers) await startSigner(site, signer, world.keys, world.step);
   });
@@ -80,12 +81,9 @@ export function dropLaterCopies(site: Site, store: KeptStore, copy: StoreCopy): 
   );
 }
 
-/** A state table knows: another file, or a revision that its fleet noted and the copy does not have. */
-export async function noticesItself(site: Site, store: FleetStore, copy: StoreCopy, how: string): Promise<boolean> {
-  if (site.binding === undefined) return false;
-  if (store.kind === 'sqlite' && how === 'replaced') return true;
-  const row = await site.binding.read();
-  return row === undefined || row.seat !== store.seat() || copy.revision < row.revision;
+/** A start knows: by the state table what the last signers left in it, by the mark beside it which file was closed. */
+function noticesItself(site: Site, store: FleetStore): boolean {
+  return site.binding !== undefined || store.kind === 'sqlite';
 }
 
 /**
@@ -107,9 +105,12 @@ export async function byHand(world: FleetWorld, site: Site, store: FleetStore): 
 /** The keys that are leaving, or that left, are retired again; those that are there are taken back. */
 export async function markByHand(world: FleetWorld, { name }: Site, backend: SlashingBackend): Promise<void> {
   const isGone = ({ site, next }: FleetKey) => (site === name ? next !== undefined : next !== name);
-  await backend.retire(world.keys.filter(isGone).map(({ publicKey }) => publicKey));
+  await backend.endTenures(world.keys.filter(isGone).map(({ publicKey }) => publicKey));
   const here = world.keys.filter(({ site, next }) => site === name && next === undefined);
-  await backend.reinstate(here.map(({ publicKey }) => publicKey));
+  await reinstate(
+    backend,
+    here.map(({ publicKey }) => publicKey),
+  );
 }
 
 /** The parent of an enclave writes all its tables and restarts it, as it likes. */

@@ -1,7 +1,7 @@
 // What clients of the model ask for: duties of the present, and conflicting ones: others at the same place, votes
 // around and inside signed ones, old ones, and ones at the edge of the clocks' tolerance.
 
-import type { SlashableMessage, StoreFloor } from '../../../enclave/slashing/types.ts';
+import type { SlashableMessage, StoreFloor } from '../../../signer/slashing/types.ts';
 import { rootOf } from '../slashing.ts';
 import type { Random } from './random.ts';
 import { CHAIN } from './time.ts';

@@ -3,13 +3,12 @@
 // loaded there; what failed half way is finished where it was begun.
 
 import { setImmediate } from 'node:timers/promises';
-import { deleteKeys } from '../../../enclave/keys/management/delete.ts';
-import { changeStatus } from '../../../enclave/keys/management/status.ts';
-import { readInterchange } from '../../../enclave/slashing/interchange/file.ts';
-import { exportInterchangeText } from '../../../enclave/slashing/interchange/text.ts';
-import { floorAt } from '../../../enclave/slashing/jump.ts';
-import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../enclave/slashing/types.ts';
-import { MAIN_ROOT } from '../slashing.ts';
+import { deleteKeys } from '../../../signer/keys/management/delete.ts';
+import { changeStatus } from '../../../signer/keys/management/status.ts';
+import { exportInterchangeText, readInterchange } from '../../../signer/slashing/interchange/file.ts';
+import { floorAt } from '../../../signer/slashing/jump.ts';
+import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../signer/slashing/types.ts';
+import { MAIN_ROOT, reinstate } from '../slashing.ts';
 import { Killed, withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
 import { jumpAfterDoubt, startAgain } from './losses.ts';
@@ -76,7 +75,7 @@ async function leave(world: FleetWorld, key: FleetKey, site: Site, random: Rando
 }
 
 /** Somewhere between the steps of what it does. */
-async function freezeMeanwhile(world: FleetWorld, signer: FleetSigner, random: Random): Promise<void> {
+export async function freezeMeanwhile(world: FleetWorld, signer: FleetSigner, random: Random): Promise<void> {
   for (let turns = random.below(40); turns > 0; turns--) await setImmediate();
   world.freeze(signer, random);
 }
@@ -84,7 +83,7 @@ async function freezeMeanwhile(world: FleetWorld, signer: FleetSigner, random: R
 function leaveByCommand(world: FleetWorld, key: FleetKey, site: Site, random: Random): Promise<string> {
   return withStore(world, site, async (backend) => {
     world.note(`${nameOf(world, key)}: slashing retire and export at ${site.name}`);
-    await backend.retire([key.publicKey]);
+    await backend.endTenures([key.publicKey]);
     const { file } = await exportInterchangeText([key.publicKey], { backend, genesisValidatorsRoot: MAIN_ROOT });
     if (random.chance(0.5)) site.fileKeys.delete(key.publicKey);
     return file;
@@ -101,7 +100,7 @@ async function arrive(world: FleetWorld, key: FleetKey, site: Site, random: Rand
   world.note(`${nameOf(world, key)}: POST at ${first.name}`);
   const answer = await post(first, key, key.file, site.binding !== undefined);
   // A copy of it was loaded all the time, and was refused: whoever runs the place takes the mark back.
-  if (answer === 'duplicate') await first.running.parts.slashing.reinstate([key.publicKey]);
+  if (answer === 'duplicate') await reinstate(first.running.parts.slashing, [key.publicKey]);
   else if (answer !== 'imported') return false;
   if (site.binding === undefined) for (const other of others) await post(other, key, key.file, false);
   return true;
@@ -116,7 +115,7 @@ async function arriveByCommand(world: FleetWorld, key: FleetKey, site: Site, ran
     const strategy = random.pick(strategies);
     world.note(`${nameOf(world, key)}: slashing import (${strategy}) at ${site.name}`);
     await backend.importHistories(historiesOf(file), { strategy });
-    await backend.reinstate([key.publicKey]);
+    await reinstate(backend, [key.publicKey]);
     site.fileKeys.add(key.publicKey);
   });
   return true;

@@ -3,14 +3,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
-import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
+import type { DynamoDBClient } from '../../../signer/aws/dynamodb.ts';
+import type { DynamoDBServer } from '../../../tools/rehearsal/dynamodb.ts';
 import type { FleetCluster } from './cluster.ts';
 import { randomEvent } from './events.ts';
 import type { Missing } from './gate.ts';
 import { fleetKeys } from './keys.ts';
 import { violationsIn } from './report.ts';
 import { openSites } from './sites.ts';
+import type { FleetTrace } from './trace.ts';
 import { FleetWorld } from './world.ts';
 
 /** Steps between two looks of a world that goes without a protection: it ends with the first pair. */
@@ -20,6 +21,7 @@ export interface WorldOptions {
   readonly seed: number;
   readonly messages: number;
   readonly missing?: Missing | undefined;
+  readonly trace?: FleetTrace | undefined;
 }
 
 export interface WorldResult {
@@ -40,7 +42,7 @@ export interface WorldServices {
 let worlds = 0;
 
 export async function runWorld(options: WorldOptions, services: WorldServices): Promise<WorldResult> {
-  const { seed, messages, missing } = options;
+  const { seed, messages, missing, trace } = options;
   const directory = mkdtempSync(join(tmpdir(), 'strongroom-fleet-'));
   const keys = fleetKeys();
   const world = new FleetWorld({ seed, missing }, keys, randomEvent);
@@ -50,7 +52,7 @@ export async function runWorld(options: WorldOptions, services: WorldServices): 
     worlds += 1;
     const id = `fleet-${seed}-${worlds}`;
     const onReleased = world.release.bind(world);
-    world.sites = await openSites({ ...services, directory, id, time: world.time, keys, missing, onReleased });
+    world.sites = await openSites({ ...services, directory, id, time: world.time, keys, missing, onReleased, trace });
     await world.begin();
     while (world.asked < messages && !isDecided()) await world.live();
     await world.settle();

@@ -1,24 +1,29 @@
 // What a signer of the model is put together from, and the raise that boot makes when a store holds less than the
 // signer knows.
 
-import type { BindingTable } from '../../../enclave/chamber/binding-table.ts';
-import type { StoreBinding } from '../../../enclave/chamber/store-binding.ts';
-import type { Config } from '../../../enclave/config/options.ts';
-import type { KeyManagementParts } from '../../../enclave/keys/management/management.ts';
-import type { KeyStore } from '../../../enclave/keys/store.ts';
-import type { TableLoader } from '../../../enclave/keys/table/loader.ts';
-import type { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
-import { publicNetwork } from '../../../enclave/signing/networks.ts';
-import { type jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
-import type { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
+import type { Item } from '../../../signer/aws/dynamodb.ts';
+import type { BindingTable } from '../../../signer/chamber/binding-table.ts';
+import type { StoreBinding } from '../../../signer/chamber/store-binding.ts';
+import type { Config } from '../../../signer/config/options.ts';
+import type { KeyManagementParts } from '../../../signer/keys/management/management.ts';
+import type { KeyStore } from '../../../signer/keys/store.ts';
+import type { TableLoader } from '../../../signer/keys/table/loader.ts';
+import { publicNetwork } from '../../../signer/signing/networks.ts';
+import type { inFlightSigning } from '../../../signer/signing/sign.ts';
+import { readIncarnations } from '../../../signer/slashing/incarnation.ts';
+import { type jumpFloor, jumpToPresent } from '../../../signer/slashing/jump.ts';
+import type { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import type { RestrainedStore } from '../../../signer/slashing/restraints.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { MAIN_ROOT } from '../slashing.ts';
-import type { Gate } from './gate.ts';
-import { CHAIN } from './time.ts';
+import type { Gate, Missing } from './gate.ts';
+import { CHAIN, type WorldTime } from './time.ts';
 
 /** What the signers of a fleet share. */
 export interface FleetTables {
   readonly binding: BindingTable;
+  /** The row SLASHING_STORE, as whoever writes the table sees it. */
+  readonly bindingRow: { read(): Promise<Item | undefined>; put(row: Item): Promise<void> };
   openKeys(store: KeyStore): {
     readonly rows: NonNullable<KeyManagementParts['table']>['rows'];
     readonly loader: TableLoader;
@@ -43,13 +48,36 @@ export const CONFIG = {
 
 export interface Running {
   readonly gate: Gate;
-  readonly backend: SlashingBackend;
+  readonly backend: RestrainedStore;
   readonly slashing: SlashingProtection;
   readonly store: KeyStore;
   readonly parts: KeyManagementParts;
   readonly inFlight: ReturnType<typeof inFlightSigning>;
   readonly binding: StoreBinding | undefined;
   readonly loader: TableLoader | undefined;
+}
+
+/**
+ * The state table, whose service has the time of the world. Without incarnations every row is of the store that asks.
+ */
+export function seenFrom(
+  table: BindingTable,
+  {
+    backend,
+    time,
+    missing,
+  }: { readonly backend: SlashingBackend; readonly time: WorldTime; readonly missing?: Missing | undefined },
+): BindingTable {
+  return {
+    ...table,
+    async read() {
+      const { row } = await table.read();
+      const tableTime = Math.floor(time.now() / 1000) * 1000;
+      if (row === undefined || missing !== 'incarnation') return { row, tableTime };
+      const [incarnation = row.incarnation] = readIncarnations((await backend.identity()).incarnation).held;
+      return { row: { ...row, incarnation }, tableTime };
+    },
+  };
 }
 
 /** As boot does it: a store that holds less than this signer knows is raised to the present, one raise at a time. */

@@ -3,22 +3,23 @@
 // again; what it remembers ends with it. A signature is what `ask` calls signed: nothing is computed with keys.
 
 import { setImmediate } from 'node:timers/promises';
-import { SignerError } from '../../../enclave/api/errors.ts';
-import { keyRoutes } from '../../../enclave/boot/http-application/key-routes.ts';
-import { StoreBinding } from '../../../enclave/chamber/store-binding.ts';
-import { KeyStore } from '../../../enclave/keys/store.ts';
-import { keyTurns } from '../../../enclave/keys/turns.ts';
-import { inFlightSigning } from '../../../enclave/signing/in-flight.ts';
-import type { GroupCheckOutcome } from '../../../enclave/slashing/group-checks.ts';
-import { floorAt, type JumpFloor, jumpFloor, jumpToPresent } from '../../../enclave/slashing/jump.ts';
-import { behindLocalFloor } from '../../../enclave/slashing/local-floor.ts';
-import { SlashingProtection } from '../../../enclave/slashing/protection.ts';
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
-import { systemClock } from '../../../observe/clock.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { SignerError } from '../../../signer/api/errors.ts';
+import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
+import { StoreBinding } from '../../../signer/chamber/store-binding.ts';
+import { KeyStore } from '../../../signer/keys/store.ts';
+import { TenureBook } from '../../../signer/keys/tenures.ts';
+import { keyTurns } from '../../../signer/keys/turns.ts';
+import { inFlightSigning } from '../../../signer/signing/sign.ts';
+import type { GroupCheckOutcome } from '../../../signer/slashing/check-queue.ts';
+import { floorAt, type JumpFloor, jumpFloor, jumpToPresent } from '../../../signer/slashing/jump.ts';
+import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import { restrainStore } from '../../../signer/slashing/restraints.ts';
+import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { quietLog } from '../slashing.ts';
 import { behindGate, gate, Killed, type Missing, withoutProtection } from './gate.ts';
 import type { FleetKeys } from './keys.ts';
-import { BOUND_MS, CONFIG, type FleetTables, NETWORK, type Running, raisedOnce } from './signer-parts.ts';
+import { BOUND_MS, CONFIG, type FleetTables, NETWORK, type Running, raisedOnce, seenFrom } from './signer-parts.ts';
 import type { FleetStore } from './stores.ts';
 import { CHAIN, type Freeze, type SignerClock, signerClock, type WorldTime } from './time.ts';
 
@@ -42,13 +43,15 @@ export class FleetSigner {
   /** Nobody asks it, and it does not freeze. */
   #isHeld = false;
   readonly #asking = new Set<Promise<string | readonly string[]>>();
+  /** How far its wall clock is off. */
+  #offMs = 0;
   /** The step of the world in which it started last. */
   startedAt = 0;
 
   constructor(options: SignerOptions, time: WorldTime) {
     this.options = options;
     this.#time = time;
-    this.#clock = signerClock(time);
+    this.#clock = signerClock(time, 0);
   }
 
   get name(): string {
@@ -71,7 +74,7 @@ export class FleetSigner {
   /** @throws when the store cannot be used */
   async start(step: number, isFreshTable = false): Promise<void> {
     const { store, missing, tables, isEnclave } = this.options;
-    this.#clock = signerClock(this.#time);
+    this.#clock = signerClock(this.#time, this.#offMs);
     const clock = this.#clock;
     const own = gate();
     const floorOf = jumpFloor(CHAIN, () => clock.now());
@@ -81,25 +84,38 @@ export class FleetSigner {
       return floorOf(highest);
     };
     const opened = withoutProtection(await store.open(whileAwake), missing);
-    let backend = behindGate(opened, own);
-    if (isEnclave && missing !== 'local_floor') {
-      const floor = floorOf(await opened.highestMarks());
-      backend = behindLocalFloor(backend, { floor, latest: () => floorAt(clock.now(), CHAIN) });
+    if (tables === undefined && opened.isInDoubt === true && missing !== 'closed_mark') {
+      await jumpToPresent(opened, floorOf);
     }
-    const keys = new KeyStore({}, { vault: this.options.keys.vault, clock });
-    const table = tables?.openKeys(keys);
+    const backend = behindGate(opened, own);
+    const isFloored = isEnclave && missing !== 'local_floor';
+    const isTimed = isFloored || tables !== undefined;
     let binding: StoreBinding | undefined;
+    const restrained = restrainStore(backend, {
+      floor: isFloored ? floorOf(await opened.highestMarks()) : null,
+      latest: isTimed ? () => floorAt(clock.now(), CHAIN) : undefined,
+      hindrance: () => binding?.hindrance,
+      close: async (waitMs) => {
+        await binding?.end();
+        await opened.close(waitMs);
+      },
+    });
+    const tenures = new TenureBook((publicKeys) => restrained.tenures(publicKeys));
+    await tenures.learn();
+    const keys = new KeyStore({}, { vault: this.options.keys.vault, clock, tenures });
+    const table = tables?.openKeys(keys);
     const slashing = new SlashingProtection(
-      backend,
-      { hindrance: () => binding?.hindrance, onRollback: raisedOnce(backend, floorOf) },
+      restrained,
+      { onRollback: raisedOnce(backend, floorOf) },
       // For the pace of batches alone, which is the machine's.
       { clock: systemClock, log: quietLog },
     );
     if (tables !== undefined && missing !== 'binding') {
-      const jump = async (revision: number) => void (await jumpToPresent(backend, floorOf, revision));
+      const jump = async () => void (await jumpToPresent(backend, floorOf));
+      const table = seenFrom(tables.binding, { backend, time: this.#time, missing });
       binding = new StoreBinding(
-        { boundMs: BOUND_MS, isFreshTable, replica: `${this.name} ${step}`, seat: store.seat() },
-        { table: tables.binding, backend, jump, clock, log: quietLog },
+        { boundMs: BOUND_MS, isFreshTable, replica: `${this.name} ${step}` },
+        { table, backend, jump, clock, log: quietLog },
       );
     }
     const inFlight = inFlightSigning();
@@ -110,17 +126,27 @@ export class FleetSigner {
       imported: undefined,
       reload: undefined,
       loaded: Promise.resolve(),
+      progress: () => undefined,
     };
     const { management } = keyRoutes(
       CONFIG,
-      { loading, network: NETWORK, inFlight, turns: keyTurns(), slashing, binding },
+      { loading, network: NETWORK, inFlight, turns: keyTurns(), store: restrained },
       {
         logger: { module: () => quietLog },
       } as never,
     );
     this.startedAt = step;
     const parts = management;
-    this.#running = { gate: own, backend, slashing, store: keys, parts, inFlight, binding, loader: table?.loader };
+    this.#running = {
+      gate: own,
+      backend: restrained,
+      slashing,
+      store: keys,
+      parts,
+      inFlight,
+      binding,
+      loader: table?.loader,
+    };
     await this.look();
     keys.completeFirstLoad();
   }
@@ -148,11 +174,15 @@ export class FleetSigner {
   }
 
   async #askRunning(message: SlashableMessage, running: Running): Promise<string> {
-    if (running.store.find(message.publicKey) === undefined) return 'unknown_key';
+    const key = running.store.find(message.publicKey);
+    if (key === undefined) return 'unknown_key';
     running.inFlight.begin(message.publicKey);
     try {
-      const outcome = await running.slashing.check(message);
-      if (outcome.kind === 'refused') return outcome.reason;
+      const outcome = await running.slashing.check({ ...message, tenure: key.tenure });
+      if (outcome.kind === 'refused') {
+        if (outcome.reason === 'key_retired') running.store.noteRefused(key.publicKey);
+        return outcome.reason;
+      }
       // As long as a signature takes.
       await setImmediate();
       await running.gate.pass();
@@ -179,7 +209,10 @@ export class FleetSigner {
   }
 
   async #askBatchRunning(messages: readonly SlashableMessage[], running: Running): Promise<readonly string[]> {
-    const here = messages.filter(({ publicKey }) => running.store.find(publicKey) !== undefined);
+    const here = messages.flatMap((message) => {
+      const key = running.store.find(message.publicKey);
+      return key === undefined ? [] : [{ ...message, tenure: key.tenure }];
+    });
     const unknown = Array.from({ length: messages.length - here.length }, () => 'unknown_key');
     for (const { publicKey } of here) running.inFlight.begin(publicKey);
     try {
@@ -229,6 +262,12 @@ export class FleetSigner {
     this.isFrozen = false;
     this.#clock.thaw();
     this.#running?.gate.open();
+  }
+
+  /** The wall clock steps, and stays so at later starts. */
+  setClock(offMs: number): void {
+    this.#offMs = offMs;
+    this.#clock.set(offMs);
   }
 
   /** Nothing that was under way goes on. */

@@ -4,18 +4,28 @@
 
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { createDynamoDBClient, type DynamoDBClient } from '../../../enclave/aws/dynamodb.ts';
-import { tableDefinition } from '../../../enclave/aws/table-definition.ts';
-import { bindingCodes } from '../../../enclave/chamber/binding-row.ts';
-import { type BindingTable, bindingTable } from '../../../enclave/chamber/binding-table.ts';
-import { importKeys } from '../../../enclave/keys/management/import.ts';
-import { TableFreshness } from '../../../enclave/keys/table/freshness.ts';
-import { TableLoader } from '../../../enclave/keys/table/loader.ts';
-import { keyTableDefinition } from '../../../enclave/keys/table/rows.ts';
-import { KeySealer } from '../../../enclave/keys/table/seal.ts';
-import { openKeyTable } from '../../../enclave/keys/table/table.ts';
-import { systemClock } from '../../../observe/clock.ts';
-import { type DynamoDBServer, dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
+import { systemClock } from '../../../common/observe/clock.ts';
+import {
+  createDynamoDBClient,
+  type DynamoDBClient,
+  GetItemCommand,
+  type Item,
+  PutItemCommand,
+} from '../../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../../signer/aws/table-definition.ts';
+import {
+  type BindingTable,
+  bindingCodes,
+  bindingTable,
+  SLASHING_STORE,
+} from '../../../signer/chamber/binding-table.ts';
+import { importKeys } from '../../../signer/keys/management/import.ts';
+import { TableFreshness } from '../../../signer/keys/table/freshness.ts';
+import { TableLoader } from '../../../signer/keys/table/loader.ts';
+import { keyTableDefinition } from '../../../signer/keys/table/rows.ts';
+import { KeySealer } from '../../../signer/keys/table/seal.ts';
+import { openKeyTable } from '../../../signer/keys/table/table.ts';
+import { type DynamoDBServer, dynamoDBClientOptions } from '../../../tools/rehearsal/dynamodb.ts';
 import { quietLog } from '../slashing.ts';
 import type { FleetCluster } from './cluster.ts';
 import type { Missing } from './gate.ts';
@@ -32,6 +42,7 @@ import {
   sqliteStore,
 } from './stores.ts';
 import type { WorldTime } from './time.ts';
+import { type FleetTrace, tracedKept } from './trace.ts';
 
 export interface Site {
   readonly name: string;
@@ -39,6 +50,10 @@ export interface Site {
   readonly stores: readonly FleetStore[];
   /** Keys come from a shared table, and a state table binds the fleet. */
   readonly binding: BindingTable | undefined;
+  readonly bindingRow: FleetTables['bindingRow'] | undefined;
+  /** Earlier rows, and when one of them was put back last. */
+  readonly earlierRows: Item[];
+  rowPutBackAt: number;
   readonly isEnclave: boolean;
   /** Public keys of the key files that signers find at their start. */
   readonly fileKeys: Set<string>;
@@ -62,11 +77,14 @@ export interface SiteParts {
   readonly keys: FleetKeys;
   readonly missing: Missing | undefined;
   readonly onReleased: SignerOptions['onReleased'];
+  /** The stores tell what is asked of them. */
+  readonly trace?: FleetTrace | undefined;
 }
 
 export async function openSites(parts: SiteParts): Promise<Site[]> {
-  const file = (name: string) => sqliteStore(name, join(parts.directory, `${name}.sqlite`));
-  const table = (name: string) => dynamodbStore(name, `${parts.id}-${name}`, parts);
+  const file = (name: string) => tracedKept(sqliteStore(name, join(parts.directory, `${name}.sqlite`)), parts.trace);
+  const table = async (name: string) =>
+    tracedKept(await dynamodbStore(name, `${parts.id}-${name}`, parts), parts.trace);
   const lone = file('lone');
   const shared = await table('shared');
   const [first, second, common] = [file('first'), file('second'), await table('common')];
@@ -124,6 +142,9 @@ function siteOf(
       return new FleetSigner(options, time);
     }),
     binding: tables?.binding,
+    bindingRow: tables?.bindingRow,
+    earlierRows: [],
+    rowPutBackAt: Number.NEGATIVE_INFINITY,
     isEnclave,
     fileKeys: new Set(),
     copies: new Map(stores.filter(isKept).map((store) => [store, []])),
@@ -137,13 +158,28 @@ function siteOf(
   };
 }
 
-async function fleetTables({ server, client, id }: SiteParts): Promise<FleetTables> {
+export async function fleetTables({
+  server,
+  client,
+  id,
+}: Pick<SiteParts, 'server' | 'client' | 'id'>): Promise<FleetTables> {
   const [stateTable, keyTable] = [`${id}-state`, `${id}-keys`];
   await server.createTable(tableDefinition(stateTable));
   await server.createTable(keyTableDefinition(keyTable));
   const secret = (name: string) => createHash('sha256').update(name).digest();
   return {
     binding: bindingTable(client, stateTable, bindingCodes(secret('binding'))),
+    bindingRow: {
+      async read() {
+        const call = new GetItemCommand({
+          TableName: stateTable,
+          Key: { pk: { S: SLASHING_STORE } },
+          ConsistentRead: true,
+        });
+        return (await client.send(call)).Item;
+      },
+      put: async (Item) => void (await client.send(new PutItemCommand({ TableName: stateTable, Item }))),
+    },
     openKeys(store) {
       const sealer = new KeySealer(secret('keys'));
       const connection = { client, tableName: keyTable, sealer, freshness: new TableFreshness() };

@@ -1,20 +1,21 @@
 // The slashing stores of the model: real SQLite files and real tables, with the hand of somebody who makes copies of
 // them and puts older copies in their place.
 
-import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import {
   DeleteItemCommand,
   type DynamoDBClient,
   type Item,
   PutItemCommand,
   ScanCommand,
-} from '../../../enclave/aws/dynamodb.ts';
-import { tableDefinition } from '../../../enclave/aws/table-definition.ts';
-import { NETWORK_PARTITION } from '../../../enclave/slashing/dynamodb/tables/items.ts';
-import type { JumpFloor } from '../../../enclave/slashing/jump.ts';
-import { openSqliteBackend } from '../../../enclave/slashing/sqlite/backend.ts';
-import type { SlashingBackend } from '../../../enclave/slashing/types.ts';
-import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
+} from '../../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../../signer/aws/table-definition.ts';
+import { NETWORK_PARTITION } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { NO_INCARNATION, readIncarnations } from '../../../signer/slashing/incarnation.ts';
+import type { JumpFloor } from '../../../signer/slashing/jump.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
+import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import type { DynamoDBServer } from '../../../tools/rehearsal/dynamodb.ts';
 import { MAIN_ROOT, quietLog } from '../slashing.ts';
 import { openSlashingTable } from '../slashing-dynamodb.ts';
 import { openTestBackend } from '../slashing-postgres.ts';
@@ -25,7 +26,8 @@ import type { Random } from './random.ts';
 const INTEGRITY_KEY = Buffer.alloc(32, 7);
 
 /** What a store was at some moment. */
-export type StoreCopy = { readonly step: number; readonly revision: number } & (
+/** With the incarnations that it holds. */
+export type StoreCopy = { readonly step: number; readonly held: readonly string[] } & (
   | { readonly bytes: Buffer }
   | { readonly items: readonly Item[] }
 );
@@ -35,8 +37,6 @@ export interface FleetStore {
   readonly kind: 'sqlite' | 'dynamodb' | 'postgres';
   /** @param floorOf what a database that lost commits is raised to */
   open(floorOf: JumpFloor): Promise<SlashingBackend>;
-  /** BoundStore. */
-  seat(): string;
 }
 
 /** A store that somebody makes copies of. */
@@ -53,6 +53,8 @@ export interface KeptStore extends FleetStore {
 /** A store in one file, which may come under another name. */
 export interface FileStore extends KeptStore {
   readonly path: string;
+  /** Its bytes as they are, closed: nothing opens it for that. */
+  bytes(step: number): StoreCopy;
   /** The name under which it is opened from now on. */
   openAs(path: string): void;
 }
@@ -80,13 +82,10 @@ export function sqliteStore(name: string, path: string): FileStore {
     openAs(other) {
       current = other;
     },
-    seat() {
-      const { ino, birthtimeNs } = statSync(path, { bigint: true });
-      return `${ino}/${birthtimeNs}`;
-    },
+    bytes: (step) => ({ step, held: [], bytes: readFileSync(path) }),
     async copy(step) {
-      const revision = await revisionOf(open);
-      return { step, revision, bytes: readFileSync(path) };
+      const held = await heldBy(open);
+      return { step, held, bytes: readFileSync(path) };
     },
     async restore(copy, how) {
       if (!('bytes' in copy)) throw new Error('a copy of another store');
@@ -114,11 +113,10 @@ export async function dynamodbStore(
     name,
     kind: 'dynamodb',
     open,
-    seat: () => '',
     async copy(step) {
       const items = await itemsOf(client, tableName);
       const record = items.find((item) => item['pk']?.S === NETWORK_PARTITION);
-      return { step, items, revision: Number(record?.['revision']?.N ?? 0) };
+      return { step, items, held: readIncarnations(record?.['incarnation']?.S ?? NO_INCARNATION).held };
     },
     async restore(copy) {
       if (!('items' in copy)) throw new Error('a copy of another store');
@@ -137,7 +135,6 @@ export function clusterStore(name: string, cluster: FleetCluster, missing: Missi
     name,
     kind: 'postgres',
     open: (floorOf) => openTestBackend(cluster.url, { poolSize: 4, jumpFloor: floorFor(floorOf) }),
-    seat: () => '',
   };
 }
 
@@ -172,10 +169,10 @@ export function mixedCopy(copies: readonly (StoreCopy & { readonly items: readon
   return { ...newest, items };
 }
 
-async function revisionOf(open: () => Promise<SlashingBackend>): Promise<number> {
+async function heldBy(open: () => Promise<SlashingBackend>): Promise<readonly string[]> {
   const backend = await open();
   try {
-    return (await backend.identity()).revision;
+    return readIncarnations((await backend.identity()).incarnation).held;
   } finally {
     await backend.close();
   }

@@ -3,10 +3,10 @@
 // heartbeat; single items that are older, or gone, are noticed by every replica that has read or signed the newer ones.
 // Keys that left are none of them.
 
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
+import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { rootOf } from '../slashing.ts';
 import type { FleetKey } from './keys.ts';
-import { dropLaterCopies, markByHand, noticesItself } from './losses.ts';
+import { dropLaterCopies, markByHand } from './losses.ts';
 import type { Random } from './random.ts';
 import type { FleetSigner } from './signer.ts';
 import { type Site, startSigner } from './sites.ts';
@@ -22,7 +22,9 @@ type Replicas = {
 /** The whole table, its record included, under replicas that are bound to it. */
 export function tableComesBack(world: FleetWorld, site: Site, random: Random): Promise<void> {
   return withReplicas(world, site, random, async ({ store, signers, copy }) => {
-    if (!(await noticesItself(site, store, copy, 'in_place'))) return;
+    // Its fleet has renewed the number of the store since.
+    const noted = (await site.binding?.read())?.row?.incarnation;
+    if (noted === undefined || copy.held.includes(noted)) return;
     await store.restore(copy, 'in_place');
     dropLaterCopies(site, store, copy);
     world.note(`${store.name} is as it was in step ${copy.step}, under its replicas`);

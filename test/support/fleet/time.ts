@@ -1,9 +1,9 @@
 // The time of the model of fleets: one clock that the world moves, and for each signer the clocks that it reads, which
 // stand still while it is frozen. A chain with short epochs, so that an epoch ends every few steps.
 
-import { type ChainTime, floorAt } from '../../../enclave/slashing/jump.ts';
-import type { StoreFloor } from '../../../enclave/slashing/types.ts';
-import type { Clock } from '../../../observe/clock.ts';
+import type { Clock } from '../../../common/observe/clock.ts';
+import { type ChainTime, floorAt } from '../../../signer/slashing/jump.ts';
+import type { StoreFloor } from '../../../signer/slashing/types.ts';
 
 export const CHAIN: ChainTime = { genesisTimeSeconds: 0, slotDurationMs: 12_000, slotsPerEpoch: 4 };
 export const EPOCH_MS = CHAIN.slotDurationMs * CHAIN.slotsPerEpoch;
@@ -33,15 +33,21 @@ export type Freeze = 'stopped' | 'suspended';
 export interface SignerClock extends Clock {
   freeze(kind: Freeze): void;
   thaw(): void;
+  /** The wall clock steps: from now on it is off by so much. */
+  set(offMs: number): void;
 }
 
-export function signerClock(time: WorldTime): SignerClock {
+export function signerClock(time: WorldTime, startsOffMs: number): SignerClock {
   let behind = 0;
+  let offMs = startsOffMs;
   let frozen: { readonly at: number; readonly kind: Freeze } | undefined;
-  const now = () => frozen?.at ?? time.now();
+  const passed = () => frozen?.at ?? time.now();
   return {
-    now,
-    monotonic: () => now() - behind,
+    now: () => passed() + offMs,
+    monotonic: () => passed() - behind,
+    set(nowOffMs) {
+      offMs = nowOffMs;
+    },
     freeze(kind) {
       frozen ??= { at: time.now(), kind };
     },

@@ -3,8 +3,8 @@
 // there.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { SignerError } from '../../../enclave/api/errors.ts';
-import type { SlashableMessage } from '../../../enclave/slashing/types.ts';
+import { SignerError } from '../../../signer/api/errors.ts';
+import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { Killed, type Missing } from './gate.ts';
 import type { FleetKey, FleetKeys } from './keys.ts';
 import { randomMessage, textOf } from './messages.ts';

@@ -1,15 +1,15 @@
 // What AWS is to the appliance, beside its parent: DynamoDB and KMS under their own host names, behind TLS with
-// certificates of the image's CA bundle. KMS verifies attestation documents under the root of the guest's NSM and gives
-// the custody keys to one image only.
+// certificates of the authority that the image names for these hosts. KMS verifies attestation documents under the
+// root of the guest's NSM and gives the custody keys to one image only.
 
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, type Server } from 'node:tls';
-import { createDynamoDBClient, type DynamoDBClient } from '../../../../enclave/aws/dynamodb.ts';
-import { tableDefinition } from '../../../../enclave/aws/table-definition.ts';
-import { keyTableDefinition } from '../../../../enclave/keys/table/rows.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../../../../rehearsal/dynamodb.ts';
-import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../../rehearsal/kms/server.ts';
-import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST, TABLES } from '../settings.ts';
+import { createDynamoDBClient, type DynamoDBClient } from '../../../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../../../signer/aws/table-definition.ts';
+import { keyTableDefinition } from '../../../../signer/keys/table/rows.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../../../../tools/rehearsal/dynamodb.ts';
+import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../../tools/rehearsal/kms/server.ts';
+import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST, LATER_CUSTODY_KEYS, TABLES } from '../settings.ts';
 
 export interface StandIns {
   readonly kms: KmsServer;
@@ -42,7 +42,7 @@ export async function startStandIns({ documents, registers, tls, addressOf }: St
     await dynamodb.createTable(definition);
   }
   const kms = await startKmsServer(documents);
-  for (const arn of CUSTODY_KEYS) {
+  for (const arn of [...CUSTODY_KEYS, ...LATER_CUSTODY_KEYS]) {
     kms.createKey([arn]);
     kms.requireAttestation(arn, registers);
   }

@@ -4,8 +4,8 @@
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openRootToken } from '../../../../ceremony/root-token.ts';
-import { DeleteItemCommand, type DynamoDBClient, GetItemCommand } from '../../../../enclave/aws/dynamodb.ts';
+import { openRootToken } from '../../../../ceremony/root-token-opening.ts';
+import { DeleteItemCommand, type DynamoDBClient, GetItemCommand } from '../../../../signer/aws/dynamodb.ts';
 import { runWithRoot } from '../../../operator/run-operator.ts';
 import { GUEST, TABLES } from '../settings.ts';
 

@@ -1,6 +1,7 @@
-// Votes as a validator client asks for them.
+// Votes and blocks as a validator client asks for them.
 
 import { attestation } from '../../../support/messages.ts';
+import { presentBlock } from '../../../support/present.ts';
 
 export interface VoteAnswer {
   readonly status: number;
@@ -12,11 +13,20 @@ export function voteRequest(target: number, head?: string): object {
   return attestation({ source: target - 1, target, ...(head === undefined ? {} : { head }) });
 }
 
-export async function vote(url: string, publicKey: string, target: number, head?: string): Promise<VoteAnswer> {
+export function vote(url: string, publicKey: string, target: number, head?: string): Promise<VoteAnswer> {
+  return ask(url, publicKey, voteRequest(target, head));
+}
+
+/** A block of the present slot. */
+export function propose(url: string, publicKey: string): Promise<VoteAnswer> {
+  return ask(url, publicKey, presentBlock());
+}
+
+async function ask(url: string, publicKey: string, body: object): Promise<VoteAnswer> {
   const response = await fetch(`${url}/api/v1/eth2/sign/${publicKey}`, {
     method: 'POST',
     headers: { accept: 'application/json', 'content-type': 'application/json' },
-    body: JSON.stringify(voteRequest(target, head)),
+    body: JSON.stringify(body),
     signal: AbortSignal.timeout(30_000),
   });
   return { status: response.status, text: await response.text() };

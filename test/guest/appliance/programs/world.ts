@@ -1,10 +1,21 @@
 // The parent's side of the guest: a power supply (the NSM), nitro-cli's heartbeat, AWS (stand-ins), the parent proxy,
 // and then the scenario. Everything that runs is a process; this one ends with the verdict.
 
-import { readFileSync, writeFileSync } from 'node:fs';
-import { loadAddon } from '../../../../enclave/native/load.ts';
-import { vsockTransport } from '../../../../enclave/native/vsock.ts';
-import { GUEST, type GuestSettings, HEARTBEAT_PORT, LOOPBACK_CID, PARENT_HOSTS } from '../settings.ts';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { AWS_NITRO } from '../../../../common/attestation/provider.ts';
+import { loadAddon } from '../../../../signer/native/load.ts';
+import { vsockTransport } from '../../../../signer/native/vsock.ts';
+import {
+  CUSTODY_KEYS,
+  GUEST,
+  type GuestSettings,
+  HEARTBEAT_PORT,
+  LATER_CUSTODY_KEYS,
+  type LaterImage,
+  LOOPBACK_CID,
+  PARENT_HOSTS,
+} from '../settings.ts';
 import { lifeOfAnAppliance } from './life.ts';
 import { type RunningEnclave, start, startEnclave } from './processes.ts';
 import { startStandIns } from './stand-ins.ts';
@@ -15,10 +26,10 @@ const HEARTBEAT = 0xb7;
 const settings = JSON.parse(readFileSync(GUEST.settings, 'utf8')) as GuestSettings;
 const nsm = await startNsm(settings.registers);
 writeFileSync(GUEST.root, nsm.root);
-const { 0: pcr0 = '', 16: pcr16 = '', 17: pcr17 = '' } = settings.registers;
+trustTheEmulator(nsm.root);
 const standIns = await startStandIns({
   documents: { attestationRoot: nsm.root },
-  registers: { PCR0: [pcr0], PCR16: [pcr16], PCR17: [pcr17] },
+  registers: policyOf([settings.registers]),
   tls: { cert: readFileSync(GUEST.certificate), key: readFileSync(GUEST.key) },
   // The address that the parent's /etc/hosts gives the name.
   addressOf: (hostname) => ({ host: PARENT_HOSTS.find(([, name]) => name === hostname)?.[0] ?? '', port: 443 }),
@@ -35,9 +46,39 @@ const passed = await perform(
       await nsm.reset();
       return startEnclave();
     },
+    installImage,
   }),
 );
 process.exit(passed ? 0 : 1);
+
+/**
+ * The emulator signs in AWS's place, so its root takes the place of AWS's in the signer of this guest, which has no
+ * setting for that. What else the image contains stays as it was built.
+ */
+function trustTheEmulator(root: string): void {
+  const bundle = readFileSync(GUEST.bundle, 'utf8');
+  const parts = bundle.split(AWS_NITRO.rootSha256);
+  if (parts.length !== 2) throw new Error(`the signer names the root of AWS ${parts.length - 1} times`);
+  writeFileSync(GUEST.bundle, parts.join(root));
+}
+
+/** What the custody keys ask of an enclave that is one of these images. */
+function policyOf(images: readonly GuestSettings['registers'][]): Readonly<Record<string, readonly string[]>> {
+  return Object.fromEntries([0, 16, 17].map((index) => [`PCR${index}`, images.map((image) => image[index] ?? '')]));
+}
+
+/** What an upgrade is: the files of the image in the place of the former one's, and its registers in the policies. */
+function installImage(name: LaterImage): void {
+  const at = settings.later.findIndex((image) => image.name === name);
+  const image = settings.later[at];
+  if (image === undefined) throw new Error(`there is no image ${name}`);
+  for (const file of image.files) copyFileSync(join(GUEST.images, name, file), join('/', file));
+  copyFileSync(join(GUEST.images, name, 'pcrs.json'), GUEST.measurements);
+  writeFileSync(GUEST.nsm, JSON.stringify(measured(image.registers)));
+  const known = settings.later.slice(0, at + 1).map(({ registers }) => registers);
+  for (const arn of [...CUSTODY_KEYS, ...LATER_CUSTODY_KEYS])
+    standIns.kms.requireAttestation(arn, policyOf([settings.registers, ...known]));
+}
 
 interface Nsm {
   /** SHA-256 of its root certificate, hex. */
@@ -47,8 +88,12 @@ interface Nsm {
 }
 
 /** Measured registers at their values; the enclave's own, 16 and above, at zero. */
-async function startNsm(registers: Readonly<Record<string, string>>): Promise<Nsm> {
-  const measured = Object.fromEntries(Object.entries(registers).filter(([index]) => Number(index) < 16));
+function measured(registers: GuestSettings['registers']): object {
+  return Object.fromEntries(Object.entries(registers).filter(([index]) => Number(index) < 16));
+}
+
+async function startNsm(registers: GuestSettings['registers']): Promise<Nsm> {
+  writeFileSync(GUEST.nsm, JSON.stringify(measured(registers)));
   let heard: (line: string) => void = () => undefined;
   const line = (pattern: RegExp): Promise<string> =>
     new Promise((resolve) => {
@@ -58,7 +103,7 @@ async function startNsm(registers: Readonly<Record<string, string>>): Promise<Ns
       };
     });
   const begun = line(/^nsm-cuse root ([0-9a-f]{64})$/);
-  const child = start('nsm-cuse', ['--pcrs', JSON.stringify(measured)], { onLine: (text) => heard(text) });
+  const child = start('nsm-cuse', ['--pcrs-file', GUEST.nsm], { onLine: (text) => heard(text) });
   const root = await begun;
   return {
     root,

@@ -1,7 +1,7 @@
 // The cases of test/vectors/verification-v1.json as they are collected: a piece of evidence, what it is judged by, and
 // the verdict that docs/specification/evidence.md gives it.
 
-import { testPcr } from '../../../../rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../../../tools/rehearsal/nsm/emulator.ts';
 import { CEREMONY, CONFIGURATION, document, hex, type Made, NOW, OTHER } from './evidence.ts';
 
 export interface Case {
@@ -16,9 +16,11 @@ export interface Case {
   /** The step that fails; null: none does, or it is refused before the first. */
   readonly step: string | null;
   readonly codes: readonly string[];
+  /** In place of the file's; left out for nearly all. */
+  readonly root_sha256?: string;
 }
 
-export type Circumstances = Partial<Pick<Case, 'max_age_seconds' | 'nonce' | 'reference_values'>> & {
+export type Circumstances = Partial<Pick<Case, 'max_age_seconds' | 'nonce' | 'reference_values' | 'root_sha256'>> & {
   readonly at?: number;
 };
 
@@ -34,6 +36,12 @@ export const referenceValues: Readonly<Record<string, Readonly<Record<string, st
   another_image: { PCR0: OTHER, PCR16: hex(CONFIGURATION) },
   another_configuration_and_ceremony: { ...image, PCR16: OTHER, PCR17: OTHER },
   the_digest_in_place_of_the_register: { ...image, PCR16: hex(testPcr(16)) },
+  sixteen_values: {
+    PCR0: [...Array.from({ length: 15 }, (_, at) => hex(testPcr(40 + at))), hex(testPcr(0))],
+    PCR16: hex(CONFIGURATION),
+  },
+  register_31: { PCR0: hex(testPcr(0)), PCR16: hex(CONFIGURATION), PCR31: hex(testPcr(31)) },
+  two_registers_in_descending_order: { PCR17: OTHER, PCR16: OTHER, PCR0: hex(testPcr(0)) },
   a_register_that_is_not_there: { PCR0: hex(testPcr(0)), PCR16: hex(CONFIGURATION), PCR20: OTHER },
 };
 
@@ -43,11 +51,14 @@ export const cases: Case[] = [];
 function judged(
   name: string,
   [verdict, step, ...codes]: readonly [Case['verdict'], string | null, ...string[]],
-  { at = NOW, max_age_seconds = 10_800, nonce = null, reference_values = 'all' }: Circumstances,
+  { at = NOW, max_age_seconds = 10_800, nonce = null, reference_values = 'all', ...others }: Circumstances,
   of: string,
 ): void {
   const judged_at = new Date(at).toISOString();
-  cases.push({ name, evidence: of, judged_at, max_age_seconds, nonce, reference_values, verdict, step, codes });
+  cases.push({
+    ...{ name, evidence: of, judged_at, max_age_seconds, nonce, reference_values, verdict, step, codes },
+    ...others,
+  });
 }
 
 export const EXPECTED = ['expected', null] as const;

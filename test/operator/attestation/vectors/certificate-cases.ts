@@ -2,9 +2,9 @@
 // collects them.
 
 import { X509Certificate } from 'node:crypto';
-import { CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../../../enclave/api/attestation.ts';
-import { createAttestedCertificate, generateCertificateKey } from '../../../../enclave/tee/ratls/x509.ts';
-import { type CborValue, encodeCbor } from '../../../../formats/cbor.ts';
+import { CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../../../common/attestation/contract.ts';
+import { type CborValue, encodeCbor } from '../../../../common/formats/cbor.ts';
+import { createAttestedCertificate, generateCertificateKey } from '../../../../enclave/ratls/identity.ts';
 import { createDeviantCertificate } from '../deviant-certificate.ts';
 import { again, certify, EXPECTED, refused } from './cases.ts';
 import { document, field, HOUR_MS, NOW } from './evidence.ts';

@@ -2,16 +2,16 @@
 // documents of a test authority that is made anew each time. Nothing of it proves anything about a real enclave.
 
 import 'reflect-metadata';
-import type { CborValue } from '../../../../formats/cbor.ts';
-import { extendedOnce } from '../../../../formats/register.ts';
+import type { CborValue } from '../../../../common/formats/cbor.ts';
+import { extendedOnce } from '../../../../common/formats/register.ts';
 import {
   type DocumentPayload,
   type DocumentShape,
   signDocument,
   signPayload,
-} from '../../../../rehearsal/nsm/document.ts';
-import { testPcr } from '../../../../rehearsal/nsm/emulator.ts';
-import { type Credential, type CredentialOptions, createCredential } from '../../../../rehearsal/nsm/pki.ts';
+} from '../../../../tools/rehearsal/nsm/document.ts';
+import { testPcr } from '../../../../tools/rehearsal/nsm/emulator.ts';
+import { type Credential, type CredentialOptions, createCredential } from '../../../../tools/rehearsal/nsm/pki.ts';
 
 export const NOW = Date.parse('2026-11-22T12:00:00Z');
 export const HOUR_MS = 3_600_000;

@@ -1,0 +1,206 @@
+// `make bench-ethereum`: the validators of a whole network (a million) on one signer, slot after slot on a clock of
+// real length: every vote of the slot at its quarter, with complete EIP-3076 history in SQLite, and the other duties of
+// Gloas. First in batches, then as single requests. The load generator shares the signer's cores.
+//
+// Usage: bench/ethereum/main.ts [--keys N,N] [--slots N] [--warm-up N] [--mode batch|single] [--slot-seconds N]
+//        [--batch N] [--connections N]
+
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { PublicKey, Signature, verify } from '@chainsafe/blst';
+import { deployKeys } from '../../test/support/deployment.ts';
+import { type TestKey, testKey } from '../../test/support/requests.ts';
+import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import { commits, cpuSeconds, peakResidentBytes, residentBytes } from '../measured-signer.ts';
+import { countSyncs, treeOf } from '../peers/processes.ts';
+import { svgOf } from '../plots.ts';
+import { openClient, type RawClient } from '../raw-client.ts';
+import { dutiesOf, GLOAS_EPOCH, SLOTS_PER_EPOCH, signingRootOf } from './duties.ts';
+import { type EthereumRun, linesOf, loadPlotOf, type SlotFigure, sharePlotOf } from './report.ts';
+import { type Answered, runSlot } from './slot-load.ts';
+
+const { values } = parseArgs({
+  options: {
+    keys: { type: 'string', default: '1000000' },
+    slots: { type: 'string', default: '10' },
+    'warm-up': { type: 'string', default: '2' },
+    'slot-seconds': { type: 'string', default: '12' },
+    mode: { type: 'string', default: 'both' },
+    batch: { type: 'string', default: '2048' },
+    connections: { type: 'string', default: '512' },
+  },
+});
+const [SLOTS, WARM_UP] = [Number(values.slots), Number(values['warm-up'])];
+const SLOT_SECONDS = Number(values['slot-seconds']);
+const BATCH_CONNECTIONS = 8;
+/** A file of keys may have a MiB. */
+const KEYS_OF_A_FILE = 5_000;
+/** Votes are kept for 512 epochs (specification/slashing.md#pruning). */
+const RETAINED_EPOCHS = 512;
+const FIRST_SLOT = (GLOAS_EPOCH + 2 * RETAINED_EPOCHS) * SLOTS_PER_EPOCH;
+const RESULTS = join(import.meta.dirname, '../../build/bench');
+
+const modes = values.mode === 'both' ? (['batch', 'single'] as const) : ([modeOf(values.mode)] as const);
+say(`${cpus()[0]?.model}, ${cpus().length} cores; Node ${process.version}`);
+const runs: EthereumRun[] = [];
+for (const count of values.keys.split(',').map(Number)) {
+  say(`deriving ${count} keys, a fifth of a millisecond each`);
+  const keys = Array.from({ length: count }, (_, index) => testKey(index));
+  for (const mode of modes) {
+    const run = await measureNetwork(keys, mode);
+    for (const line of linesOf(run)) say(line);
+    runs.push(run);
+  }
+}
+mkdirSync(RESULTS, { recursive: true });
+writeFileSync(join(RESULTS, 'ethereum-share.svg'), svgOf(sharePlotOf(runs)));
+writeFileSync(join(RESULTS, 'ethereum-load.svg'), svgOf(loadPlotOf(runs)));
+say(`plots: ${RESULTS}/ethereum-share.svg, ethereum-load.svg`);
+
+async function measureNetwork(keys: readonly TestKey[], mode: 'batch' | 'single'): Promise<EthereumRun> {
+  const deployment = deployKeys([], {
+    network: 'sepolia', // Gloas is scheduled there
+    // All the batches of a slot wait at once.
+    signing: { queue_buffer_size: Math.max(4_000, Math.ceil(keys.length / 8)) },
+  });
+  writeKeyFiles(join(deployment.folder, 'keys'), keys);
+  const started = performance.now();
+  const signer = await deployment.start({ keepsLog: false });
+  const readySeconds = (performance.now() - started) / 1000;
+  try {
+    const before = await writeHistory(signer, keys);
+    const slots: SlotFigure[] = [];
+    const batch = mode === 'batch' ? Number(values.batch) : 0;
+    const clients = await connect(signer, mode === 'batch' ? BATCH_CONNECTIONS : Number(values.connections));
+    let startsAt = performance.now() + 1000;
+    for (let number = 0; number < WARM_UP + SLOTS; number++) {
+      const figure = await measureSlot(signer, deployment.folder, clients, {
+        ...{ keys, slot: FIRST_SLOT + number, startsAt, batch },
+      });
+      if (number >= WARM_UP) slots.push(figure);
+      startsAt += SLOT_SECONDS * 1000;
+    }
+    const syncs = await syncsOf(signer, clients, keys, batch);
+    for (const client of clients) client.close();
+    const asked = before + slots.length + WARM_UP + 1;
+    await signer.stop();
+    say('verifying every signature of the measured slots, a millisecond each');
+    const verified = slots.flatMap(({ answered }) => answered).reduce((sum, one) => sum + verifyAll(one), 0);
+    const growth = prunedOf(deployment.folder, asked);
+    return { keys: keys.length, mode, slotSeconds: SLOT_SECONDS, readySeconds, slots, verified, syncs, growth };
+  } finally {
+    await signer.kill();
+    rmSync(deployment.folder, { recursive: true, force: true });
+  }
+}
+
+function writeKeyFiles(folder: string, keys: readonly TestKey[]): void {
+  for (let from = 0; from < keys.length; from += KEYS_OF_A_FILE) {
+    const documents = keys
+      .slice(from, from + KEYS_OF_A_FILE)
+      .map(({ secret }) => `type: file-raw\nkeyType: BLS\nprivateKey: "${secret}"\n`);
+    writeFileSync(join(folder, `test-keys-${from}.yaml`), documents.join('---\n'));
+  }
+}
+
+/**
+ * Votes that are as old as the store keeps them, so that each measured vote makes one of them too old: as on a signer
+ * that has run for months. As fast as the signer takes them.
+ *
+ * @returns how many slots they were for
+ */
+async function writeHistory(signer: RunningSigner, keys: readonly TestKey[]): Promise<number> {
+  const clients = await connect(signer, BATCH_CONNECTIONS);
+  const slots = Math.ceil((WARM_UP + SLOTS + 1) / SLOTS_PER_EPOCH) * SLOTS_PER_EPOCH;
+  for (let number = 0; number < slots; number++) {
+    const slot = FIRST_SLOT - (RETAINED_EPOCHS + 1) * SLOTS_PER_EPOCH + number;
+    const votes = dutiesOf(keys, slot).filter(({ kind }) => kind === 'vote');
+    const now = { startsAt: performance.now(), slotMs: 0, batch: Number(values.batch) };
+    const { failures } = await runSlot(clients, votes, now);
+    if (Object.keys(failures).length > 0) throw new Error(`history was refused: ${JSON.stringify(failures)}`);
+  }
+  for (const client of clients) client.close();
+  return slots;
+}
+
+async function measureSlot(
+  signer: RunningSigner,
+  folder: string,
+  clients: readonly RawClient[],
+  { keys, slot, startsAt, batch }: { keys: readonly TestKey[]; slot: number; startsAt: number; batch: number },
+): Promise<SlotFigure> {
+  const duties = dutiesOf(keys, slot);
+  await pause(Math.max(0, startsAt - performance.now()));
+  const before = { cpu: cpuSeconds(signer), written: writtenBytes(signer), commits: await commits(signer) };
+  const result = await runSlot(clients, duties, { startsAt, slotMs: SLOT_SECONDS * 1000, batch });
+  await pause(Math.max(0, startsAt + SLOT_SECONDS * 1000 - 100 - performance.now()));
+  return {
+    ...result,
+    cpuSeconds: cpuSeconds(signer) - before.cpu,
+    writtenBytes: writtenBytes(signer) - before.written,
+    commits: (await commits(signer)) - before.commits,
+    residentBytes: residentBytes(signer),
+    peakResidentBytes: peakResidentBytes(signer),
+    storeBytes: storeBytes(folder),
+  };
+}
+
+/** In one more slot, which is not timed: strace stops the signer at every call. */
+async function syncsOf(signer: RunningSigner, clients: readonly RawClient[], keys: readonly TestKey[], batch: number) {
+  const duties = dutiesOf(keys, FIRST_SLOT + WARM_UP + SLOTS);
+  let signatures = 0;
+  const syncs = await countSyncs(treeOf(signer.pid), async () => {
+    const { latencies } = await runSlot(clients, duties, { startsAt: performance.now(), slotMs: 1000, batch });
+    signatures = Object.values(latencies).flat().filter(Number.isFinite).length;
+  });
+  if (syncs === undefined) return 'not counted: strace is missing or may not attach';
+  return `${syncs.syncCalls}, ${syncs.syncedWrites} in a slot of ${signatures} signatures that was not timed`;
+}
+
+async function connect(signer: RunningSigner, count: number): Promise<RawClient[]> {
+  const port = Number(new URL(signer.url).port);
+  return Promise.all(Array.from({ length: count }, () => openClient({ port, tls: false })));
+}
+
+function storeBytes(folder: string): number {
+  const files = readdirSync(folder).filter((name) => name.startsWith('slashing_protection.sqlite'));
+  return files.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+}
+
+function writtenBytes({ pid }: RunningSigner): number {
+  return Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? Number.NaN);
+}
+
+/** @param slots whose votes were signed: each a thirty-second of the keys */
+function prunedOf(folder: string, slots: number): string {
+  const database = new DatabaseSync(join(folder, 'slashing_protection.sqlite'), { readOnly: true });
+  const [row] = database.prepare('SELECT count(*) AS votes FROM attestations').all();
+  database.close();
+  return `${Number(row?.['votes'])} votes are kept of those of ${slots} slots`;
+}
+
+/** @returns how many there were; throws at the first that is wrong */
+function verifyAll({ message, keys, body }: Answered): number {
+  const root = signingRootOf(message);
+  const answers = [JSON.parse(body)].flat() as { readonly signature: string }[];
+  if (answers.length !== keys.length) throw new Error(`${answers.length} signatures for ${keys.length} keys`);
+  for (const [index, { publicKey }] of keys.entries()) {
+    const signature = Signature.fromHex(answers[index]?.signature ?? '', true);
+    if (!verify(root, PublicKey.fromHex(publicKey), signature))
+      throw new Error(`a ${String(message['type'])} of ${publicKey}: the signature does not verify`);
+  }
+  return keys.length;
+}
+
+function modeOf(text: string): 'batch' | 'single' {
+  if (text === 'batch' || text === 'single') return text;
+  throw new Error(`no mode ${text}`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

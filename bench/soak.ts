@@ -1,0 +1,274 @@
+// `make soak MINUTES=…`: mixed load on three signers, over sqlite, postgres and dynamodb (stand-in), and what they use
+// meanwhile: resident memory, descriptors, the delay of the event loop, the latency of clients. Writes a chart
+// (build/soak.svg) and says whether each curve is flat: whether its slope over the last two thirds, in the whole of
+// them, is below a tenth of its mean. Resident memory is a sawtooth of V8's collections; so what is alive is measured
+// as well, after a full collection (a heap snapshot) at a third, at two thirds and at the end.
+// The clients run in this process, on the signers' cores. The second argument is the time of a slot's load, in ms.
+
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { tableDefinition } from '../signer/aws/table-definition.ts';
+import { deploy } from '../test/support/deployment.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import { attestation, block, randaoReveal, TEST_TOKEN } from '../test/support/requests.ts';
+import { startDynamoDB } from '../tools/rehearsal/dynamodb.ts';
+import type { RunningSigner } from '../tools/rehearsal/signer.ts';
+import { residentBytes } from './measured-signer.ts';
+import { type Chart, chartOf } from './soak-chart.ts';
+
+const MINUTES = Number(process.argv[2] || 30);
+const KEYS = 64;
+const SAMPLE_MS = 5_000;
+const BURST_MS = Number(process.argv[3] || 1_000);
+const SNAPSHOT_WAIT_MS = 300_000;
+/** Growth over the judged part, of its mean. */
+const FLAT_SHARE = 0.1;
+const COLORS = { sqlite: '#1f77b4', postgres: '#d62728', dynamodb: '#2ca02c' } as const;
+type Backend = keyof typeof COLORS;
+type Measure = 'memory (MB)' | 'descriptors' | 'event loop p99 (ms)' | 'latency p50 (ms)' | 'latency p99 (ms)';
+const MEASURES: readonly Measure[] = [
+  'memory (MB)',
+  'descriptors',
+  'event loop p99 (ms)',
+  'latency p50 (ms)',
+  'latency p99 (ms)',
+];
+
+interface Soaked {
+  readonly backend: Backend;
+  readonly signer: RunningSigner;
+  readonly keys: readonly string[];
+  readonly agent: Agent;
+  latencies: number[];
+  readonly samples: Record<Measure, number[]>;
+  readonly folder: string;
+  readonly alive: Alive[];
+}
+
+/** After a full collection. */
+interface Alive {
+  readonly heap: number;
+  readonly resident: number;
+  readonly byType: ReadonlyMap<string, number>;
+}
+
+const [postgres, dynamodb] = await Promise.all([startPostgres(), startDynamoDB()]);
+await dynamodb.createTable(tableDefinition('soak'));
+const aws = {
+  AWS_ENDPOINT_URL_DYNAMODB: dynamodb.endpoint,
+  AWS_REGION: 'eu-central-1',
+  AWS_ACCESS_KEY_ID: 'TEST',
+  AWS_SECRET_ACCESS_KEY: 'TEST',
+};
+const postgresUrl = postgres.url(await postgres.createDatabase());
+
+async function start(backend: Backend, config: object, env: Record<string, string>): Promise<Soaked> {
+  const deployment = deploy(KEYS);
+  const { folder } = deployment;
+  const NODE_OPTIONS = `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${folder}`;
+  const signer = await deployment.start({ config: { ...config }, env: { ...env, NODE_OPTIONS }, keepsLog: false });
+  const samples = Object.fromEntries(MEASURES.map((measure) => [measure, [] as number[]])) as Record<Measure, number[]>;
+  const keys = deployment.keys.map(({ publicKey }) => publicKey);
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  return { backend, signer, keys, agent, latencies: [], samples, folder, alive: [] };
+}
+
+const all = [
+  await start('sqlite', {}, {}),
+  await start('postgres', { anti_slashing: { backend: 'postgres' } }, { SVC_ANTI_SLASHING__URL: postgresUrl }),
+  await start('dynamodb', { anti_slashing: { backend: 'dynamodb', table: 'soak' } }, aws),
+];
+const statuses = new Map<string, number>();
+
+function post(one: Soaked, path: string, body: object, token = TEST_TOKEN): Promise<void> {
+  const text = JSON.stringify(body);
+  const headers = {
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+  };
+  const started = performance.now();
+  return new Promise((resolve) => {
+    const note = (status: string): void => {
+      const name = `${one.backend} ${status}`;
+      statuses.set(name, (statuses.get(name) ?? 0) + 1);
+      resolve();
+    };
+    request(`${one.signer.url}${path}`, { method: 'POST', agent: one.agent, headers }, (answer) => {
+      answer.resume().once('close', () => {
+        one.latencies.push(performance.now() - started);
+        note(String(answer.statusCode));
+      });
+    })
+      .once('error', () => note('error'))
+      .end(text);
+  });
+}
+
+/** What a validator client and its neighbours ask for in a slot, compressed into a second. */
+async function burst(one: Soaked, epoch: number): Promise<void> {
+  const sign = '/api/v1/eth2/sign';
+  const vote = attestation({ source: epoch - 1, target: epoch });
+  await Promise.all([
+    ...one.keys.slice(0, 24).map((key) => post(one, `${sign}/${key}`, vote)),
+    post(one, sign, { identifiers: one.keys.slice(24), signing_request: vote }),
+    post(one, `${sign}/${one.keys[epoch % KEYS]}`, block({ slot: 32 * epoch })),
+    post(one, `${sign}/${one.keys[epoch % KEYS]}`, randaoReveal(epoch)),
+    // Slashable, unknown, and without a right.
+    post(
+      one,
+      `${sign}/${one.keys[0]}`,
+      attestation({ source: epoch - 1, target: epoch, head: `0x${'ab'.repeat(32)}` }),
+    ),
+    post(one, `${sign}/0x${'ab'.repeat(48)}`, vote),
+    post(one, `${sign}/${one.keys[0]}`, vote, `sr_client_TEST_WRONG_TOKEN_of_the_soak_${epoch}`),
+  ]);
+}
+
+function quantile(values: readonly number[], share: number): number {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length * share)] ?? Number.NaN;
+}
+
+async function sample(one: Soaked): Promise<void> {
+  const { samples, signer, latencies } = one;
+  one.latencies = [];
+  const metrics = await (await fetch(signer.metricsUrl)).text();
+  const lag = /^svc_[a-z_]*event_?loop[a-z_]*(?:\{[^}]*(?:p99|0\.99)[^}]*\})? ([0-9.e-]+)/m.exec(metrics)?.[1];
+  samples['memory (MB)'].push(residentBytes(signer) / 1e6);
+  samples.descriptors.push(readdirSync(`/proc/${signer.pid}/fd`).length);
+  samples['event loop p99 (ms)'].push(Number(lag ?? Number.NaN) * 1000);
+  samples['latency p50 (ms)'].push(quantile(latencies, 0.5));
+  samples['latency p99 (ms)'].push(quantile(latencies, 0.99));
+}
+
+interface Snapshot {
+  readonly snapshot: {
+    readonly meta: { readonly node_fields: readonly string[]; readonly node_types: readonly [readonly string[]] };
+  };
+  readonly nodes: readonly number[];
+  readonly strings: readonly string[];
+}
+
+/** V8 collects everything before it writes a snapshot. */
+async function lookAtHeap({ signer, folder, alive }: Soaked): Promise<void> {
+  process.kill(signer.pid, 'SIGUSR2');
+  const { snapshot, nodes, strings } = await snapshotIn(folder);
+  const { node_fields: fields, node_types: types } = snapshot.meta;
+  const [type, name, size] = ['type', 'name', 'self_size'].map((field) => fields.indexOf(field)) as [
+    number,
+    number,
+    number,
+  ];
+  const byType = new Map<string, number>();
+  let heap = 0;
+  for (let at = 0; at < nodes.length; at += fields.length) {
+    const kind = types[0][nodes[at + type] ?? 0] ?? '';
+    const label = kind === 'object' || kind === 'native' ? `${kind} ${strings[nodes[at + name] ?? 0]}` : kind;
+    const bytes = nodes[at + size] ?? 0;
+    heap += bytes;
+    byType.set(label, (byType.get(label) ?? 0) + bytes);
+  }
+  alive.push({ heap: heap / 1e6, resident: residentBytes(signer) / 1e6, byType });
+}
+
+async function snapshotIn(folder: string): Promise<Snapshot> {
+  const late = performance.now() + SNAPSHOT_WAIT_MS;
+  while (performance.now() < late) {
+    await pause(500);
+    const name = readdirSync(folder).find((one) => one.endsWith('.heapsnapshot'));
+    if (name === undefined) continue;
+    const file = join(folder, name);
+    const text = readFileSync(file);
+    if (!text.subarray(-4).includes('}')) continue;
+    try {
+      const read = JSON.parse(text.toString()) as Snapshot;
+      rmSync(file);
+      return read;
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error; // it is still being written
+    }
+  }
+  throw new Error('no heap snapshot was written');
+}
+
+/** Least squares over the last two thirds: growth in them, and their mean. */
+function growthOf(values: readonly number[]): { readonly growth: number; readonly mean: number } {
+  const judged = values.slice(Math.floor(values.length / 3)).filter(Number.isFinite);
+  const mean = judged.reduce((sum, value) => sum + value, 0) / judged.length;
+  const middle = (judged.length - 1) / 2;
+  let [above, below] = [0, 0];
+  for (const [index, value] of judged.entries()) {
+    above += (index - middle) * (value - mean);
+    below += (index - middle) ** 2;
+  }
+  return { growth: (above / below) * (judged.length - 1), mean };
+}
+
+const end = performance.now() + MINUTES * 60_000;
+const started = performance.now();
+let nextSample = started + SAMPLE_MS;
+const looks = [1 / 3, 2 / 3].map((share) => started + share * (end - started));
+for (let epoch = 2; performance.now() < end; epoch++) {
+  const begun = performance.now();
+  await Promise.all(all.map((one) => burst(one, epoch)));
+  if (performance.now() >= nextSample) {
+    nextSample += SAMPLE_MS;
+    for (const one of all) await sample(one);
+  }
+  if (performance.now() >= (looks[0] ?? Number.POSITIVE_INFINITY)) {
+    looks.shift();
+    for (const one of all) await lookAtHeap(one);
+  }
+  await pause(Math.max(0, BURST_MS - (performance.now() - begun)));
+}
+for (const one of all) await lookAtHeap(one);
+const minutes = (performance.now() - started) / 60_000;
+for (const { signer, agent } of all) {
+  agent.destroy();
+  await signer.stop();
+}
+await Promise.all([postgres.close(), dynamodb.close()]);
+
+const charts: Chart[] = MEASURES.map((title) => ({
+  title,
+  lines: all.map(({ backend, samples }) => ({ name: backend, color: COLORS[backend], values: samples[title] })),
+}));
+const file = join(import.meta.dirname, '../build/soak.svg');
+mkdirSync(join(import.meta.dirname, '../build'), { recursive: true });
+writeFileSync(file, chartOf(charts, minutes));
+
+let rising = 0;
+process.stdout.write(
+  `${minutes.toFixed(1)} minutes; ${[...statuses].map(([name, count]) => `${name}: ${count}`).join(', ')}\n`,
+);
+process.stdout.write('| Measure | backend | mean | growth | verdict |\n|---|---|---|---|---|\n');
+for (const measure of MEASURES) {
+  for (const { backend, samples } of all) {
+    const { growth, mean } = growthOf(samples[measure]);
+    const isFlat = !(growth > FLAT_SHARE * mean);
+    if (!isFlat) rising += 1;
+    const share = `${((100 * growth) / mean).toFixed(1)} %`;
+    process.stdout.write(
+      `| ${measure} | ${backend} | ${mean.toFixed(1)} | ${share} | ${isFlat ? 'flat' : 'RISES'} |\n`,
+    );
+  }
+}
+const numbers = (values: readonly number[]): string => values.map((value) => value.toFixed(1)).join(', ');
+for (const { backend, alive } of all) {
+  const [heaps, resident] = [alive.map(({ heap }) => heap), alive.map((one) => one.resident)];
+  const [first = 0, last = 0] = [heaps[0], heaps.at(-1)];
+  const isFlat = last <= (1 + FLAT_SHARE) * first;
+  if (!isFlat) rising += 1;
+  process.stdout.write(
+    `| alive after a collection (MB) | ${backend} | ${numbers(heaps)} | ${numbers(resident)} resident | ${isFlat ? 'flat' : 'RISES'} |\n`,
+  );
+  const grown = [...(alive.at(-1)?.byType ?? [])]
+    .map(([type, bytes]) => [type, bytes - (alive[0]?.byType.get(type) ?? 0)] as const)
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, 3);
+  process.stdout.write(`  what grew most: ${grown.map(([type, bytes]) => `${type} ${bytes} bytes`).join(', ')}\n`);
+}
+process.stdout.write(`${rising === 0 ? 'flat' : `${rising} curves rise`}; chart: ${file}\n`);
+process.exit(rising === 0 ? 0 : 1);

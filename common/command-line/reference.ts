@@ -1,0 +1,34 @@
+// The reference of a program's commands in Markdown, from the descriptions that its help is made of.
+
+import { type Description, type Flags, walkDescriptions } from './command.ts';
+import { flagTerm, flagText, usageLines } from './help.ts';
+
+export function commandReference(program: readonly string[], description: Description): string {
+  return [...walkDescriptions(description, program)]
+    .filter((found) => found.description.commands === undefined)
+    .map(({ path, description: command }) => section(path, command))
+    .join('\n');
+}
+
+function section(path: readonly string[], description: Description): string {
+  const { summary, notes = [], argument, flags = {}, examples = [] } = description;
+  const parts = [
+    `### strongroom ${path.join(' ')}`,
+    `${summary}.`,
+    ...(examples.length === 0 ? [listing(usageLines(path, description))] : []),
+    ...notes,
+    ...(argument === undefined ? [] : [`\`${argument.name}\`: ${argument.meaning}.`]),
+    ...flagList(flags),
+    ...(examples.length === 0 ? [] : [listing(examples.slice(0, 1))]),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+function flagList(flags: Flags): string[] {
+  const lines = Object.entries(flags).map(([name, flag]) => `- \`${flagTerm(name, flag)}\`: ${flagText(flag)}`);
+  return lines.length === 0 ? [] : [lines.join('\n')];
+}
+
+function listing(lines: readonly string[]): string {
+  return ['```', ...lines, '```'].join('\n');
+}

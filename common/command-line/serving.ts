@@ -1,0 +1,88 @@
+// How a program that serves runs and ends: with a heap that grows slowly, by signals gracefully first, and by bugs at
+// once. The program gives what to close and where to say so.
+
+import { setFlagsFromString } from 'node:v8';
+import type { Worker } from 'node:worker_threads';
+import { EXIT } from './exit-codes.ts';
+
+export interface Serving {
+  /** Refuse new work, finish what is under way, close everything: all within the grace time. */
+  shutDown(): Promise<void>;
+}
+
+export interface LastWords {
+  module(name: 'server'): {
+    info(fields: object, message: string): void;
+    error(fields: object, message: string): void;
+  };
+  flush(): void;
+  end(): Promise<void>;
+}
+
+/**
+ * In percent. V8 would leave a signer that is not busy some 10 MB, and collect every few seconds, which slows signing
+ * (docs/decisions/0006-threads-for-signing-and-checkpoints.md).
+ */
+const HEAP_GROWTH_PERCENT = 200;
+
+/** Before anything is loaded that the program will hold. */
+export function limitHeapGrowth(): void {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
+}
+
+export function liveWorkers(): ReadonlySet<Worker> {
+  const live = new Set<Worker>();
+  process.on('worker', (worker: Worker) => {
+    live.add(worker);
+    worker.once('exit', () => live.delete(worker));
+  });
+  return live;
+}
+
+/** For workers that were told to end and do nothing but that. */
+const WORKERS_END_MS = 250;
+
+/**
+ * Ending a process joins its threads, and one that hangs in a system call is joined never. Then the kernel ends the
+ * process: what is durable is durable.
+ */
+async function endProcess(code: number, workers: ReadonlySet<Worker>): Promise<void> {
+  setTimeout(() => {
+    process.kill(process.pid, 'SIGKILL');
+    process.abort(); // the first process of a container cannot kill itself
+  }, WORKERS_END_MS);
+  await Promise.all([...workers].map((worker) => worker.terminate()));
+  process.exit(code);
+}
+
+/** The first signal ends gracefully, a second one at once. */
+export function endOnSignals(serving: Serving, workers: ReadonlySet<Worker>, logger: LastWords): void {
+  const log = logger.module('server');
+  let ending = false;
+  const end = async (signal: string): Promise<void> => {
+    if (ending) return endProcess(EXIT.failed, workers);
+    ending = true;
+    log.info({ signal }, 'shutting down');
+    await serving.shutDown();
+    log.info({}, 'stopped');
+    await logger.end();
+    await endProcess(EXIT.ok, workers);
+  };
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
+}
+
+/**
+ * A bug leaves the process in a state that was never thought about: it must not sign on.
+ * @param isTaken whether an unhandled rejection is the fault of one request alone
+ */
+export function endOnBugs(logger: LastWords, isTaken: (error: unknown) => boolean): void {
+  const end = (error: unknown): void => {
+    logger.module('server').error({ err: error }, 'the signer ends: a fault that nothing handles');
+    logger.flush();
+    process.exit(EXIT.bug);
+  };
+  process.on('uncaughtException', end);
+  process.on('unhandledRejection', (error) => {
+    if (!isTaken(error)) end(error);
+  });
+}

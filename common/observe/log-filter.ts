@@ -1,0 +1,48 @@
+// What is logged: levels, by module. Apart from the logger, because the configuration and its help need no logger.
+
+/**
+ * `audit`: the audit lines of requests; `slashing_trace`: what the slashing store is asked and answers, at debug. The
+ * default level does not touch them.
+ */
+export const LOG_MODULES = [
+  'audit',
+  'server',
+  'http',
+  'auth',
+  'keys',
+  'signing',
+  'slashing',
+  'slashing_trace',
+  'tls',
+  'chamber',
+  'tee',
+] as const;
+export type LogModule = (typeof LOG_MODULES)[number];
+
+export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'off'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface LogFilter {
+  readonly level: LogLevel;
+  readonly modules: ReadonlyMap<LogModule, LogLevel>;
+}
+
+/**
+ * The default level and the modules' own; undefined when the filter is not well formed or names a module that does not
+ * exist.
+ */
+export function parseLogFilter(filter: string): LogFilter | undefined {
+  let level: LogLevel = 'info';
+  const modules = new Map<LogModule, LogLevel>();
+  for (const part of filter.split(',')) {
+    const [left = '', right, ...rest] = part.trim().split('=');
+    const named = right ?? left;
+    const found = LOG_LEVELS.find((candidate) => candidate === named.toLowerCase());
+    if (found === undefined || rest.length > 0 || left === '') return undefined;
+    const module = LOG_MODULES.find((candidate) => candidate === left);
+    if (right === undefined) level = found;
+    else if (module === undefined) return undefined;
+    else modules.set(module, found);
+  }
+  return { level, modules };
+}

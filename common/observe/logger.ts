@@ -1,0 +1,119 @@
+// The signer's log: pino as JSON lines, or the same records as text for people. Secrets are kept out at the call sites;
+// redaction is the second line of defence. plain-logger.ts writes the same JSON lines without pino.
+
+import { pino } from 'pino';
+import { hasColor } from '../command-line/color.ts';
+import type { ModuleLogs } from './log.ts';
+import { type LogFilter, type LogLevel, type LogModule, parseLogFilter } from './log-filter.ts';
+import { textLine } from './log-text.ts';
+import { redacted } from './redaction.ts';
+
+export interface LoggerOptions {
+  /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
+  readonly level: string;
+  readonly format: 'text' | 'json';
+  /** ANSI colour in text; unset: as the programs decide (common/command-line/color.ts). */
+  readonly color?: boolean | undefined;
+}
+
+export interface LogDestination {
+  write(line: string): unknown;
+}
+
+export interface Logger extends ModuleLogs<LogModule> {
+  /** Lines lost because nobody read the log. */
+  droppedLines(): number;
+  /** Write out what is buffered, however long that takes; before the process ends for a bug. */
+  flush(): void;
+  /** Write out what is buffered, and give up when the reader of the log does not take it. */
+  end(): Promise<void>;
+}
+
+const WITHOUT_DEFAULT_LEVEL: ReadonlySet<LogModule> = new Set(['audit', 'slashing_trace']);
+
+/**
+ * Who lowers the log does not mean to lose who signed what: audit lines end with `audit=off`, and with a log that is
+ * off as a whole. Who raises it does not mean two lines for each check.
+ */
+function levelOf(module: LogModule, { level, modules }: LogFilter): LogLevel {
+  return modules.get(module) ?? (WITHOUT_DEFAULT_LEVEL.has(module) && level !== 'off' ? 'info' : level);
+}
+
+/** @throws RangeError when the level filter is not well formed. */
+export function createLogger(options: LoggerOptions, destination: LogDestination = standardOutput()): Logger {
+  const filter = parseLogFilter(options.level);
+  if (filter === undefined) throw new RangeError(`logging.level: not a level filter: ${options.level}`);
+  const buffered = isBuffered(destination) ? destination : undefined;
+  let dropped = 0;
+  buffered?.on('drop', () => {
+    dropped += 1;
+  });
+  const color = options.color ?? hasColor(process.stdout, process.env);
+  const sink: LogDestination =
+    options.format === 'json' ? destination : { write: (line) => destination.write(textLine(line, color)) };
+  const root = pino(
+    {
+      base: null,
+      level: 'trace',
+      timestamp: timestampMember,
+      formatters: { level: (label) => ({ level: label }), log: redacted },
+    },
+    sink as pino.DestinationStream,
+  );
+  return {
+    module: (name) => root.child({ module: name }, { level: pinoLevel(levelOf(name, filter)) }),
+    isDebug: (name) => ['trace', 'debug'].includes(levelOf(name, filter)),
+    droppedLines: () => dropped,
+    flush: () => {
+      if (buffered !== undefined) buffered.flushSync();
+    },
+    end: async () => {
+      if (buffered !== undefined) await endInTime(buffered);
+    },
+  };
+}
+
+function timestampMember(): string {
+  return `,"time":"${new Date().toISOString()}"`;
+}
+
+type BufferedDestination = ReturnType<typeof pino.destination>;
+
+function isBuffered(destination: LogDestination): destination is BufferedDestination {
+  return 'flushSync' in destination;
+}
+
+async function endInTime(destination: BufferedDestination): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, END_TIMEOUT_MS);
+  // Not flush: while one write is under way its callback comes when that one is done, and what waits would be lost.
+  destination.once('close', resolve).once('error', () => resolve());
+  destination.end();
+  await promise;
+  clearTimeout(timer);
+  destination.destroy(); // else it would write the rest, blocking, when the process exits
+}
+
+/** Bytes that may wait for a slow reader of the log; lines beyond are dropped and counted. */
+const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
+const END_TIMEOUT_MS = 2000;
+/** Bytes of log lines that are written together: one system call for many audit lines. */
+const BUFFERED_BYTES = 32 * 1024;
+/** A line waits no longer than this for others. */
+const FLUSH_INTERVAL_MS = 100;
+
+/** Written in the background, so that a slow reader of the log does not hold up signing. */
+export function standardOutput(): LogDestination {
+  return pino.destination({
+    fd: 1,
+    sync: false,
+    minLength: BUFFERED_BYTES,
+    maxLength: MAX_BUFFERED_BYTES,
+    maxWrite: 2 * BUFFERED_BYTES, // has to be more than minLength
+    periodicFlush: FLUSH_INTERVAL_MS,
+  });
+}
+
+function pinoLevel(level: LogLevel): string {
+  return level === 'off' ? 'silent' : level;
+}

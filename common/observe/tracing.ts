@@ -1,0 +1,89 @@
+// One span per request with children for its parts, exported over OTLP gRPC. The exporter's packages are loaded only
+// when tracing is on; otherwise the signing path carries `undefined` and pays nothing. Span attributes hold no secrets.
+
+import type { Span as OtelSpan } from '@opentelemetry/api';
+import type { Log } from './log.ts';
+
+export interface Span {
+  child(name: string): Span;
+  setAttribute(name: string, value: string | number): void;
+  end(): void;
+}
+
+export interface Tracing {
+  /**
+   * A span of its own, the root of its trace: a client's `traceparent` is not taken over, because whoever may send a
+   * request would then choose the identity, and the sampling, of what the operator reads.
+   */
+  startRequest(request: TracedRequest): Span;
+  /** Send what is buffered and stop; a collector that does not answer costs at most `timeoutMs`. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+export interface TracedRequest {
+  readonly method: string;
+  /** The mounted pattern; undefined for a path that is unknown. */
+  readonly route: string | undefined;
+}
+
+export interface TracingOptions {
+  /** OTLP gRPC URL of the collector. */
+  readonly endpoint: string;
+  readonly serviceName: string;
+  /** PEM of those that alone vouch for the collector; the process-wide roots do unless given. */
+  readonly authorities?: readonly string[] | undefined;
+}
+
+export async function openTracing(options: TracingOptions, log: Log): Promise<Tracing> {
+  const [api, sdk, exporter, resources] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/sdk-trace'),
+    import('@opentelemetry/exporter-trace-otlp-grpc'),
+    import('@opentelemetry/resources'),
+  ]);
+  const exported = { url: options.endpoint, ...(await vouchedCredentials(options)) };
+  const processor = new sdk.BatchSpanProcessor({ exporter: new exporter.OTLPTraceExporter(exported) });
+  const provider = new sdk.TracerProvider({
+    resource: resources.resourceFromAttributes({ 'service.name': options.serviceName }),
+    spanProcessors: [processor],
+  });
+  api.diag.setLogger(diagnosticsTo(log), { logLevel: api.DiagLogLevel.WARN });
+  const tracer = provider.getTracer('strongroom');
+  // All times of one trace come from one clock that only goes forward: spans that are left to read the system's clock
+  // begin at whole milliseconds, and a child could begin after its parent's end.
+  const wrap = (span: OtelSpan, now: () => number): Span => ({
+    child: (name) => wrap(tracer.startSpan(name, { startTime: now() }, api.trace.setSpan(api.ROOT_CONTEXT, span)), now),
+    setAttribute: (name, value) => void span.setAttribute(name, value),
+    end: () => span.end(now()),
+  });
+  return {
+    startRequest({ method, route }) {
+      // Semantic conventions for HTTP servers: a low-cardinality name, without the path where no route is known.
+      const attributes = { 'http.request.method': method, ...(route === undefined ? {} : { 'http.route': route }) };
+      const name = route === undefined ? method : `${method} ${route}`;
+      const startedAt = Date.now() - performance.now();
+      const now = (): number => startedAt + performance.now();
+      const options = { kind: api.SpanKind.SERVER, attributes, startTime: now() };
+      return wrap(tracer.startSpan(name, options, api.ROOT_CONTEXT), now);
+    },
+    async close(timeoutMs) {
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, timeoutMs);
+      await Promise.race([provider.shutdown().catch(() => undefined), late]);
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function vouchedCredentials({ endpoint, authorities }: TracingOptions) {
+  if (authorities === undefined || new URL(endpoint).protocol !== 'https:') return {};
+  const { credentials } = await import('@grpc/grpc-js');
+  return { credentials: credentials.createSsl(Buffer.from(authorities.join('\n'))) };
+}
+
+/** The exporter's complaints, as warnings of ours. */
+function diagnosticsTo(log: Log): Record<'verbose' | 'debug' | 'info' | 'warn' | 'error', (message: string) => void> {
+  const warn = (message: string): void => log.warn({ detail: message }, 'tracing export failed');
+  const silent = (): void => undefined;
+  return { verbose: silent, debug: silent, info: silent, warn, error: warn };
+}

@@ -1,0 +1,93 @@
+// Where the parts of a log lie, and bundles of entries as bytes (C2SP tlog-tiles; specification/receipts.md#tiles). It
+// refuses bundles of another form.
+
+import { MAX_ENTRY_BYTES } from './entry.ts';
+import { TILE_WIDTH } from './tree.ts';
+
+const GROUP = 1000;
+export const IDENTITY = 'identity';
+export const CHECKPOINT = 'checkpoint';
+/** Between the number of a tile and the width that it has so far. */
+export const PARTIAL = '.p/';
+const NUMBER = '(?:x[0-9]{3}/){0,5}[0-9]{3}';
+const PATH = new RegExp(
+  `^(?:identity|checkpoint|heads/${NUMBER}|tile/(?:[0-7]|entries)/${NUMBER}(?:[.]p/[0-9]{1,3})?)$`,
+);
+
+/** Whether a file of a log may have this path: no other is ever asked of a storage. */
+export function isReceiptPath(path: string): boolean {
+  return PATH.test(path);
+}
+
+/** 1234067 is x001/x234/067. */
+export function pathOfNumber(number: number): string {
+  const last = String(number % GROUP).padStart(3, '0');
+  let rest = Math.floor(number / GROUP);
+  let path = last;
+  while (rest > 0) {
+    path = `x${String(rest % GROUP).padStart(3, '0')}/${path}`;
+    rest = Math.floor(rest / GROUP);
+  }
+  return path;
+}
+
+/** @param width how many hashes or entries it has */
+export function tilePath(level: number | 'entries', index: number, width: number): string {
+  const partial = width === TILE_WIDTH ? '' : `${PARTIAL}${width}`;
+  return `tile/${level}/${pathOfNumber(index)}${partial}`;
+}
+
+export function headPath(sequence: number): string {
+  return `heads/${pathOfNumber(sequence)}`;
+}
+
+export function encodeBundle(entries: readonly Uint8Array[]): Buffer {
+  const bundle = new Bundle();
+  for (const entry of entries) bundle.append(entry);
+  return bundle.content();
+}
+
+/** The entries of one tile as they come. It keeps bytes, and no objects that the garbage collector would move. */
+export class Bundle {
+  readonly #bytes = Buffer.alloc(TILE_WIDTH * (2 + MAX_ENTRY_BYTES));
+  #length = 0;
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** @throws RangeError for more entries than a tile has, or a longer one than there is */
+  append(entry: Uint8Array): void {
+    if (this.#count === TILE_WIDTH || entry.length > MAX_ENTRY_BYTES) throw new RangeError('no entry of a tile');
+    this.#length = this.#bytes.writeUInt16BE(entry.length, this.#length);
+    this.#bytes.set(entry, this.#length);
+    this.#length += entry.length;
+    this.#count += 1;
+  }
+
+  /** A copy. */
+  content(): Buffer {
+    return Buffer.from(this.#bytes.subarray(0, this.#length));
+  }
+
+  clear(): void {
+    this.#length = 0;
+    this.#count = 0;
+  }
+}
+
+/** Undefined for bytes that are no bundle, or of more entries than a tile has. */
+export function decodeBundle(bytes: Uint8Array): Buffer[] | undefined {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const entries: Buffer[] = [];
+  let at = 0;
+  while (at < buffer.length) {
+    if (buffer.length < at + 2 || entries.length === TILE_WIDTH) return undefined;
+    const end = at + 2 + buffer.readUInt16BE(at);
+    if (buffer.length < end) return undefined;
+    entries.push(buffer.subarray(at + 2, end));
+    at = end;
+  }
+  return entries;
+}

@@ -1,0 +1,257 @@
+// The Merkle tree of RFC 9162 with SHA-256: hashes, its right edge, and proofs. It trusts the hashes that it is given
+// for proofs that it makes, and nothing for proofs that it verifies. Numbers are at most 2^53 − 1, so halves are taken
+// by division, never by shifts of 32 bits.
+
+import { hash } from 'node:crypto';
+
+/** A tile is this many hashes of one level, of 8 levels at once (C2SP tlog-tiles). */
+export const TILE_WIDTH = 256;
+const TILE_LEVELS = 8;
+const HASH_BYTES = 32;
+export const EMPTY_ROOT: Buffer = sha256(Buffer.alloc(0));
+
+/** RFC 9162 §2.1.1 */
+export function leafHash(entry: Uint8Array): Buffer {
+  const leaf = Buffer.allocUnsafe(1 + entry.length);
+  leaf[0] = 0;
+  leaf.set(entry, 1);
+  return sha256(leaf);
+}
+
+/** @param leaf 00 and the entry */
+export function hashOfLeaf(leaf: Uint8Array): Buffer {
+  return sha256(leaf);
+}
+
+function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+  const node = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
+  node[0] = 1;
+  node.set(left, 1);
+  node.set(right, 1 + HASH_BYTES);
+  return sha256(node);
+}
+
+/** By way of a text, which costs a third: a buffer of Node's own is memory apart from the heap. */
+function sha256(bytes: Uint8Array): Buffer {
+  return Buffer.from(hash('sha256', bytes, 'latin1'), 'latin1');
+}
+
+export interface FullTile {
+  /** Of tiles: its hashes are of level 8 times this. */
+  readonly level: number;
+  readonly index: number;
+  readonly hashes: readonly Buffer[];
+}
+
+/**
+ * The right edge of a tree that grows: the last, not yet full tile of each level, so at most 255 hashes a level. 10^7
+ * leaves have three levels.
+ */
+export class TreeEdge {
+  readonly #onTile: ((tile: FullTile) => void) | undefined;
+  readonly #levels: Buffer[][] = [];
+  #size = 0;
+
+  /** @param onTile gets each tile in the turn in which it is full */
+  constructor(onTile?: (tile: FullTile) => void) {
+    this.#onTile = onTile;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  append(hash: Buffer): void {
+    this.#size += 1;
+    this.#push(0, hash);
+  }
+
+  root(): Buffer {
+    if (this.#size === 0) return EMPTY_ROOT;
+    const peaks = this.#levels.toReversed().flatMap(perfectParts);
+    return peaks.reduceRight((right, left) => nodeHash(left, right));
+  }
+
+  /** The hashes of the tile that is not yet full; empty when there is none. */
+  partial(level: number): readonly Buffer[] {
+    return [...(this.#levels[level] ?? [])];
+  }
+
+  /** Levels with a tile that is not yet full, or were ever reached. */
+  get levels(): number {
+    return this.#levels.length;
+  }
+
+  #push(level: number, hash: Buffer): void {
+    const hashes = this.#levels[level] ?? [];
+    this.#levels[level] = hashes;
+    hashes.push(hash);
+    if (hashes.length < TILE_WIDTH) return;
+    this.#levels[level] = [];
+    const index = Math.floor(this.#size / TILE_WIDTH ** (level + 1)) - 1;
+    this.#onTile?.({ level, index, hashes });
+    this.#push(level + 1, perfectRoot(hashes));
+  }
+}
+
+/** Roots of the perfect subtrees of one tile, left to right: one for each bit of its width. */
+function perfectParts(hashes: readonly Buffer[]): Buffer[] {
+  const roots: Buffer[] = [];
+  let at = 0;
+  for (let bit = TILE_LEVELS - 1; bit >= 0; bit--) {
+    const width = 2 ** bit;
+    if ((hashes.length & width) === 0) continue;
+    roots.push(perfectRoot(hashes.slice(at, at + width)));
+    at += width;
+  }
+  return roots;
+}
+
+/** @param hashes as many as a power of two */
+function perfectRoot(hashes: readonly Buffer[]): Buffer {
+  let row = hashes;
+  while (row.length > 1) row = pairs(row);
+  return row[0] ?? EMPTY_ROOT;
+}
+
+function pairs(row: readonly Buffer[]): Buffer[] {
+  const above: Buffer[] = [];
+  for (let at = 0; at + 1 < row.length; at += 2) above.push(nodeHash(row[at] ?? EMPTY_ROOT, row[at + 1] ?? EMPTY_ROOT));
+  return above;
+}
+
+/** The hash of the perfect subtree over leaves index · 2^level to (index + 1) · 2^level − 1, which are all there. */
+export type NodeReader = (level: number, index: number) => Buffer;
+
+/** Nodes of a tree whose tiles are at hand. @param tile its hashes, as many as there are */
+export function nodesOfTiles(tile: (level: number, index: number) => readonly Buffer[]): NodeReader {
+  return (level, index) => {
+    const tileLevel = Math.floor(level / TILE_LEVELS);
+    const width = 2 ** (level % TILE_LEVELS);
+    const first = index * width;
+    const at = first % TILE_WIDTH;
+    const hashes = tile(tileLevel, Math.floor(first / TILE_WIDTH)).slice(at, at + width);
+    if (hashes.length !== width) throw new RangeError('a tile has fewer hashes than the tree has');
+    return perfectRoot(hashes);
+  };
+}
+
+/** RFC 9162 §2.1.3.1 @throws RangeError for a leaf that the tree does not have */
+export function inclusionProof(index: number, size: number, node: NodeReader): Buffer[] {
+  if (!(index >= 0 && index < size)) throw new RangeError('no leaf of this tree');
+  const proof: Buffer[] = [];
+  let low = 0;
+  let high = size;
+  while (high - low > 1) {
+    const middle = low + splitOf(high - low);
+    const goesLeft = index < middle;
+    proof.push(goesLeft ? rangeRoot(middle, high, node) : rangeRoot(low, middle, node));
+    if (goesLeft) high = middle;
+    else low = middle;
+  }
+  return proof.toReversed();
+}
+
+/** RFC 9162 §2.1.4.1 @throws RangeError when the first is no tree of this one's begin */
+export function consistencyProof(first: number, size: number, node: NodeReader): Buffer[] {
+  if (!(first > 0 && first <= size)) throw new RangeError('no begin of this tree');
+  const proof: Buffer[] = [];
+  let low = 0;
+  let high = size;
+  while (first !== high) {
+    const middle = low + splitOf(high - low);
+    const goesLeft = first <= middle;
+    proof.push(goesLeft ? rangeRoot(middle, high, node) : rangeRoot(low, middle, node));
+    if (goesLeft) high = middle;
+    else low = middle;
+  }
+  if (low > 0) proof.push(rangeRoot(low, high, node));
+  return proof.toReversed();
+}
+
+/** RFC 9162 §2.1.3.2 */
+export function provesInclusion(
+  entryHash: Uint8Array,
+  index: number,
+  { size, root }: TreeState,
+  proof: readonly Uint8Array[],
+): boolean {
+  if (!isCount(index) || !isCount(size) || index >= size) return false;
+  let [leaf, last, hash] = [index, size - 1, entryHash];
+  for (const part of proof) {
+    if (last === 0) return false;
+    if (leaf % 2 === 1 || leaf === last) {
+      hash = nodeHash(part, hash);
+      [leaf, last] = withoutZeros(leaf, last);
+    } else {
+      hash = nodeHash(hash, part);
+    }
+    [leaf, last] = [half(leaf), half(last)];
+  }
+  return last === 0 && Buffer.compare(hash, root) === 0;
+}
+
+export interface TreeState {
+  readonly size: number;
+  readonly root: Uint8Array;
+}
+
+/** RFC 9162 §2.1.4.2; of two trees of one size, or of none, the proof is empty. */
+export function provesConsistency(first: TreeState, second: TreeState, proof: readonly Uint8Array[]): boolean {
+  if (!isCount(first.size) || !isCount(second.size) || first.size > second.size) return false;
+  if (first.size === second.size) return proof.length === 0 && Buffer.compare(first.root, second.root) === 0;
+  if (first.size === 0) return proof.length === 0 && EMPTY_ROOT.equals(first.root);
+  const isPower = Number.isInteger(Math.log2(first.size)) && 2 ** Math.log2(first.size) === first.size;
+  const [begin, ...rest] = isPower ? [first.root, ...proof] : proof;
+  if (begin === undefined || proof.length === 0) return false;
+  let [leaf, last] = withoutOnes(first.size - 1, second.size - 1);
+  let [firstHash, secondHash] = [begin, begin];
+  for (const part of rest) {
+    if (last === 0) return false;
+    if (leaf % 2 === 1 || leaf === last) {
+      firstHash = nodeHash(part, firstHash);
+      secondHash = nodeHash(part, secondHash);
+      [leaf, last] = withoutZeros(leaf, last);
+    } else {
+      secondHash = nodeHash(secondHash, part);
+    }
+    [leaf, last] = [half(leaf), half(last)];
+  }
+  const isFirst = Buffer.compare(firstHash, first.root) === 0;
+  return last === 0 && isFirst && Buffer.compare(secondHash, second.root) === 0;
+}
+
+function rangeRoot(low: number, high: number, node: NodeReader): Buffer {
+  const width = high - low;
+  const split = splitOf(width);
+  // A range of these proofs begins at a multiple of its perfect width.
+  if (width === 1 || split * 2 === width) return node(Math.round(Math.log2(width)), low / width);
+  return nodeHash(rangeRoot(low, low + split, node), rangeRoot(low + split, high, node));
+}
+
+/** RFC 9162 §2.1.1: the largest power of two that is smaller; of one, one. */
+function splitOf(width: number): number {
+  let split = 1;
+  while (split * 2 < width) split *= 2;
+  return split;
+}
+
+function isCount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0;
+}
+
+function half(value: number): number {
+  return Math.floor(value / 2);
+}
+
+function withoutZeros(leaf: number, last: number): [number, number] {
+  let [a, b] = [leaf, last];
+  while (a % 2 === 0 && a !== 0) [a, b] = [half(a), half(b)];
+  return [a, b];
+}
+
+function withoutOnes(leaf: number, last: number): [number, number] {
+  let [a, b] = [leaf, last];
+  while (a % 2 === 1) [a, b] = [half(a), half(b)];
+  return [a, b];
+}

@@ -1,0 +1,229 @@
+// Whether logs of a signer are whole: the checks of specification/receipts.md#checks. It trusts nothing that it is
+// given but what the caller says of attestation documents, and states every finding, not only the first. Of each head
+// it keeps what later checks compare, some 500 bytes; entries go through one by one.
+
+import { decodeEntry } from './entry.ts';
+import { type Head, isSignedBy, MAX_NAMED_HEADS, readHead } from './head.ts';
+import { type BootIdentity, bootOf, identityBinding, readIdentity } from './identity.ts';
+import { leafHash, TreeEdge } from './tree.ts';
+
+/** A replica that runs on may have made a head that another one had not read at its start. */
+const SETTLED_MS = 30_000;
+
+const GAPS = ['unattested', 'no_entries', 'uncovered_entries', 'open_end', 'lost', 'unlinked'] as const;
+
+export type ReceiptFault =
+  | (typeof GAPS)[number]
+  | 'malformed_identity'
+  | 'two_logs'
+  | 'not_attested'
+  | 'malformed_head'
+  | 'other_boot'
+  | 'bad_signature'
+  | 'missing_head'
+  | 'broken_chain'
+  | 'went_back'
+  | 'after_end'
+  | 'missing_entries'
+  | 'other_root'
+  | 'malformed_entry'
+  | 'unknown_head'
+  | 'rolled_back'
+  | 'not_named';
+
+export interface ReceiptFinding {
+  readonly fault: ReceiptFault;
+  /** Empty when the identity of the boot cannot be read. */
+  readonly boot: string;
+  /** For people. */
+  readonly detail: string;
+}
+
+export interface ShownBoot {
+  readonly identity: string;
+  /** In any order, those that an auditor kept among them. */
+  readonly heads: Iterable<string>;
+  /** From the first on; undefined: they are not at hand, which is a gap. */
+  readonly entries?: Iterable<Uint8Array> | undefined;
+}
+
+/** Whether a document is authentic and expected, and carries this user_data. */
+export type DocumentJudge = (document: Buffer, userData: Buffer) => boolean;
+
+export interface VerifiedReceipts {
+  readonly verdict: 'whole' | 'gaps' | 'broken';
+  readonly findings: readonly ReceiptFinding[];
+  readonly boots: readonly VerifiedBoot[];
+}
+
+export interface KeptHead extends Pick<Head, 'boot' | 'size' | 'root' | 'statement'> {
+  readonly digest: string;
+}
+
+/** Of a boot whose identity has its form; its heads in the order of their sequences. */
+export interface VerifiedBoot {
+  readonly boot: string;
+  readonly identity: BootIdentity;
+  readonly heads: readonly KeptHead[];
+}
+
+type Find = (fault: ReceiptFault, detail: string) => void;
+
+export function verifyReceipts(shown: readonly ShownBoot[], isAttested: DocumentJudge): VerifiedReceipts {
+  const findings: ReceiptFinding[] = [];
+  const boots = new Map<string, VerifiedBoot>();
+  for (const one of shown) {
+    const identity = readIdentity(one.identity);
+    const boot = identity === undefined ? '' : bootOf(identity.publicKey);
+    const find: Find = (fault, detail) => findings.push({ fault, boot, detail });
+    if (identity === undefined) {
+      find('malformed_identity', 'an identity has another form');
+    } else if (boots.has(boot)) {
+      find('two_logs', 'the boot is shown twice');
+    } else {
+      judgeIdentity(identity, isAttested, find);
+      const heads = headsOf(one.heads, identity, boot, find);
+      judgeOrder(heads, find);
+      judgeEntries(one.entries, heads, find);
+      boots.set(boot, { boot, identity, heads });
+    }
+  }
+  for (const { boot, heads } of boots.values()) {
+    const [first] = heads;
+    if (first?.statement.sequence !== 0) continue;
+    judgeFirst(first, [...boots.values()], (fault, detail) => findings.push({ fault, boot, detail }));
+  }
+  const isGap = ({ fault }: ReceiptFinding): boolean => (GAPS as readonly string[]).includes(fault);
+  const verdict = findings.length === 0 ? 'whole' : findings.every(isGap) ? 'gaps' : 'broken';
+  return { verdict, findings, boots: [...boots.values()] };
+}
+
+function judgeIdentity(identity: BootIdentity, isAttested: DocumentJudge, find: Find): void {
+  if (identity.document === null) find('unattested', 'a plain service kept this log');
+  else if (!isAttested(identity.document, identityBinding(identity))) {
+    find('not_attested', 'its document does not show that an accepted image has this key');
+  }
+}
+
+function headsOf(notes: Iterable<string>, identity: BootIdentity, boot: string, find: Find): KeptHead[] {
+  const heads = new Map<number, KeptHead>();
+  for (const note of notes) {
+    const head = readHead(note);
+    if (head === undefined) {
+      find('malformed_head', 'a head has another form');
+      continue;
+    }
+    const { sequence } = head.statement;
+    if (head.boot !== boot || head.kind !== identity.kind) {
+      find('other_boot', `head ${sequence} is of another log`);
+    } else if (!isSignedBy(head, identity)) {
+      find('bad_signature', `the boot's key did not sign head ${sequence}`);
+    } else {
+      const known = heads.get(sequence);
+      const { size, root, statement, digest } = head;
+      if (known === undefined) heads.set(sequence, { boot, size, root, statement, digest });
+      else if (known.digest !== head.digest) find('two_logs', `there are two heads ${sequence}`);
+    }
+  }
+  return [...heads.values()].sort((one, other) => one.statement.sequence - other.statement.sequence);
+}
+
+function judgeOrder(heads: readonly KeptHead[], find: Find): void {
+  if (heads[0]?.statement.sequence !== 0) find('missing_head', 'there is no first head');
+  for (const [index, head] of heads.entries()) {
+    const before = heads[index - 1];
+    if (before === undefined) continue;
+    const { sequence, time, lost, previous } = head.statement;
+    if (sequence !== before.statement.sequence + 1) {
+      find('missing_head', `there is no head before head ${sequence}`);
+    } else if (previous !== before.digest) {
+      find('broken_chain', `head ${sequence} names another one before it`);
+    }
+    if (head.size < before.size || time < before.statement.time || lost < before.statement.lost) {
+      find('went_back', `size, time or lost of head ${sequence} is less than before`);
+    }
+    if (before.statement.closed) find('after_end', `head ${sequence} follows the last one`);
+  }
+  const last = heads.at(-1)?.statement;
+  if (last === undefined) return;
+  if (!last.closed) find('open_end', `the log has no end; decisions after ${new Date(last.time).toISOString()} lack`);
+  if (last.lost > 0) find('lost', `${last.lost} decisions are not in the log`);
+}
+
+function judgeEntries(entries: Iterable<Uint8Array> | undefined, heads: readonly KeptHead[], find: Find): void {
+  const edge = new TreeEdge();
+  const bySize = heads.toSorted((one, other) => one.size - other.size);
+  const covered = bySize.at(-1)?.size ?? 0;
+  if (entries === undefined) {
+    if (covered > 0) find('no_entries', `its ${covered} entries are not at hand: nothing is known of them`);
+    return;
+  }
+  let next = 0;
+  let isRootWrong = false;
+  let isFormWrong = false;
+  const compare = (): void => {
+    for (let head = bySize[next]; head !== undefined && head.size === edge.size; head = bySize[next]) {
+      next += 1;
+      if (isRootWrong || edge.root().equals(head.root)) continue;
+      isRootWrong = true;
+      find('other_root', `the entries are not those of head ${head.statement.sequence}`);
+    }
+  };
+  compare();
+  for (const entry of entries) {
+    if (edge.size === covered) {
+      find('uncovered_entries', `no head covers the entries from ${covered} on`);
+      return;
+    }
+    if (!isFormWrong && decodeEntry(entry) === undefined) {
+      isFormWrong = true;
+      find('malformed_entry', `entry ${edge.size} has another form`);
+    }
+    edge.append(leafHash(entry));
+    compare();
+  }
+  if (edge.size < covered) find('missing_entries', `there are ${edge.size} entries of ${covered}`);
+}
+
+/** Against what another storage shows of the time before this boot. */
+function judgeFirst(first: KeptHead, boots: readonly VerifiedBoot[], find: Find): void {
+  const { before, time } = first.statement;
+  if (before === null) return;
+  if (before.gap !== null) {
+    find('unlinked', 'the signer could not read which heads were there');
+    return;
+  }
+  const named = new Set<string>();
+  for (const digest of before.heads) {
+    const other = boots.find((one) => one.boot !== first.boot && one.heads.some((head) => head.digest === digest));
+    if (other === undefined) {
+      find('unknown_head', `it names ${digest}, which is not there`);
+      continue;
+    }
+    named.add(other.boot);
+    const next = other.heads[other.heads.findIndex((head) => head.digest === digest) + 1];
+    if (next !== undefined && !(ranOn(other, time) && next.statement.time > time - SETTLED_MS)) {
+      find('rolled_back', `it names a head of ${other.boot} that was not the last one`);
+    }
+  }
+  const others = boots
+    .filter((other) => other.boot !== first.boot && timeOfFirst(other) < time)
+    .sort((one, other) => lastBefore(other, time) - lastBefore(one, time) || (one.boot < other.boot ? -1 : 1))
+    .slice(0, MAX_NAMED_HEADS);
+  for (const other of others) {
+    if (named.has(other.boot) || (ranOn(other, time) && timeOfFirst(other) > time - SETTLED_MS)) continue;
+    find('not_named', `it does not name ${other.boot}, which was there before`);
+  }
+}
+
+function ranOn({ heads }: VerifiedBoot, time: number): boolean {
+  return (heads.at(-1)?.statement.time ?? 0) >= time;
+}
+
+function timeOfFirst({ heads }: VerifiedBoot): number {
+  return heads[0]?.statement.time ?? Number.POSITIVE_INFINITY;
+}
+
+function lastBefore({ heads }: VerifiedBoot, time: number): number {
+  return heads.findLast((head) => head.statement.time < time)?.statement.time ?? 0;
+}

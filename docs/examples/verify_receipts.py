@@ -1,0 +1,543 @@
+#!/usr/bin/env python3
+"""An independent verifier of the receipts of a strongroom signer, written from docs/specification/receipts.md alone.
+
+It needs Python 3.9 and the package cryptography (38 or later; Debian: python3-cryptography). It judges attestation
+documents with verify.py, which lies in the same folder, and trusts what that trusts. Nothing is fetched. Give it one
+folder for each boot, laid out as the page says (identity, heads, tile/entries), and heads that you kept:
+
+    verify_receipts.py receipts/9f86d081884c7d659a2feaa0c55ad015 receipts/d4735e3a265e16eee03f59718b9b5d03 --pcrs pcrs.json
+    verify_receipts.py receipts/* --kept head-of-march.txt
+    verify_receipts.py --vectors test/vectors/receipts-v1.json
+"""
+
+import argparse
+import base64
+import hashlib
+import json
+import os
+import re
+import sys
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+GAPS = {"unattested", "no_entries", "uncovered_entries", "open_end", "lost", "unlinked"}
+IDENTITY = ("version", "kind", "public_key", "genesis_validators_root", "document")
+STATEMENT = ("version", "sequence", "time", "previous", "before", "lost", "closed", "slashing", "latch", "auth_revision")
+CALLER_TAG, IDENTITY_TAG = b"strongroom caller v1\0", b"strongroom receipts v1\0"
+MAX_ENTRY, MAX_HEAD, MAX_IDENTITY, MAX_DOCUMENT, MAX_LINES, MAX_NAMED = 320, 8192, 20480, 12288, 16, 16
+MAX_COUNT, MAX_TIME, SETTLED = 2**53 - 1, 253402300799999, 30_000
+TEXT = re.compile(r"strongroom/receipts/(attested|unattested)/([0-9a-f]{32})\n(0|[1-9][0-9]{0,15})\n([^\n]{44})\n([^\n]+)\n")
+LINE, EXIT = re.compile(r"— ([^ +]+) ([A-Za-z0-9+/]+={0,2})"), {"whole": 0, "gaps": 12, "broken": 11}
+EMPTY = hashlib.sha256(b"").digest()
+
+
+class Malformed(Exception):
+    pass
+
+
+def demand(condition):
+    if not condition:
+        raise Malformed
+
+
+def is_count(value, most=MAX_COUNT):
+    return type(value) is int and 0 <= value <= most
+
+
+def is_text(value, pattern):
+    return type(value) is str and re.fullmatch(pattern, value, re.ASCII) is not None
+
+
+def is_digest(value):
+    return is_text(value, "[0-9a-f]{64}")
+
+
+def is_object(value, members):
+    return type(value) is dict and tuple(value) == members
+
+
+def read_base64(text):
+    """Bytes in their one spelling."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        raise Malformed from None
+    demand(base64.b64encode(data).decode() == text)
+    return data
+
+
+def read_json(text, members):
+    """One object of version 1 in its one spelling."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Malformed from None
+    demand(is_object(value, members) and type(value["version"]) is int and value["version"] == 1)
+    demand(write_json(value) == text)
+    return value
+
+
+def write_json(value):
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# --- entries
+
+
+class Bytes:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, count):
+        demand(count <= len(self.data) - self.at)
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def number(self, count):
+        return int.from_bytes(self.take(count), "big")
+
+    def text(self, pattern):
+        text = self.take(self.number(1)).decode("latin-1")
+        demand(is_text(text, pattern))
+        return text
+
+
+def read_entry(data):
+    demand(len(data) <= MAX_ENTRY)
+    source = Bytes(data)
+    demand(source.number(1) == 1)
+    outcome = source.number(1)
+    demand(outcome in (1, 2))
+    entry = {"time": source.number(8), "operation": source.text("[A-Z0-9_]{1,64}")}
+    demand(entry["time"] <= MAX_TIME)
+    entry["reason"] = source.text("" if outcome == 1 else "[a-z0-9_]{1,64}") or None
+    entry["public_key"] = source.take(48).hex()
+    present = source.number(1)
+    demand(present < 16)
+    for bit, name in enumerate(("slot", "epoch", "source_epoch", "target_epoch")):
+        entry[name] = source.number(8) if present >> bit & 1 else None
+        demand(entry[name] is None or entry[name] <= MAX_COUNT)
+    has_root = source.number(1)
+    demand(has_root == 1 or (has_root == 0 and outcome == 2))
+    entry["signing_root"] = source.take(32).hex() if has_root else None
+    entry["caller"] = source.take(32).hex()
+    demand(source.at == len(data))
+    return entry
+
+
+def caller_digest(name, policies):
+    texts = [name.encode(), *sorted(policy.encode() for policy in policies)]
+    return hashlib.sha256(CALLER_TAG + b"".join(len(text).to_bytes(2, "big") + text for text in texts)).digest()
+
+
+# --- the tree of RFC 9162, by its recursive definitions
+
+
+def leaf_hash(entry):
+    return hashlib.sha256(b"\0" + entry).digest()
+
+
+def node_hash(left, right):
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
+def split_of(size):
+    return 1 << ((size - 1).bit_length() - 1)
+
+
+def inclusion_root(index, size, leaf, proof):
+    """The root that a proof leads to (section 2.1.3.1, read backwards)."""
+    if size == 1:
+        demand(not proof)
+        return leaf
+    demand(proof)
+    left = split_of(size)
+    if index < left:
+        return node_hash(inclusion_root(index, left, leaf, proof[:-1]), proof[-1])
+    return node_hash(proof[-1], inclusion_root(index - left, size - left, leaf, proof[:-1]))
+
+
+def consistency_roots(first, size, known, proof):
+    """Both roots that a proof leads to (section 2.1.4.1, read backwards); known is the older one until it is split."""
+    if first == size:
+        demand(len(proof) == (known is None))
+        return (proof[0], proof[0]) if known is None else (known, known)
+    demand(proof)
+    left = split_of(size)
+    if first <= left:
+        older, newer = consistency_roots(first, left, known, proof[:-1])
+        return older, node_hash(newer, proof[-1])
+    older, newer = consistency_roots(first - left, size - left, None, proof[:-1])
+    return node_hash(proof[-1], older), node_hash(proof[-1], newer)
+
+
+class Tree:
+    """Grows by leaves; keeps the roots of its perfect subtrees, largest first, with their sizes."""
+
+    def __init__(self):
+        self.size, self.parts = 0, []
+
+    def append(self, leaf):
+        part, width = leaf, 1
+        while self.parts and self.parts[-1][1] == width:
+            part, width = node_hash(self.parts.pop()[0], part), width * 2
+        self.parts.append((part, width))
+        self.size += 1
+
+    def root(self):
+        if not self.parts:
+            return EMPTY
+        root = self.parts[-1][0]
+        for part, _ in reversed(self.parts[:-1]):
+            root = node_hash(part, root)
+        return root
+
+
+def tile_path(level, index):
+    digits = str(index)
+    digits = digits.zfill(-(-len(digits) // 3) * 3)
+    groups = [digits[at : at + 3] for at in range(0, len(digits), 3)]
+    return f"tile/{level}/" + "/".join(["x" + group for group in groups[:-1]] + groups[-1:])
+
+
+# --- identities and heads
+
+
+def read_identity(text):
+    demand(len(text) <= MAX_IDENTITY)
+    identity = read_json(text, IDENTITY)
+    demand(identity["kind"] in ("attested", "unattested") and type(identity["public_key"]) is str)
+    identity["key"] = read_base64(identity["public_key"])
+    demand(len(identity["key"]) == 32 and is_text(identity["genesis_validators_root"], "0x[0-9a-f]{64}"))
+    document = identity["document"]
+    demand((document is None) == (identity["kind"] == "unattested") and (document is None or type(document) is str))
+    demand(document is None or 1 <= len(read_base64(document)) <= MAX_DOCUMENT)
+    identity["boot"] = hashlib.sha256(identity["key"]).hexdigest()[:32]
+    return identity
+
+
+def user_data_of(identity):
+    line = write_json({**{name: identity[name] for name in IDENTITY}, "document": None})
+    return IDENTITY_TAG + hashlib.sha384(line.encode()).digest()
+
+
+def read_head(note):
+    demand(len(note.encode()) <= MAX_HEAD)
+    text, parted, signatures = note.partition("\n\n")
+    text, lines = text + "\n", signatures.split("\n")
+    demand(parted and lines.pop() == "" and 1 <= len(lines) <= MAX_LINES)
+    found = TEXT.fullmatch(text)
+    demand(found)
+    kind, boot, size, root, line = found.groups()
+    head = read_json(line, STATEMENT)
+    demand(is_statement(head))
+    head.update(kind=kind, boot=boot, size=int(size), root=read_base64(root), text=text, signatures=[])
+    demand(is_count(head["size"]) and len(head["root"]) == 32)
+    for signature in lines:
+        found = LINE.fullmatch(signature)
+        demand(found)
+        head["signatures"].append((found[1], read_base64(found[2])))
+    head["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    return head
+
+
+def is_statement(head):
+    first, before, slashing = head["sequence"] == 0, head["before"], head["slashing"]
+    named = [] if before is None else is_object(before, ("heads", "gap")) and before["heads"]
+    return (
+        is_count(head["sequence"])
+        and is_count(head["time"], MAX_TIME)
+        and (head["previous"] is None if first else is_digest(head["previous"]))
+        and (before is None) != first
+        and type(named) is list
+        and len(named) <= MAX_NAMED
+        and all(is_digest(digest) for digest in named)
+        and named == sorted(set(named))
+        and (before is None or before["gap"] is None or (before["gap"] == "unreadable" and not named))
+        and is_count(head["lost"])
+        and type(head["closed"]) is bool
+        and (slashing is None or is_object(slashing, ("store", "revision")))
+        and all(is_text(value, "[A-Za-z0-9_:.-]{1,128}") for value in (slashing or {}).values())
+        and head["latch"] in (None, "open", "sealed")
+        and (head["auth_revision"] is None or is_count(head["auth_revision"]))
+    )
+
+
+def is_signed(head, key):
+    origin = f"strongroom/receipts/{head['kind']}/{head['boot']}"
+    key_hash = hashlib.sha256(origin.encode() + b"\n\1" + key).digest()[:4]
+    ours = [data for name, data in head["signatures"] if name == origin and data[:4] == key_hash]
+    if len(ours) != 1 or len(ours[0]) != 68:
+        return False
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(ours[0][4:], head["text"].encode())
+    except InvalidSignature:
+        return False
+    return True
+
+
+# --- the checks
+
+
+def judge(boots, is_attested):
+    """The verdict, and each finding as (boot, code). A boot is (identity, heads, entries or None)."""
+    findings, known = [], {}
+    for written, notes, entries in boots:
+        try:
+            identity = read_identity(written)
+        except Malformed:
+            findings.append(("", "malformed_identity"))
+            continue
+        boot = identity["boot"]
+        if boot in known:
+            findings.append((boot, "two_logs"))
+            continue
+        found = []
+        if identity["document"] is None:
+            found.append("unattested")
+        elif not is_attested(identity):
+            found.append("not_attested")
+        known[boot] = heads = take_heads(identity, notes, found)
+        judge_order(heads, found)
+        judge_entries(heads, entries, found)
+        findings += [(boot, code) for code in found]
+    for boot, heads in known.items():
+        if heads and heads[0]["sequence"] == 0:
+            found = []
+            judge_first(heads[0], {name: others for name, others in known.items() if name != boot and others}, found)
+            findings += [(boot, code) for code in found]
+    codes = {code for _, code in findings}
+    return "whole" if not codes else "gaps" if codes <= GAPS else "broken", findings
+
+
+def take_heads(identity, notes, found):
+    heads = {}
+    for note in notes:
+        try:
+            head = read_head(note)
+        except Malformed:
+            found.append("malformed_head")
+            continue
+        if (head["kind"], head["boot"]) != (identity["kind"], identity["boot"]):
+            found.append("other_boot")
+        elif not is_signed(head, identity["key"]):
+            found.append("bad_signature")
+        elif heads.setdefault(head["sequence"], head)["digest"] != head["digest"]:
+            found.append("two_logs")
+    return [heads[sequence] for sequence in sorted(heads)]
+
+
+def judge_order(heads, found):
+    if not heads or heads[0]["sequence"] != 0:
+        found.append("missing_head")
+    for before, head in zip(heads, heads[1:]):
+        if head["sequence"] != before["sequence"] + 1:
+            found.append("missing_head")
+        elif head["previous"] != before["digest"]:
+            found.append("broken_chain")
+        if any(head[name] < before[name] for name in ("size", "time", "lost")):
+            found.append("went_back")
+        if before["closed"]:
+            found.append("after_end")
+    if heads and not heads[-1]["closed"]:
+        found.append("open_end")
+    if heads and heads[-1]["lost"] > 0:
+        found.append("lost")
+
+
+def judge_entries(heads, entries, found):
+    stated = {}
+    for head in heads:
+        stated.setdefault(head["size"], set()).add(head["root"])
+    covered, tree, codes = max(stated, default=0), Tree(), set()
+    if entries is None:
+        found += ["no_entries"] if covered > 0 else []
+        return
+    for count in range(covered + 1):
+        if count > 0:
+            if count > len(entries):
+                codes.add("missing_entries")
+                break
+            try:
+                read_entry(entries[count - 1])
+            except Malformed:
+                codes.add("malformed_entry")
+            tree.append(leaf_hash(entries[count - 1]))
+        if count in stated and stated[count] != {tree.root()}:
+            codes.add("other_root")
+    if len(entries) > covered:
+        codes.add("uncovered_entries")
+    found += sorted(codes)
+
+
+def judge_first(first, others, found):
+    time, before = first["time"], first["before"]
+    if before["gap"] is not None:
+        found.append("unlinked")
+        return
+    places = {head["digest"]: (boot, at) for boot, heads in others.items() for at, head in enumerate(heads)}
+    ran_on = {boot for boot, heads in others.items() if heads[-1]["time"] >= time}
+    named = set()
+    for digest in before["heads"]:
+        if digest not in places:
+            found.append("unknown_head")
+            continue
+        boot, at = places[digest]
+        named.add(boot)
+        following = others[boot][at + 1 : at + 2]
+        if following and not (boot in ran_on and following[0]["time"] > time - SETTLED):
+            found.append("rolled_back")
+    earlier = {boot: heads for boot, heads in others.items() if heads[0]["time"] < time}
+    last = {boot: [head["time"] for head in heads if head["time"] < time][-1] for boot, heads in earlier.items()}
+    for boot in sorted(earlier, key=lambda boot: (-last[boot], boot))[:MAX_NAMED]:
+        if boot not in named and not (boot in ran_on and earlier[boot][0]["time"] > time - SETTLED):
+            found.append("not_named")
+
+
+# --- vectors, folders
+
+
+def attempt(function, *arguments):
+    try:
+        return function(*arguments)
+    except Malformed:
+        return None
+
+
+def judge_vectors(path):
+    with open(path, encoding="utf-8") as file:
+        vectors = json.load(file)
+    wrong, answers, count = [], {}, 0
+
+    def compare(name, ours, stated):
+        nonlocal count
+        count += 1
+        if ours != stated:
+            wrong.append(name)
+
+    for case in vectors["entries"]:
+        compare(case["name"], attempt(read_entry, bytes.fromhex(case["hex"])), case["members"])
+    tree, roots = Tree(), {0: EMPTY}
+    for index in range(max((case["size"] for case in vectors["trees"]), default=0)):
+        tree.append(leaf_hash(index.to_bytes(8, "big")))
+        roots[index + 1] = tree.root()
+    for case in vectors["trees"]:
+        compare(f"tree of {case['size']}", roots[case["size"]].hex(), case["root"])
+    for case in vectors["inclusion"]:
+        index, size, proof = case["index"], case["size"], [bytes.fromhex(part) for part in case["proof"]]
+        root = attempt(inclusion_root, index, size, bytes.fromhex(case["leaf"]), proof) if index < size else None
+        compare(f"inclusion of {index} in {size}", root == roots[size], case["holds"])
+    for case in vectors["consistency"]:
+        first, size, proof = case["first"], case["size"], [bytes.fromhex(part) for part in case["proof"]]
+        both = attempt(consistency_roots, first, size, roots[first], proof)
+        compare(f"consistency of {first} and {size}", both == (roots[first], roots[size]), case["holds"])
+    for number, path in vectors["paths"].items():
+        compare(f"path of {number}", tile_path(0, int(number)), path)
+    for case in vectors["logs"]:
+        boots = [
+            (boot["identity"], boot["heads"], boot["entries"] and [base64.b64decode(entry) for entry in boot["entries"]])
+            for boot in case["boots"]
+        ]
+        documents = vectors["documents"]
+        verdict, findings = judge(boots, lambda one: documents.get(one["document"]) == user_data_of(one).hex())
+        answers[case["name"]] = {"verdict": verdict, "faults": sorted({code for _, code in findings})}
+        compare(case["name"], answers[case["name"]], {"verdict": case["verdict"], "faults": case["faults"]})
+    print(json.dumps(answers, indent=1))
+    print(f"{count} cases, {len(wrong)} judged otherwise than stated", *wrong, sep="\n  ", file=sys.stderr)
+    return 1 if wrong or not count else 0
+
+
+def read_file(*path):
+    with open(os.path.join(*path), "rb") as file:
+        return file.read()
+
+
+def read_boot(folder, kept):
+    identity = read_file(folder, "identity").decode().removesuffix("\n")
+    heads = [
+        read_file(parent, name).decode()
+        for parent, _, names in os.walk(os.path.join(folder, "heads"))
+        for name in sorted(names)
+        if re.fullmatch("[0-9]{3}", name)
+    ]
+    boot = getattr(attempt(read_identity, identity), "get", {}.get)("boot", "no boot")
+    return identity, heads + [head for head in kept if f"/{boot}\n" in head.split("\n\n")[0]], read_entries(folder)
+
+
+def read_entries(folder):
+    """The full tiles, then the widest of those that are not full; None without any."""
+    entries, index = [], 0
+    while True:
+        path = os.path.join(folder, tile_path("entries", index))
+        if not os.path.exists(path):
+            names = os.listdir(path + ".p") if os.path.isdir(path + ".p") else []
+            widths = [name for name in names if re.fullmatch("[1-9][0-9]{0,2}", name)]
+            if widths:
+                entries += read_bundle(read_file(path + ".p", max(widths, key=int)))
+            return entries if widths or index > 0 else None
+        entries += read_bundle(read_file(path))
+        index += 1
+
+
+def read_bundle(data):
+    source, entries = Bytes(data), []
+    while source.at < len(data):
+        entries.append(source.take(source.number(2)))
+    return entries
+
+
+def document_judge(pcrs, root_sha256):
+    """By verify.py, at the document's own time, with the measurements of the image."""
+    import verify
+
+    reference = None
+    if pcrs is not None:
+        _, measurements = verify.read_json("--pcrs", pcrs, dict, "measurements", "Measurements")
+        reference = verify.read_reference(measurements, True)
+
+    def is_attested(identity):
+        data = base64.b64decode(identity["document"])
+        asked = {"root_sha256": root_sha256 or verify.ROOT_SHA256, "at": None, "tolerance": 0, "max_age_seconds": 0}
+        asked.update(nonce=None, reference=reference)
+        try:
+            asked["at"] = verify.read_payload(verify.read_cose(data)[0])["timestamp"]
+        except verify.Refused:
+            return False
+        verdict, _, _, _, found = verify.judge("document", data, asked)
+        return verdict == "expected" and found.get("user_data") == user_data_of(identity)
+
+    return is_attested
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    flag = parser.add_argument
+    flag("boots", nargs="*", metavar="FOLDER", help="the folder of one boot")
+    flag("--kept", metavar="FILE", action="append", default=[], help="a head that you kept; again for others")
+    flag("--pcrs", metavar="FILE", help="reference values of the image; without them nothing is attested")
+    flag("--test-root", metavar="HEX", help="a test authority: proves nothing of an enclave")
+    flag("--vectors", metavar="FILE", help="judge every case of a file of test vectors instead")
+    options = parser.parse_args()
+    if options.vectors is not None:
+        return judge_vectors(options.vectors)
+    if not options.boots:
+        parser.error("the folders of the boots are needed")
+    kept = [read_file(path).decode() for path in options.kept]
+    # A boot that ended before its first head was kept has no checkpoint, and no later boot names it.
+    logs = [folder for folder in options.boots if os.path.exists(os.path.join(folder, "checkpoint"))]
+    if not logs:
+        sys.exit("verify_receipts.py: no folder holds a log")
+    boots = [read_boot(folder, kept) for folder in logs]
+    verdict, findings = judge(boots, document_judge(options.pcrs, options.test_root))
+    print(verdict, *(f"{boot or 'a boot'}: {code}" for boot, code in findings), sep="\n  ")
+    return EXIT[verdict]
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Malformed:
+        sys.exit("verify_receipts.py: a bundle of entries has another form")
+    except (OSError, ValueError, KeyError) as problem:
+        sys.exit(f"verify_receipts.py: {problem}")

@@ -1,0 +1,178 @@
+// The start inside an image, up to the configuration (specification/enclave.md#measured-configuration). There are no
+// arguments and no environment variables: only measured input decides.
+
+import { createHash, X509Certificate } from 'node:crypto';
+import { type Ceremony, ceremonyDigest, parseCeremony } from '../ceremony/definition.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../common/attestation/contract.ts';
+import type { Violation } from '../common/command-line/violations.ts';
+import type { Log } from '../common/observe/log.ts';
+import { step } from '../signer/boot/step.ts';
+import type { Enclave } from '../signer/boot/world.ts';
+import { readConfigurationFile } from '../signer/config/layers/file.ts';
+import { type ConfigurationRead, readLayers } from '../signer/config/load.ts';
+import type { Config } from '../signer/config/options.ts';
+import { RULES } from '../signer/config/rules/rules.ts';
+import { type ConfigWarning, WARNINGS } from '../signer/config/warnings.ts';
+import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
+import { authoritiesOf, type NamedAuthorities } from '../signer/tee/authorities.ts';
+import type { Measurements, NsmCallCount, NsmOperation, NsmOutcome } from '../signer/tee/nsm.ts';
+import { CONFIGURATION_PATH, type CompiledImage } from './compiled.ts';
+import { createNsm } from './nsm/client.ts';
+import { describeNsm, isDebugMode, measureOnce, readMeasurements } from './nsm/registers.ts';
+import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from './parent/configuration-source.ts';
+import type { EnclavePlatform } from './platform.ts';
+
+export interface MeasuringParts {
+  readonly log: Log;
+  readonly configurationPath?: string | undefined;
+  /** How long the start waits for its parent; as the module says unless given. */
+  readonly limits?: FetchLimits | undefined;
+}
+
+export class ConfigurationRefused extends Error {
+  readonly violations: readonly Violation[];
+
+  constructor(violations: readonly Violation[]) {
+    super('the configuration is refused');
+    this.name = 'ConfigurationRefused';
+    this.violations = violations;
+  }
+}
+
+export interface Measured {
+  readonly config: Config;
+  readonly warnings: readonly ConfigWarning[];
+  readonly enclave: Enclave;
+}
+
+/** @throws StartupError; ConfigurationRefused after the measurement */
+export async function measureEnclave(
+  image: CompiledImage,
+  platform: EnclavePlatform,
+  { log, configurationPath = CONFIGURATION_PATH, limits }: MeasuringParts,
+): Promise<Measured> {
+  const calls = countNsmCalls();
+  const nsm = createNsm(platform.nsmDevice, { onCall: calls.add, signsNothing: platform.unsignedEvidence });
+  const { moduleId } = await step('Nitro Secure Module', () => describeNsm(nsm));
+  log.info({ module_id: moduleId, configuration: image.configuration }, 'starting in an enclave');
+  const ceremony = await step('ceremony', () => parseCeremony(image.ceremony));
+  const bytes = await step('configuration', () =>
+    image.configuration === 'baked'
+      ? readBakedConfiguration(configurationPath)
+      : fetchConfiguration(platform.parent, { log, limits }),
+  );
+  const digest = createHash('sha384').update(bytes).digest();
+  const measurements = await step('measurement', async () => {
+    await measureOnce(nsm, CONFIGURATION_PCR, digest);
+    await measureOnce(nsm, CEREMONY_PCR, ceremonyDigest(ceremony));
+    return readMeasurements(nsm);
+  });
+  const configurationDigest = digest.toString('hex');
+  log.info({ configuration_digest: configurationDigest, ...registers(measurements) }, 'measured');
+  if (isDebugMode(measurements)) log.warn({}, DEBUG_MODE);
+  if (nsm.signsNothing) log.warn({}, UNSIGNED_EVIDENCE);
+  const name = image.configuration === 'baked' ? CONFIGURATION_PATH : 'the configuration from the parent,';
+  const read = readMeasuredConfiguration(bytes, { name, compiledCeremony: ceremony, runs: true });
+  if (!read.ok) throw new ConfigurationRefused(read.violations);
+  const { config, warnings } = read;
+  warnOfSecrets(config, log);
+  tellAuthorities(image, config, log);
+  return {
+    config,
+    warnings,
+    enclave: {
+      nsm,
+      documents: platform.documents,
+      ceremony,
+      authorities: authoritiesOf(image.authorities),
+      measurements,
+      configurationDigest,
+      nsmCalls: calls.all,
+    },
+  };
+}
+
+const DEBUG_MODE =
+  'THE ENCLAVE RUNS IN DEBUG MODE: its console is readable, PCR0 to PCR2 are zero, and neither the operator’s CLI nor a key policy accepts it';
+
+const UNSIGNED_EVIDENCE =
+  'THE IMAGE STATES THAT ITS EVIDENCE IS UNSIGNED (strongroom.evidence=unsigned): it is for tests; no client and no key policy believes it';
+
+const STATIC_AUTH =
+  'static_auth is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do, ' +
+  'and none of them has a lifetime; signer_state keeps tokens from it';
+
+const DATABASE_PASSWORD =
+  'a password is in the configuration, which the parent reads: it can do in the database whatever the signer may do there';
+
+/** What opens the shares of the master key, and what keeps its record, in any partition. */
+const HOST_OF_AWS = /^(?:dynamodb|kms)\./;
+
+function tellAuthorities({ authorities }: CompiledImage, config: Config, log: Log): void {
+  for (const [hostname, added] of Object.entries(authorities)) {
+    const sha256 = added.map((pem) => new X509Certificate(pem).fingerprint256.replaceAll(':', '').toLowerCase());
+    const said = 'the image names the authorities that alone vouch for this host';
+    if (!HOST_OF_AWS.test(hostname)) log.info({ hostname, sha256 }, said);
+    else log.warn({ hostname, sha256 }, `${said}: who holds one can answer in its place, and plant a master key`);
+  }
+  for (const hostname of undeclaredHosts(authorities, config))
+    log.warn({ hostname }, 'the image has authorities for a host that tee.nitro.egress does not declare');
+}
+
+/** Hosts with authorities of their own that this enclave never reaches. */
+export function undeclaredHosts(authorities: NamedAuthorities, config: Config): readonly string[] {
+  const declared = new Set(config.tee.nitro.egress.endpoints.map(({ hostname }) => hostname));
+  return Object.keys(authorities).filter((hostname) => !declared.has(hostname));
+}
+
+/** The configuration is no place for secrets, baked or fetched: it passes the parent, and lies in the image. */
+function warnOfSecrets({ static_auth: { tokens, anonymous }, anti_slashing }: Config, log: Log): void {
+  const options = [
+    ...(tokens.length > 0 ? ['static_auth.tokens[].secret'] : []),
+    ...(anonymous.policies.length > 0 ? ['static_auth.anonymous.policies'] : []),
+  ];
+  if (options.length > 0) log.warn({ options }, STATIC_AUTH);
+  const { backend, url } = anti_slashing;
+  const address =
+    backend === 'postgres' && url !== undefined ? parsePostgresUrl(url.reveal().toString('utf8')) : undefined;
+  if (address?.kind === 'address' && address.password !== '') {
+    log.warn({ options: ['anti_slashing.url'] }, DATABASE_PASSWORD);
+  }
+}
+
+/** The file layer alone, without arguments and environment. @param name what messages call the file */
+export function readMeasuredConfiguration(
+  bytes: Uint8Array,
+  {
+    name,
+    compiledCeremony,
+    runs,
+  }: { readonly name: string; readonly compiledCeremony: Ceremony; readonly runs: boolean },
+): ConfigurationRead {
+  return readLayers([readConfigurationFile(bytes, name)], {
+    rules: RULES,
+    warnings: WARNINGS,
+    references: undefined,
+    compiledCeremony,
+    withoutTokens: false,
+    runs,
+    allowUnsafeNoopAntiSlashing: false,
+  });
+}
+
+function registers(measurements: Measurements): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(measurements).map(([index, value]) => [`pcr${index}`, value]));
+}
+
+function countNsmCalls() {
+  const counts = new Map<string, { operation: NsmOperation; outcome: NsmOutcome; count: number }>();
+  return {
+    add: (operation: NsmOperation, outcome: NsmOutcome): void => {
+      const name = `${operation} ${outcome}`;
+      const entry = counts.get(name) ?? { operation, outcome, count: 0 };
+      entry.count += 1;
+      counts.set(name, entry);
+    },
+    all: (): readonly NsmCallCount[] => [...counts.values()],
+  };
+}

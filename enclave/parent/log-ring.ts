@@ -1,0 +1,302 @@
+// The log's way out: lines wait in a bounded ring for the parent. Writing never waits: the oldest lines are dropped and
+// counted. Lines in flight are sent again after a reconnect.
+
+import type { Socket } from 'node:net';
+import { textLine } from '../../common/observe/log-text.ts';
+import {
+  createLogger,
+  type LogDestination,
+  type Logger,
+  type LoggerOptions,
+  standardOutput,
+} from '../../common/observe/logger.ts';
+import { LOG_PORT } from '../../signer/api/parent-ports.ts';
+import type { Transport } from '../../signer/native/transport.ts';
+
+export interface LogRingLimits {
+  readonly maxBytes: number;
+  readonly maxLines: number;
+  readonly maxLineBytes: number;
+  readonly batchMs: number;
+  /** Between attempts to connect; doubling up to `maxPauseMs`, with jitter. */
+  readonly firstPauseMs: number;
+  readonly maxPauseMs: number;
+  /** A parent that does not take what is written within this is given up. */
+  readonly stalledMs: number;
+}
+
+export const LOG_RING_LIMITS: LogRingLimits = {
+  maxBytes: 8 * 1024 * 1024,
+  maxLines: 32_768,
+  maxLineBytes: 64 * 1024,
+  batchMs: 20,
+  firstPauseMs: 100,
+  maxPauseMs: 5_000,
+  stalledMs: 10_000,
+};
+
+const CONNECT_TIMEOUT_MS = 3_000;
+/** Written at a time; kept until the system has taken it. */
+const CHUNK_BYTES = 64 * 1024;
+/** For the parent to read to the end of the stream. */
+const FAREWELL_MS = 500;
+
+export class LogRing {
+  readonly #parent: Transport;
+  readonly #limits: LogRingLimits;
+  readonly #waiting: LineQueue;
+  #inFlight: readonly string[] = [];
+  #dropped = 0;
+  #announced = 0;
+  #socket: Socket | undefined;
+  #state: 'idle' | 'pausing' | 'connecting' | 'ready' | 'sending' | 'closed' = 'idle';
+  #timer: NodeJS.Timeout | undefined;
+  #pauseMs: number;
+  #onChunkSent = (): void => undefined;
+
+  constructor(parent: Transport, limits: LogRingLimits = LOG_RING_LIMITS) {
+    this.#parent = parent;
+    this.#limits = limits;
+    this.#waiting = new LineQueue(limits.maxLines);
+    this.#pauseMs = limits.firstPauseMs;
+  }
+
+  write(line: string): void {
+    if (Buffer.byteLength(line) > this.#limits.maxLineBytes || this.#state === 'closed') {
+      this.#dropped += 1;
+      return;
+    }
+    this.#waiting.push(line);
+    while (this.#waiting.bytes > this.#limits.maxBytes || this.#waiting.length > this.#limits.maxLines) {
+      this.#waiting.take();
+      this.#dropped += 1;
+    }
+    if (this.#state === 'idle') void this.#connect();
+    else if (this.#state === 'ready' && this.#timer === undefined)
+      this.#later(this.#limits.batchMs, () => this.#send());
+  }
+
+  droppedLines(): number {
+    return this.#dropped;
+  }
+
+  /** What the system takes at once, for a process that ends in this moment. */
+  flush(): void {
+    const socket = this.#socket;
+    if (socket === undefined) return;
+    while (this.#waiting.length > 0) socket.write(this.#waiting.take());
+  }
+
+  /** Send what waits, and stop; what the parent has not taken within the time is lost. */
+  async end(timeoutMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, timeoutMs);
+    this.#onChunkSent = () => {
+      if (this.#isDrained()) resolve();
+    };
+    this.#onChunkSent();
+    if (this.#state === 'ready') this.#send();
+    if (this.#state === 'pausing') void this.#connect(); // at once: nobody waits for longer than this
+    await promise;
+    clearTimeout(timer);
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    const socket = this.#socket;
+    const drained = this.#isDrained();
+    this.#state = 'closed';
+    this.#socket = undefined;
+    this.#clearTimer();
+    if (socket !== undefined && drained) {
+      const { promise: over, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, FAREWELL_MS); // nothing else may keep the process alive until then
+      socket.once('close', () => resolve());
+      socket.end();
+      await over;
+      clearTimeout(timer);
+    }
+    socket?.destroy();
+  }
+
+  async #connect(): Promise<void> {
+    this.#clearTimer();
+    this.#state = 'connecting';
+    try {
+      const socket = await this.#parent.connect(LOG_PORT, { timeoutMs: CONNECT_TIMEOUT_MS });
+      if (this.#isClosed()) {
+        socket.destroy();
+        return;
+      }
+      this.#adopt(socket);
+    } catch {
+      this.#broken(undefined); // nobody there: the lines wait
+    }
+  }
+
+  #adopt(socket: Socket): void {
+    this.#socket = socket;
+    this.#state = 'ready';
+    socket.unref(); // the log keeps no process alive
+    socket.on('error', () => undefined); // 'close' follows
+    socket.once('close', () => this.#broken(socket));
+    socket.once('end', () => socket.destroy());
+    socket.once('data', () => socket.destroy()); // the parent has nothing to say here
+    this.#send();
+  }
+
+  #send(): void {
+    this.#clearTimer();
+    const socket = this.#socket;
+    if (socket === undefined || this.#state !== 'ready' || this.#isDrained()) return;
+    this.#state = 'sending';
+    if (this.#inFlight.length === 0) this.#inFlight = this.#nextChunk();
+    this.#later(this.#limits.stalledMs, () => socket.destroy());
+    socket.write(this.#inFlight.join(''), (error) => {
+      if (error || this.#socket !== socket || this.#state !== 'sending') return; // 'close' follows, or was there
+      this.#clearTimer();
+      this.#inFlight = [];
+      this.#pauseMs = this.#limits.firstPauseMs; // it takes lines again
+      this.#state = 'ready';
+      this.#onChunkSent();
+      if (!this.#isDrained()) this.#later(0, () => this.#send());
+    });
+  }
+
+  /** Begins with what was lost before it. */
+  #nextChunk(): readonly string[] {
+    const chunk: string[] = [];
+    if (this.#dropped > this.#announced) chunk.push(droppedLine(this.#dropped - this.#announced));
+    this.#announced = this.#dropped;
+    for (let bytes = 0; bytes < CHUNK_BYTES && this.#waiting.length > 0; ) {
+      const line = this.#waiting.take();
+      bytes += Buffer.byteLength(line);
+      chunk.push(line);
+    }
+    return chunk;
+  }
+
+  #broken(socket: Socket | undefined): void {
+    if (this.#isClosed() || this.#socket !== socket) return;
+    this.#socket = undefined;
+    this.#state = 'pausing';
+    this.#later(this.#pauseMs * (0.5 + Math.random() / 2), () => {
+      this.#state = 'idle';
+      if (!this.#isDrained()) void this.#connect();
+    });
+    this.#pauseMs = Math.min(this.#pauseMs * 2, this.#limits.maxPauseMs);
+  }
+
+  #isDrained(): boolean {
+    return this.#waiting.length === 0 && this.#inFlight.length === 0;
+  }
+
+  #isClosed(): boolean {
+    return this.#state === 'closed';
+  }
+
+  /** The one timer: each state waits for one thing at most. */
+  #later(delayMs: number, run: () => void): void {
+    this.#clearTimer();
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      run();
+    }, delayMs);
+    this.#timer.unref();
+  }
+
+  #clearTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+function droppedLine(lines: number): string {
+  const line = {
+    level: 'warn',
+    time: new Date().toISOString(),
+    module: 'server',
+    lines,
+    msg: 'log lines were dropped',
+  };
+  return `${JSON.stringify(line)}\n`;
+}
+
+// First in, first out. Taking one does not move the others: there may be tens of thousands.
+
+class LineQueue {
+  readonly #compactAfter: number;
+  #lines: string[] = [];
+  #first = 0;
+  #bytes = 0;
+
+  constructor(compactAfter: number) {
+    this.#compactAfter = compactAfter;
+  }
+
+  get length(): number {
+    return this.#lines.length - this.#first;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(line: string): void {
+    this.#lines.push(line);
+    this.#bytes += Buffer.byteLength(line);
+  }
+
+  take(): string {
+    const line = this.#lines[this.#first] ?? '';
+    this.#lines[this.#first] = '';
+    this.#first += 1;
+    this.#bytes -= Buffer.byteLength(line);
+    if (this.#first >= this.#compactAfter || this.#first === this.#lines.length) {
+      this.#lines = this.#lines.slice(this.#first);
+      this.#first = 0;
+    }
+    return line;
+  }
+}
+
+// The log of a signer in an enclave. Every line goes to the parent as JSON, through the ring; the console gets those of
+// the start, and all in debug mode. Otherwise it cannot be read, and a serial line is too slow.
+
+/** For the parent to take the last lines: a start that fails has to say why. */
+const END_TIMEOUT_MS = 3_000;
+
+interface EnclaveLog {
+  /** @param onConsole whether the console has its lines too @throws RangeError for a bad level filter */
+  logger(options: LoggerOptions, onConsole?: boolean): Logger;
+}
+
+export function openEnclaveLog(parent: Transport, console: LogDestination = standardOutput()): EnclaveLog {
+  const ring = new LogRing(parent);
+  const consoleLogger = createLogger({ level: 'off', format: 'json' }, console); // flushes and ends the console
+  return {
+    logger(options, onConsole = true) {
+      const consoleLine = options.format === 'json' ? (line: string) => line : (line: string) => textLine(line, false);
+      const both = {
+        write: (line: string): void => {
+          ring.write(line);
+          if (onConsole) console.write(consoleLine(line));
+        },
+      };
+      const { module } = createLogger({ ...options, format: 'json' }, both);
+      return {
+        module,
+        droppedLines: () => ring.droppedLines(),
+        flush: () => {
+          ring.flush();
+          consoleLogger.flush();
+        },
+        end: async () => {
+          // The console last: after its end, writes throw.
+          await ring.end(END_TIMEOUT_MS);
+          await consoleLogger.end();
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,154 @@
+// What a verification found of a master key's evidence, for an auditor: who made the key, when, by which measurements,
+// in which generation, and who wrapped it since. Here are the verdict, the lines for a terminal and the report for
+// programs; page/key-page.ts is for paper. A link is shown only when its document is authentic.
+
+import type { Fault } from '../../common/attestation/failure.ts';
+import type { VerifiedKeyLink } from '../../common/attestation/key-evidence.ts';
+import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import type { VerifiedRow } from '../../common/attestation/row-evidence.ts';
+import { isAuthenticFault, type Origin, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
+import type { Paint } from '../../common/command-line/color.ts';
+import { renderFields } from '../../common/command-line/table.ts';
+import { bounded } from '../../common/command-line/text.ts';
+import { columnsOf } from '../../common/command-line/wrap.ts';
+import { CommandFailure } from '../exit.ts';
+import { EXIT_OF_VERDICT } from './attestation-failure.ts';
+import { PARENT_WRITES_TABLES, rfc3339 } from './report.ts';
+
+const MAX_CHARACTERS = 256;
+/** Those that say which enclave it was. */
+const SHOWN_PCRS = [0, 1, 2, 8, 16, 17];
+
+export interface KeyFinding {
+  readonly origin: Origin;
+  /** Undefined: nothing says which key is the right one. */
+  readonly terms: OriginTerms | undefined;
+  /** The status says that the parent writes the tables; or the configuration that was given does. */
+  readonly parentWritesTables: boolean;
+}
+
+export interface KeyReportContext {
+  /** The file. */
+  readonly subject: string;
+  readonly provider: DocumentProvider;
+}
+
+export type KeyVerdict = Fault | 'expected';
+
+export const KEY_VERDICTS: Readonly<Record<KeyVerdict, string>> = {
+  expected: 'an accepted image made this master key, and accepted images alone have wrapped it',
+  not_expected: 'authentic, and NOT what was expected',
+  no_reference_values:
+    'authentic; nothing says which key is the right one (--pcrs, --ceremony, --deployment, --network)',
+  not_authentic: 'NOT authentic: nothing proves where this master key comes from',
+};
+
+export function keyVerdict({ origin: { refusal }, terms }: KeyFinding): KeyVerdict {
+  if (refusal !== undefined) return isAuthenticFault(refusal.fault) ? 'not_expected' : 'not_authentic';
+  return terms === undefined ? 'no_reference_values' : 'expected';
+}
+
+/** @throws CommandFailure for every verdict but `expected` */
+export function demandExpected(finding: KeyFinding, subject: string): void {
+  const verdict = keyVerdict(finding);
+  if (verdict === 'expected') return;
+  const { refusal } = finding.origin;
+  const detail = refusal === undefined ? '' : `\n  ${refusal.fault}: ${refusal.detail}`;
+  throw new CommandFailure(EXIT_OF_VERDICT[verdict], `the master key of ${subject}: ${KEY_VERDICTS[verdict]}${detail}`);
+}
+
+type Shown = Parameters<typeof columnsOf>[0];
+
+export function keyTable(finding: KeyFinding, context: KeyReportContext, shown: Shown, paint: Paint): string {
+  const { links, rows, refusal } = finding.origin;
+  const columns = columnsOf(shown);
+  const verdict = keyVerdict(finding);
+  const [first] = links;
+  const head: (readonly [string, string])[] = [
+    ...(finding.parentWritesTables ? [['UNSAFE', PARENT_WRITES_TABLES] as const] : []),
+    ['evidence', context.subject],
+    ['judged at', 'the time of each document'],
+    ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
+    ...(first === undefined ? [] : [['deployment', deploymentWords(first)] as const]),
+  ];
+  const last: (readonly [string, string])[] = [
+    ...(refusal === undefined ? [] : [[refusal.fault, refusal.detail] as const]),
+    ['verdict', KEY_VERDICTS[verdict]],
+  ];
+  const parts = [
+    renderFields(head, columns),
+    ...links.map((link) => `${linkTitle(link)}\n${renderFields(linkFields(link), columns)}`),
+    ...rows.map((row) => `${rowTitle(row)}\n${renderFields(rowFields(row), columns)}`),
+    paint(renderFields(last, columns), verdict === 'expected' ? 'good' : 'bad'),
+  ];
+  return parts.join('\n');
+}
+
+export function deploymentWords({ deployment: { network, id } }: Pick<VerifiedKeyLink, 'deployment'>): string {
+  return `${bounded(id, MAX_CHARACTERS)}, on the network ${bounded(network, MAX_CHARACTERS)}`;
+}
+
+export function linkTitle({ counter, purpose }: Pick<VerifiedKeyLink, 'counter' | 'purpose'>): string {
+  return `${counter}. ${purpose === 'made' ? 'the master key was made' : 'the master key was wrapped again'}`;
+}
+
+export function rowTitle({ purpose }: Pick<VerifiedRow, 'purpose'>): string {
+  return purpose === 'root_token' ? 'the root token was encrypted' : 'a seal was found removed';
+}
+
+export function linkFields(link: VerifiedKeyLink): readonly (readonly [string, string])[] {
+  return [...attestedFields(link), ['record', link.record], ...registersOf(link)];
+}
+
+export function rowFields(row: VerifiedRow): readonly (readonly [string, string])[] {
+  return [...attestedFields(row), ['content', row.content], ...registersOf(row)];
+}
+
+type Stated = Pick<VerifiedKeyLink, 'madeAt' | 'moduleId' | 'pcrs' | 'generation' | 'ceremony'>;
+
+function attestedFields({ madeAt, generation, moduleId, ceremony }: Stated): readonly (readonly [string, string])[] {
+  return [
+    ['at', rfc3339(madeAt)],
+    ['generation', String(generation)],
+    ['module', bounded(moduleId, MAX_CHARACTERS)],
+    ['ceremony digest', ceremony],
+  ];
+}
+
+function registersOf({ pcrs }: Stated): readonly (readonly [string, string])[] {
+  return SHOWN_PCRS.flatMap((index) => {
+    const value = pcrs.get(index)?.toString('hex');
+    return value === undefined ? [] : [[`PCR${index}`, value] as const];
+  });
+}
+
+export function keyJson(finding: KeyFinding, { subject, provider }: KeyReportContext): string {
+  const verdict = keyVerdict(finding);
+  const { links, rows, refusal } = finding.origin;
+  const stated = (of: VerifiedKeyLink | VerifiedRow) => {
+    const { purpose, deployment, generation, ceremony, madeAt, moduleId, pcrs } = of;
+    const own =
+      'counter' in of
+        ? { counter: of.counter, record: of.record, origin: of.origin, previous: of.previous }
+        : { content: of.content, origin: of.origin };
+    return {
+      ...{ purpose, deployment, generation, ceremony, ...own, made_at: rfc3339(madeAt), module_id: moduleId },
+      pcrs: Object.fromEntries([...pcrs].map(([index, value]) => [index, value.toString('hex')])),
+    };
+  };
+  return JSON.stringify(
+    {
+      verdict,
+      authentic: verdict !== 'not_authentic',
+      expected: verdict === 'expected',
+      subject,
+      provider: { name: provider.name, root_sha256: provider.rootSha256 },
+      parent_writes_tables: finding.parentWritesTables,
+      failure: refusal === undefined ? null : { code: refusal.fault, detail: refusal.detail },
+      master_key: links.map(stated),
+      rows: rows.map(stated),
+    },
+    null,
+    2,
+  );
+}

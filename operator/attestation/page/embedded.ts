@@ -1,0 +1,136 @@
+// What a report's page was made of, on the page itself: the evidence and the terms of its judgement, in base64, so that
+// `operator verify` judges it again from the page alone, and writes it again to compare its words. What writes the
+// block stands here with what reads it. A page is anybody's: what it says of itself is a claim.
+
+import { z } from 'zod';
+import type { DocumentProvider } from '../../../common/attestation/provider.ts';
+import type { Html } from '../../../common/formats/html.ts';
+import { parseStrictJson } from '../../../common/formats/strict-json.ts';
+import { type JudgedEvidence, sha256Of } from '../report.ts';
+import { html } from './html.ts';
+import type { PageContext } from './page-context.ts';
+
+const FORMAT = 'strongroom verification page v1';
+export const PAGE_BEGINS = '<!doctype html>';
+const BLOCK = /<pre class="evidence">([A-Za-z0-9+/=]+)<\/pre>/g;
+
+const hex = z.string().regex(/^(?:[0-9a-f]{2})*$/);
+const text = z.string().max(4096);
+const schema = z.strictObject({
+  format: z.literal(FORMAT),
+  subject: text,
+  at: z.int(),
+  made_at: z.int(),
+  max_age_seconds: z.int().min(0),
+  nonce: hex.exactOptional(),
+  any_configuration: z.boolean(),
+  parent_writes_tables: z.boolean().exactOptional(),
+  reference_values: z.record(z.string().regex(/^(?:[12]?\d|3[01])$/), z.array(hex)).exactOptional(),
+  reference_sha256: hex.exactOptional(),
+  pcrs_file: text.exactOptional(),
+  record: z.record(text, text).exactOptional(),
+  evidence: z
+    .array(
+      z.strictObject({
+        kind: z.enum(['document', 'certificate', 'fresh_document']),
+        sha256: hex,
+        base64: z.string(),
+        at: z.int(),
+        live: z.boolean(),
+        nonce: hex.exactOptional(),
+      }),
+    )
+    .min(1)
+    .max(2),
+});
+
+export function embedded(context: PageContext): Html | undefined {
+  const { evidence, referenceValues, record } = context;
+  if (evidence.length === 0) return undefined;
+  const block: z.output<typeof schema> = {
+    format: FORMAT,
+    subject: context.subject,
+    at: context.at,
+    made_at: context.madeAt,
+    max_age_seconds: context.maxAgeSeconds,
+    ...optional('nonce', context.nonce?.toString('hex')),
+    any_configuration: context.anyConfiguration,
+    ...optional('parent_writes_tables', context.parentWritesTables),
+    ...optional('reference_values', referenceValues === undefined ? undefined : asObject(referenceValues)),
+    ...optional('reference_sha256', context.referenceSha256),
+    ...optional('pcrs_file', context.pcrsFile),
+    ...optional('record', record === undefined ? undefined : defined(record)),
+    evidence: evidence.map(({ kind, bytes, at, live, nonce }) => ({
+      kind,
+      sha256: sha256Of(bytes),
+      base64: bytes.toString('base64'),
+      at,
+      live,
+      ...optional('nonce', nonce?.toString('hex')),
+    })),
+  };
+  const base64 = Buffer.from(JSON.stringify(block)).toString('base64');
+  return html`<h2>The evidence itself</h2>
+<p class="note">With the terms of this judgement, in base64: <code>strongroom operator verify</code> of this page judges it
+again, and says whether the page says what it should.</p>
+<pre class="evidence">${base64}</pre>`;
+}
+
+export type ReadPage =
+  | { readonly ok: true; readonly context: PageContext }
+  | { readonly ok: false; readonly problem: string };
+
+export function readPage(page: string, provider: DocumentProvider): ReadPage {
+  const blocks = [...page.matchAll(BLOCK)];
+  const [block] = blocks;
+  if (block === undefined || blocks.length > 1) return { ok: false, problem: 'it holds no evidence, or more than one' };
+  const parsed = parseStrictJson(Buffer.from(block[1] ?? '', 'base64'));
+  const read = schema.safeParse(parsed.kind === 'refused' ? undefined : parsed.value);
+  if (!read.success) return { ok: false, problem: 'its evidence has another form than a report writes' };
+  const evidence = read.data.evidence.map(({ kind, sha256, base64, at, live, nonce }) => ({
+    sha256,
+    judged: { kind, bytes: Buffer.from(base64, 'base64'), at, live, nonce: bytesOf(nonce) } satisfies JudgedEvidence,
+  }));
+  if (evidence.some(({ sha256, judged }) => sha256Of(judged.bytes) !== sha256))
+    return { ok: false, problem: 'its evidence was altered: it has another SHA-256' };
+  const { data } = read;
+  const values = Object.entries(data.reference_values ?? {}).map(
+    ([index, accepted]) => [Number(index), accepted] as const,
+  );
+  const { commit, version, imageSha256, configurationDigest, ceremonyDigest } = data.record ?? {};
+  const context: PageContext = {
+    subject: data.subject,
+    at: data.at,
+    provider,
+    referenceValues: data.reference_values === undefined ? undefined : new Map(values),
+    parentWritesTables: data.parent_writes_tables,
+    evidence: evidence.map(({ judged }) => judged),
+    referenceSha256: data.reference_sha256,
+    madeAt: data.made_at,
+    maxAgeSeconds: data.max_age_seconds,
+    nonce: bytesOf(data.nonce),
+    anyConfiguration: data.any_configuration,
+    pcrsFile: data.pcrs_file,
+    record:
+      data.record === undefined ? undefined : { commit, version, imageSha256, configurationDigest, ceremonyDigest },
+  };
+  return { ok: true, context };
+}
+
+function bytesOf(value: string | undefined): Buffer | undefined {
+  return value === undefined ? undefined : Buffer.from(value, 'hex');
+}
+
+function asObject(values: NonNullable<PageContext['referenceValues']>): Record<string, string[]> {
+  return Object.fromEntries([...values].map(([index, accepted]) => [index, [...accepted]]));
+}
+
+function defined(record: object): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(record).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}
+
+function optional<Name extends string, Value>(name: Name, value: Value | undefined) {
+  return (value === undefined ? {} : { [name]: value }) as { [One in Name]?: Value };
+}

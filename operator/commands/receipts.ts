@@ -1,0 +1,185 @@
+// `strongroom operator receipts verify` and `find`: the logs of a signer, in a folder or from the signer itself.
+// Nothing is said of an entry before all logs are verified.
+
+import type { Values } from '../../common/command-line/command.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
+import { decodeEntry, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import type { ShownBoot, VerifiedBoot, VerifiedReceipts } from '../../common/receipts/verify.ts';
+import { remoteCommand } from '../command.ts';
+import { CommandFailure, UsageFailure } from '../exit.ts';
+import { nameOf } from '../receipts/folder.ts';
+import {
+  demandWhole,
+  isAttestedIn,
+  JUDGED,
+  KEPT,
+  LOGS,
+  TIMEOUT_SECONDS,
+  type VerifiedLogs,
+  withLogs,
+} from '../receipts/logs.ts';
+import { type BootSummary, summariesOf } from '../receipts/summary.ts';
+
+/** A signing root is signed once by each key of a batch. */
+const MAX_FOUND = 10_000;
+
+const WANTED = {
+  'signing-root': { placeholder: '0xROOT', meaning: '32 bytes of hex' },
+  key: { placeholder: '0xKEY', meaning: 'A public key; with one of the two that follow' },
+  slot: { placeholder: 'N', meaning: 'Of a block that the key signed' },
+  'target-epoch': { placeholder: 'N', meaning: 'Of a vote that the key signed' },
+} as const;
+
+export const receiptsVerify = remoteCommand(
+  {
+    summary: 'Verify the logs of a signer: that nothing is forged, missing or reordered',
+    flags: KEPT,
+    argument: LOGS,
+    notes: [JUDGED],
+    timeoutSeconds: TIMEOUT_SECONDS,
+    examples: [
+      'receipts verify receipts --pcrs pcrs.json',
+      'receipts verify /var/lib/strongroom/receipts --kept head-of-march.txt --json',
+    ],
+  },
+
+  async (call) => {
+    await withLogs(call, call.values.kept, ({ verified }) => {
+      const { verdict, findings } = verified;
+      const boots = summariesOf(verified.boots, isAttestedIn(verified));
+      call.output.answer({ value: verified, text: JSON.stringify({ verdict, findings, boots }) }, renderVerdict);
+      demandWhole(verified);
+    });
+  },
+);
+
+export function renderVerdict({ verdict, findings, boots }: VerifiedReceipts): string {
+  const lines = findings.map(({ boot, fault, detail }) => `  ${boot || 'a boot'}  ${fault}: ${detail}\n`);
+  return `${verdict}: ${boots.length} ${boots.length === 1 ? 'boot' : 'boots'}\n${lines.join('')}`;
+}
+
+export const receiptsFind = remoteCommand(
+  {
+    summary: 'Find what the logs say of a signing root, or of a key and a place, once they are verified',
+    flags: { ...KEPT, ...WANTED },
+    argument: LOGS,
+    notes: [JUDGED],
+    timeoutSeconds: TIMEOUT_SECONDS,
+    examples: [
+      'receipts find receipts --signing-root 0x5f1c… --pcrs pcrs.json',
+      'receipts find receipts --key 0x8000… --target-epoch 295401 --json',
+    ],
+  },
+
+  async (call) => {
+    const isWanted = wantedOf(call.values);
+    await withLogs(call, call.values.kept, (logs) => {
+      const { verified } = logs;
+      if (verified.verdict === 'broken') demandWhole(verified);
+      const found = receiptsOf(logs, isWanted);
+      if (found.length === 0) throw new CommandFailure(EXIT.notInReceipts, 'no log has such an entry');
+      const { verdict, findings } = verified;
+      const text = JSON.stringify({ verdict, findings, found });
+      call.output.answer({ value: found, text }, (entries) => entries.map(renderReceipt).join(''));
+    });
+  },
+);
+
+interface FoundReceipt {
+  readonly index: number;
+  readonly time: string;
+  readonly operation: string;
+  readonly outcome: string;
+  readonly public_key: string;
+  readonly signing_root: string | null;
+  readonly position: ReceiptEntry['position'];
+  readonly caller: string;
+  /** The sequence of the first head that covers it; null when none does. */
+  readonly head: number | null;
+  readonly boot: BootSummary;
+}
+
+function receiptsOf({ boots, verified }: VerifiedLogs, isWanted: (entry: ReceiptEntry) => boolean): FoundReceipt[] {
+  const summaries = summariesOf(verified.boots, isAttestedIn(verified));
+  return boots
+    .flatMap((shown) => {
+      const boot = summaries.find((one) => one.boot === nameOf(shown));
+      const heads = verified.boots.find((one) => one.boot === boot?.boot)?.heads ?? [];
+      return boot === undefined ? [] : [...receiptsIn(shown, { boot, heads }, isWanted)];
+    })
+    .slice(0, MAX_FOUND);
+}
+
+function* receiptsIn(
+  shown: ShownBoot,
+  { boot, heads }: { readonly boot: BootSummary; readonly heads: VerifiedBoot['heads'] },
+  isWanted: (entry: ReceiptEntry) => boolean,
+): Generator<FoundReceipt, void, undefined> {
+  let index = -1;
+  for (const bytes of shown.entries ?? []) {
+    index += 1;
+    const entry = decodeEntry(bytes);
+    if (entry === undefined || !isWanted(entry)) continue;
+    const at = index;
+    yield {
+      index,
+      time: new Date(entry.timeMs).toISOString(),
+      operation: entry.operation,
+      outcome: entry.reason ?? 'signed',
+      public_key: encodeHex(entry.publicKey),
+      signing_root: entry.signingRoot === null ? null : encodeHex(entry.signingRoot),
+      position: entry.position,
+      caller: Buffer.from(entry.caller).toString('hex'),
+      head: heads.find(({ size }) => size > at)?.statement.sequence ?? null,
+      boot,
+    };
+  }
+}
+
+function renderReceipt({
+  time,
+  operation,
+  outcome,
+  public_key,
+  signing_root,
+  boot,
+  index,
+  head,
+}: FoundReceipt): string {
+  const { measurements } = boot;
+  return [
+    `${time}  ${operation}  ${outcome}`,
+    `  key   ${public_key}`,
+    `  root  ${signing_root ?? 'none'}`,
+    `  entry ${index} of boot ${boot.boot}, ${head === null ? 'in no head' : `in head ${head}`}`,
+    measurements === null ? '  by a signer that nobody attests' : '  by the image with',
+    ...Object.entries(measurements ?? {}).map(([name, value]) => `    ${name} ${value}`),
+    '',
+  ].join('\n');
+}
+
+function wantedOf(values: Values<typeof WANTED>): (entry: ReceiptEntry) => boolean {
+  const { key, slot, 'signing-root': written, 'target-epoch': epoch } = values;
+  if (written !== undefined) {
+    const root = decodeHex(written, 32);
+    if (root === undefined || key !== undefined || slot !== undefined || epoch !== undefined) {
+      throw new UsageFailure('--signing-root is 32 bytes of hex, and alone');
+    }
+    return ({ signingRoot }) => signingRoot !== null && Buffer.compare(signingRoot, root) === 0;
+  }
+  const publicKey = canonicalPublicKey(key ?? '');
+  if (publicKey === undefined || (slot === undefined) === (epoch === undefined)) {
+    throw new UsageFailure('say --signing-root, or --key with one of --slot and --target-epoch');
+  }
+  const place = numberOf(slot ?? epoch ?? '', slot === undefined ? '--target-epoch' : '--slot');
+  return ({ position, operation, publicKey: own }) => {
+    const isThere = slot === undefined ? position.targetEpoch === place : position.slot === place;
+    return isThere && (slot === undefined || operation === 'BLOCK_V2') && encodeHex(own) === publicKey;
+  };
+}
+
+function numberOf(written: string, flag: string): number {
+  if (/^(0|[1-9][0-9]{0,15})$/.test(written) && Number.isSafeInteger(Number(written))) return Number(written);
+  throw new UsageFailure(`${flag} is a whole number`);
+}

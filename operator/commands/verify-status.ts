@@ -1,0 +1,118 @@
+// `operator verify` of a signer's status: the evidence of its master key (specification/evidence.md#shown). What the
+// key has to be is said whole or not at all: under the right image, a key of another ceremony or deployment is another
+// key. It is alone because evidence in documents and URLs (verify.ts) has none of these terms.
+
+import { readCeremonyFile } from '../../ceremony/commands/ceremony-file.ts';
+import { CommandError } from '../../ceremony/commands/command.ts';
+import { type Ceremony, ceremonyDigest } from '../../ceremony/definition.ts';
+import { isDeploymentId, isNetwork } from '../../ceremony/deployment.ts';
+import type { ReferenceValues } from '../../common/attestation/policy.ts';
+import { imagesOf, judgeShownEvidence, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
+import { painter } from '../../common/command-line/color.ts';
+import type { Flags, Values } from '../../common/command-line/command.ts';
+import { writeOutput } from '../../common/command-line/output-file.ts';
+import { bounded } from '../../common/command-line/text.ts';
+import type { EvidenceFile } from '../attestation/evidence-file.ts';
+import { demandExpected, type KeyFinding, keyJson, keyTable } from '../attestation/key-report.ts';
+import { keyPage } from '../attestation/page/key-page.ts';
+import type { LocalCall } from '../command.ts';
+import { UsageFailure } from '../exit.ts';
+import { createOutput } from '../output.ts';
+import { explained } from '../output-file.ts';
+
+const MAX_CHARACTERS = 200;
+
+/** Which key is the right one: beside --pcrs, flags that only a status has. */
+export const TERMS = {
+  ceremony: { placeholder: 'FILE', meaning: 'For the status of a signer: the ceremony that its key has to be of' },
+  deployment: {
+    placeholder: 'ID',
+    meaning: 'For a status: signer_state.deployment_id, or the name of the state table',
+  },
+  network: { placeholder: '0xROOT', meaning: 'For a status: the genesis validators root of its network' },
+} as const satisfies Flags;
+
+interface Call extends Omit<LocalCall<typeof TERMS>, 'values'> {
+  readonly values: Values<typeof TERMS> & {
+    readonly pcrs: string | undefined;
+    readonly pcr: readonly string[] | undefined;
+    readonly at: string | undefined;
+    readonly nonce: string | undefined;
+    readonly json: boolean;
+    readonly report: string | undefined;
+    readonly force: boolean;
+  };
+}
+
+export interface StatusTerms {
+  readonly referenceValues: ReferenceValues | undefined;
+  /** Undefined: no configuration was given. */
+  readonly parentWritesTables: boolean | undefined;
+}
+
+/** @throws CommandFailure for every verdict but "expected" */
+export async function verifyStatus(
+  file: Extract<EvidenceFile, { kind: 'status' }>,
+  { values, argument, terminal, provider }: Call,
+  { referenceValues, parentWritesTables }: StatusTerms,
+): Promise<void> {
+  if (values.at !== undefined || values.nonce !== undefined)
+    throw new UsageFailure('--at and --nonce are not for a status: each of its documents is judged at its own time');
+  const terms = await readTerms(values, referenceValues);
+  const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_CHARACTERS);
+  const context = { subject, provider };
+  const finding: KeyFinding = {
+    origin: judgeShownEvidence(file.shown, provider, terms),
+    terms,
+    parentWritesTables: file.parentWritesTables || parentWritesTables === true,
+  };
+  createOutput(values.json ? 'json' : 'table', terminal).answer(
+    { value: finding, text: keyJson(finding, context) },
+    () => keyTable(finding, context, terminal.stdout, painter(terminal.stdout, terminal.env)),
+  );
+  const { report, force } = values;
+  if (report !== undefined) {
+    const text = keyPage(finding, { ...context, madeAt: Date.now(), given: givenIn(values) });
+    await writeOutput(report, force, (opened) => opened.writeFile(text)).catch(explained(report));
+  }
+  demandExpected(finding, subject);
+}
+
+/** @throws UsageFailure for flags that only a status has */
+export function refuseStatusFlags({ ceremony, deployment, network }: Call['values']): void {
+  if ([ceremony, deployment, network].some((value) => value !== undefined))
+    throw new UsageFailure('--ceremony, --deployment and --network are for the status of a signer');
+}
+
+async function readTerms(
+  { ceremony: file, deployment: id, network }: Call['values'],
+  referenceValues: ReferenceValues | undefined,
+): Promise<OriginTerms | undefined> {
+  if (referenceValues === undefined || file === undefined || id === undefined || network === undefined) {
+    if ([referenceValues, file, id, network].every((value) => value === undefined)) return undefined;
+    throw new UsageFailure(
+      'which key is the right one is said by --pcrs, --ceremony, --deployment and --network, all four',
+    );
+  }
+  if (!isNetwork(network)) throw new UsageFailure('--network is 0x and 64 characters of hex in lower case');
+  if (!isDeploymentId(id)) throw new UsageFailure('--deployment has characters that no deployment has');
+  const ceremony = await readCeremony(file);
+  const digest = ceremonyDigest(ceremony).toString('hex');
+  const ceremonies = [digest, ...(ceremony.previousCeremony === undefined ? [] : [ceremony.previousCeremony])];
+  return { deployment: { network, id }, ceremonies, accepts: imagesOf(referenceValues) };
+}
+
+async function readCeremony(file: string): Promise<Ceremony> {
+  try {
+    return await readCeremonyFile(file);
+  } catch (error) {
+    if (error instanceof CommandError) throw new UsageFailure(`--ceremony: ${error.message}`);
+    throw error;
+  }
+}
+
+function givenIn({ pcrs, pcr, ceremony, deployment, network }: Call['values']): readonly (readonly [string, string])[] {
+  return Object.entries({ pcrs, pcr: pcr?.join(' '), ceremony, deployment, network }).flatMap(([name, value]) =>
+    value === undefined ? [] : [[`--${name}`, value] as const],
+  );
+}

@@ -1,0 +1,317 @@
+// The log of one boot from a signer into a folder (specification/receipts.md#tiles), verified while it comes: each head
+// against the boot's key and the head before, and the entries against each head before its file is written. It trusts
+// neither the signer nor what an earlier call left in the folder, which it reads again. Memory holds one tile of each
+// level, the files that are on their way, and some that wait to be written. Apart from logs.ts, because it judges.
+
+import { existsSync } from 'node:fs';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { isSignedBy, MAX_HEAD_BYTES, type ReadHead, readHead } from '../../common/receipts/head.ts';
+import { type BootIdentity, bootOf, readIdentity } from '../../common/receipts/identity.ts';
+import { decodeBundle, encodeBundle, headPath, tilePath } from '../../common/receipts/tiles.ts';
+import { leafHash, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
+import type { Session } from '../client.ts';
+import { CommandFailure } from '../exit.ts';
+import { MAX_FILE_BYTES, readBytes } from './folder.ts';
+
+const ROUTE = '/api/v1/receipts/tiles';
+/** Files that are asked for before they are needed. */
+const AHEAD = 4;
+/** 256 hashes each. */
+const MAX_WAITING_TILES = 64;
+const PARTIAL = /^(.*)[.]p[/](\d+)$/;
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+
+export interface TimeSpan {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export interface FetchedBoot {
+  readonly boot: string;
+  readonly heads: number;
+  /** Undefined: the boot has no decision in the time that was asked for. */
+  readonly entries: number | undefined;
+  /** Files that came from the signer in this call. */
+  readonly files: number;
+}
+
+/** @throws CommandFailure: EXIT.receiptsBroken when the signer shows another log than it signed, or kept before */
+export async function fetchBoot(session: Session, boot: string, folder: string, span: TimeSpan): Promise<FetchedBoot> {
+  return new BootFetch(session, boot, join(folder, boot)).run(span);
+}
+
+interface ShownFile {
+  readonly path: string;
+  readonly content: Buffer;
+  /** From the signer, and not from the folder. */
+  readonly isNew: boolean;
+}
+
+interface UncoveredBundle extends Pick<ShownFile, 'path' | 'isNew'> {
+  /** The number of entries up to its last one. */
+  readonly end: number;
+}
+
+class BootFetch {
+  readonly #session: Session;
+  readonly #boot: string;
+  readonly #folder: string;
+  readonly #edge: TreeEdge;
+  #files = 0;
+  /** Bundles that no head covers yet: those that are new go when the next head does not. */
+  #uncovered: UncoveredBundle[] = [];
+  /** Tiles of hashes that are full, and not written yet. */
+  #tiles: { readonly path: string; readonly content: Buffer }[] = [];
+  /** Those that were written since the last head: they go when the next head is another one. */
+  #unsure: string[] = [];
+
+  constructor(session: Session, boot: string, folder: string) {
+    this.#session = session;
+    this.#boot = boot;
+    this.#folder = folder;
+    this.#edge = new TreeEdge(({ level, index, hashes }) => {
+      this.#tiles.push({ path: tilePath(level, index, TILE_WIDTH), content: Buffer.concat(hashes) });
+    });
+  }
+
+  async run({ fromMs, toMs }: TimeSpan): Promise<FetchedBoot> {
+    const identity = await this.#identity();
+    const latest = await this.#behind(await this.#latest(identity), identity);
+    let before: ReadHead | undefined;
+    let entries: AsyncGenerator<Buffer> | undefined;
+    const heads = this.#each(headPaths(latest.statement.sequence + 1), MAX_HEAD_BYTES);
+    for await (const { path, content, isNew } of heads) {
+      const head = this.#follow(content, identity, before);
+      if (before === undefined && head.statement.time <= toMs && latest.statement.time >= fromMs) {
+        entries = this.#entries(latest.size);
+      }
+      if (entries !== undefined) await this.#cover(head, entries);
+      if (isNew) await this.#write(path, content);
+      before = head;
+    }
+    if (before?.digest !== latest.digest)
+      throw this.#broken('two_logs', 'its latest head is another one than its last');
+    if (entries !== undefined) await this.#keepEdge();
+    const { sequence } = latest.statement;
+    await this.#write('checkpoint', readBytes(join(this.#folder, headPath(sequence))));
+    return {
+      boot: this.#boot,
+      heads: sequence + 1,
+      entries: entries === undefined ? undefined : latest.size,
+      files: this.#files,
+    };
+  }
+
+  async #identity(): Promise<BootIdentity> {
+    const content = await this.#get('identity', MAX_FILE_BYTES);
+    const identity = readIdentity(content.toString('utf8').replace(/\n$/, ''));
+    if (identity === undefined) throw this.#broken('malformed_identity', 'its identity has another form');
+    if (bootOf(identity.publicKey) !== this.#boot) throw this.#broken('other_boot', 'its identity is of another boot');
+    const own = join(this.#folder, 'identity');
+    if (existsSync(own) && !readBytes(own).equals(content)) {
+      throw this.#broken('two_logs', 'its identity is another one than the folder has');
+    }
+    await this.#write('identity', content);
+    return identity;
+  }
+
+  /** What the signer shows as its latest head, which is no older than what an earlier call saw. */
+  async #latest(identity: BootIdentity): Promise<ReadHead> {
+    const latest = this.#read(await this.#get('checkpoint', MAX_HEAD_BYTES), identity);
+    if (!existsSync(join(this.#folder, 'checkpoint'))) return latest;
+    const own = this.#read(readBytes(join(this.#folder, 'checkpoint')), identity);
+    const isOlder = latest.statement.sequence < own.statement.sequence;
+    if (isOlder) throw this.#broken('went_back', 'its latest head is older than the one in the folder');
+    if (latest.statement.sequence === own.statement.sequence && latest.digest !== own.digest) {
+      throw this.#broken('two_logs', 'its latest head is another one than the folder has');
+    }
+    return latest;
+  }
+
+  /** A signer that was killed between two writes kept one head that its checkpoint does not show. */
+  async #behind(latest: ReadHead, identity: BootIdentity): Promise<ReadHead> {
+    const next = await this.#ask(headPath(latest.statement.sequence + 1), MAX_HEAD_BYTES);
+    return next === undefined ? latest : this.#follow(next, identity, latest);
+  }
+
+  #follow(content: Buffer, identity: BootIdentity, before: ReadHead | undefined): ReadHead {
+    const head = this.#read(content, identity);
+    const { sequence, previous, time, lost } = head.statement;
+    if (sequence !== (before === undefined ? 0 : before.statement.sequence + 1)) {
+      throw this.#broken('missing_head', `in the place of a head stands head ${sequence}`);
+    }
+    if (before === undefined) return head;
+    if (previous !== before.digest) throw this.#broken('broken_chain', `head ${sequence} names another one before it`);
+    const isLess = head.size < before.size || time < before.statement.time || lost < before.statement.lost;
+    if (isLess) throw this.#broken('went_back', `size, time or lost of head ${sequence} is less than before`);
+    if (before.statement.closed) throw this.#broken('after_end', `head ${sequence} follows the last one`);
+    return head;
+  }
+
+  #read(content: Buffer, identity: BootIdentity): ReadHead {
+    const head = readHead(content.toString('utf8'));
+    if (head === undefined) throw this.#broken('malformed_head', 'a head has another form');
+    if (head.boot !== this.#boot || head.kind !== identity.kind) {
+      throw this.#broken('other_boot', `head ${head.statement.sequence} is of another log`);
+    }
+    if (isSignedBy(head, identity)) return head;
+    throw this.#broken('bad_signature', `the boot's key did not sign head ${head.statement.sequence}`);
+  }
+
+  /** Take as many entries as the head has. */
+  async #cover(head: ReadHead, entries: AsyncGenerator<Buffer>): Promise<void> {
+    while (this.#edge.size < head.size) {
+      const next = await entries.next();
+      if (next.done === true) throw this.#broken('missing_entries', `there are ${this.#edge.size} entries`);
+      this.#edge.append(leafHash(next.value));
+      if (this.#tiles.length > MAX_WAITING_TILES) await this.#writeTiles();
+    }
+    if (!this.#edge.root().equals(head.root)) throw await this.#otherRoot(head);
+    const covered = this.#uncovered.filter(({ end }) => end <= head.size);
+    this.#uncovered = this.#uncovered.filter(({ end }) => end > head.size);
+    for (const { path, isNew } of covered) if (isNew) await this.#removeNarrower(path);
+    await this.#writeTiles();
+    for (const path of this.#unsure.splice(0)) await this.#removeNarrower(path);
+  }
+
+  async #writeTiles(): Promise<void> {
+    for (const { path, content } of this.#tiles.splice(0)) {
+      const own = join(this.#folder, path);
+      if (existsSync(own) && readBytes(own).equals(content)) continue;
+      await this.#write(path, content);
+      this.#unsure.push(path);
+    }
+  }
+
+  /** What an earlier call verified stays: it may be the evidence of a second log. */
+  async #otherRoot({ statement }: ReadHead): Promise<CommandFailure> {
+    const fresh = this.#uncovered.filter(({ isNew }) => isNew).map(({ path }) => path);
+    for (const path of [...fresh, ...this.#unsure]) await rm(join(this.#folder, path), { force: true });
+    const own = this.#uncovered.find(({ isNew }) => !isNew)?.path;
+    return this.#broken(
+      'other_root',
+      `the entries are not those of head ${statement.sequence}`,
+      own === undefined ? undefined : `some were here already: if the folder is damaged, remove ${own} and fetch again`,
+    );
+  }
+
+  /** Of the folder where it has them, else of the signer. */
+  async *#entries(size: number): AsyncGenerator<Buffer> {
+    let index = 0;
+    for await (const { path, content, isNew } of this.#each(bundlePaths(size), MAX_FILE_BYTES)) {
+      const bundle = decodeBundle(content);
+      if (bundle?.length !== Math.min(TILE_WIDTH, size - index * TILE_WIDTH))
+        throw this.#broken('missing_entries', `${path} has another form`);
+      this.#uncovered.push({ path, isNew, end: index * TILE_WIDTH + bundle.length });
+      if (isNew) await this.#write(path, content);
+      yield* bundle;
+      index += 1;
+    }
+  }
+
+  /** Files in their order, some of them asked for ahead. */
+  async *#each(paths: Iterator<string>, maxBytes: number): AsyncGenerator<ShownFile> {
+    const asked: Promise<ShownFile>[] = [];
+    const ask = (): void => {
+      const next = paths.next();
+      if (next.done === true) return;
+      const file = this.#file(next.value, maxBytes);
+      file.catch(() => undefined); // the reader of the list gets it
+      asked.push(file);
+    };
+    for (let ahead = 0; ahead < AHEAD; ahead++) ask();
+    for (let file = asked.shift(); file !== undefined; file = asked.shift()) {
+      ask();
+      yield await file;
+    }
+  }
+
+  async #file(path: string, maxBytes: number): Promise<ShownFile> {
+    const own = join(this.#folder, path);
+    if (existsSync(own)) return { path, content: readBytes(own, maxBytes), isNew: false };
+    const content = (await this.#ask(path, maxBytes)) ?? (await this.#cut(path, maxBytes));
+    if (content === undefined) throw this.#broken(faultOf(path), `the signer does not show ${path}`);
+    return { path, content, isNew: true };
+  }
+
+  /** Of a tile that has become full since the head was made (C2SP tlog-tiles, partial tiles). */
+  async #cut(path: string, maxBytes: number): Promise<Buffer | undefined> {
+    const [, full, width] = PARTIAL.exec(path) ?? [];
+    if (full === undefined) return undefined;
+    const entries = decodeBundle((await this.#ask(full, maxBytes)) ?? Buffer.alloc(0))?.slice(0, Number(width)) ?? [];
+    return encodeBundle(entries);
+  }
+
+  async #get(path: string, maxBytes: number): Promise<Buffer> {
+    const content = await this.#ask(path, maxBytes);
+    if (content === undefined) throw this.#broken(faultOf(path), `the signer does not show its ${path}`);
+    return content;
+  }
+
+  async #ask(path: string, maxBytes: number): Promise<Buffer | undefined> {
+    const content = await this.#session.file(`${ROUTE}/${this.#boot}/${path}`, maxBytes);
+    if (content !== undefined) this.#files += 1;
+    return content;
+  }
+
+  /** Tiles that are not full, as the last head has them. */
+  async #keepEdge(): Promise<void> {
+    for (let level = 0; level < this.#edge.levels; level++) {
+      const hashes = this.#edge.partial(level);
+      const index = Math.floor(this.#edge.size / TILE_WIDTH ** (level + 1));
+      if (hashes.length === 0) continue;
+      const path = tilePath(level, index, hashes.length);
+      await this.#write(path, Buffer.concat(hashes));
+      await this.#removeNarrower(path);
+    }
+  }
+
+  /** Other widths of this tile. */
+  async #removeNarrower(path: string): Promise<void> {
+    const [, full, width] = PARTIAL.exec(path) ?? [];
+    const partial = join(this.#folder, `${full ?? path}.p`);
+    for (const name of existsSync(partial) ? await readdir(partial) : []) {
+      if (name !== width) await rm(join(partial, name), { force: true });
+    }
+    if (width === undefined) await rm(partial, { recursive: true, force: true });
+  }
+
+  async #write(path: string, content: Buffer): Promise<void> {
+    await writeDurably(join(this.#folder, path), content);
+  }
+
+  #broken(fault: string, detail: string, advice?: string): CommandFailure {
+    return new CommandFailure(EXIT.receiptsBroken, `boot ${this.#boot}: ${fault}: ${detail}`, advice);
+  }
+}
+
+function* headPaths(count: number): Generator<string, void, undefined> {
+  for (let sequence = 0; sequence < count; sequence++) yield headPath(sequence);
+}
+
+function* bundlePaths(size: number): Generator<string, void, undefined> {
+  for (let first = 0; first < size; first += TILE_WIDTH) {
+    yield tilePath('entries', first / TILE_WIDTH, Math.min(TILE_WIDTH, size - first));
+  }
+}
+
+/** What it is that a signer withholds. */
+function faultOf(path: string): string {
+  if (path === 'identity') return 'malformed_identity';
+  return path.startsWith('tile/') ? 'missing_entries' : 'missing_head';
+}
+
+async function writeDurably(path: string, content: Buffer): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+  const file = await open(`${path}.new`, 'w', FILE_MODE);
+  try {
+    await file.writeFile(content);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(`${path}.new`, path);
+}

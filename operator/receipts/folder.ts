@@ -1,0 +1,129 @@
+// Logs of receipts as a folder of boots (specification/receipts.md#tiles). It judges nothing: what cannot be read as a
+// file is a failure of the command, and what is read goes to the verifier as it is. Heads are read one by one, entries
+// tile by tile.
+
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { shownErrorCode } from '../../common/formats/error-code.ts';
+import { MAX_HEAD_BYTES, readHead } from '../../common/receipts/head.ts';
+import { bootOf, readIdentity } from '../../common/receipts/identity.ts';
+import { decodeBundle, tilePath } from '../../common/receipts/tiles.ts';
+import { TILE_WIDTH } from '../../common/receipts/tree.ts';
+import type { ShownBoot } from '../../common/receipts/verify.ts';
+import { localFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
+
+const BOOT = /^[0-9a-f]{32}$/;
+const NUMBER = /^[0-9]{3}$/;
+const WIDTH = /^[1-9][0-9]{0,2}$/;
+/** A bundle of the longest entries has 82 KiB. */
+export const MAX_FILE_BYTES: number = 128 * 1024;
+
+/** @param kept files with heads, which are shown to the boots that they are of @throws CommandFailure */
+export function readBoots(folder: string, kept: readonly string[]): ShownBoot[] {
+  // A boot that ended, or a call of fetch, before it had a latest head: no later boot names it.
+  const isLog = (name: string): boolean => BOOT.test(name) && existsSync(join(folder, name, 'checkpoint'));
+  const boots = namesIn(folder).filter(isLog);
+  if (boots.length === 0) throw localFailure(`${folder} holds no log of a boot`);
+  const keptHeads = kept.map((path) => readText(path, MAX_HEAD_BYTES));
+  const shown = boots.toSorted().map((name) => ({ name, boot: readBoot(join(folder, name)) }));
+  const named = shown.map(({ name, boot }) => ({ boot, name: nameOf(boot) || name }));
+  for (const [index, head] of keptHeads.entries()) {
+    const name = readHead(head)?.boot;
+    if (name === undefined) throw localFailure(`--kept ${kept[index]} is no head`);
+    if (named.some((one) => one.name === name)) continue;
+    throw localFailure(`--kept ${kept[index]} is of the boot ${name}, which ${folder} does not hold`);
+  }
+  return named.map(({ boot, name }) => {
+    const ofThis = keptHeads.filter((head) => readHead(head)?.boot === name);
+    return { ...boot, heads: iterable(() => chained(boot.heads, ofThis)) };
+  });
+}
+
+export function nameOf({ identity }: ShownBoot): string {
+  const read = readIdentity(identity);
+  return read === undefined ? '' : bootOf(read.publicKey);
+}
+
+function readBoot(folder: string): ShownBoot {
+  const identity = readText(join(folder, 'identity')).replace(/\n$/, '');
+  const hasEntries = widestBundle(folder, 0) !== undefined;
+  return {
+    identity,
+    heads: iterable(() => headsIn(join(folder, 'heads'))),
+    entries: hasEntries ? iterable(() => entriesIn(folder)) : undefined,
+  };
+}
+
+function* headsIn(folder: string): Generator<string, void, undefined> {
+  if (!existsSync(folder)) return;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) yield* headsIn(path);
+    else if (entry.isFile() && NUMBER.test(entry.name)) yield readText(path);
+  }
+}
+
+/** Of the full tiles, and of the widest one that is not full. */
+export function* entriesIn(folder: string): Generator<Uint8Array, void, undefined> {
+  for (let index = 0; ; index++) {
+    const bundle = widestBundle(folder, index);
+    if (bundle === undefined) return;
+    yield* bundleIn(join(folder, bundle.path));
+    if (bundle.width < TILE_WIDTH) return;
+  }
+}
+
+export interface Bundle {
+  /** In the folder of the boot. */
+  readonly path: string;
+  readonly width: number;
+}
+
+/** The bundle of this tile with the most entries. */
+export function widestBundle(folder: string, index: number): Bundle | undefined {
+  const full = tilePath('entries', index, TILE_WIDTH);
+  if (existsSync(join(folder, full))) return { path: full, width: TILE_WIDTH };
+  const partial = join(folder, `${full}.p`);
+  const widths = existsSync(partial) ? namesIn(partial).filter((name) => WIDTH.test(name)) : [];
+  if (widths.length === 0) return undefined;
+  const width = Math.max(...widths.map(Number));
+  return { path: tilePath('entries', index, width), width };
+}
+
+function bundleIn(path: string): readonly Uint8Array[] {
+  const entries = decodeBundle(readBytes(path));
+  if (entries === undefined) throw localFailure(`${path} is no bundle of entries`);
+  return entries;
+}
+
+export function readText(path: string, maxBytes: number = MAX_FILE_BYTES): string {
+  return readBytes(path, maxBytes).toString('utf8');
+}
+
+/** @throws CommandFailure */
+export function readBytes(path: string, maxBytes: number = MAX_FILE_BYTES): Buffer {
+  try {
+    if (statSync(path).size <= maxBytes) return readFileSync(path);
+  } catch (error) {
+    throw fileFailure(path, 'read', shownErrorCode(error));
+  }
+  throw localFailure(`${path} is larger than ${maxBytes} bytes`);
+}
+
+export function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch (error) {
+    throw fileFailure(folder, 'read', shownErrorCode(error));
+  }
+}
+
+/** Read again each time that it is asked. */
+function iterable<T>(items: () => Iterator<T>): Iterable<T> {
+  return { [Symbol.iterator]: items };
+}
+
+function* chained<T>(...lists: readonly Iterable<T>[]): Generator<T, void, undefined> {
+  for (const list of lists) yield* list;
+}

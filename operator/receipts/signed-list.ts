@@ -1,0 +1,146 @@
+// What an auditor says that keys signed, and what logs have of it: an EIP-3076 file, or lines with signing roots. A BLS
+// signature follows from key and root, so a list has these, and no signatures. It refuses a list of another form as a
+// whole: a line that is passed over would never be missing. Apart from the command, because it has no I/O.
+
+import { z } from 'zod';
+import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
+import type { ReceiptEntry } from '../../common/receipts/entry.ts';
+import { UsageFailure } from '../exit.ts';
+
+const MAX_SIGNED = 2_000_000;
+
+export interface SignedItem {
+  readonly public_key?: string;
+  readonly signing_root?: string;
+  readonly slot?: number;
+  readonly source_epoch?: number;
+  readonly target_epoch?: number;
+}
+
+export interface SignedList {
+  readonly items: readonly SignedItem[];
+  /** Hex with 0x; undefined when the list does not say. */
+  readonly genesisValidatorsRoot: string | undefined;
+}
+
+const number = z
+  .string()
+  .regex(/^(0|[1-9][0-9]{0,15})$/)
+  .transform(Number);
+const root = z
+  .string()
+  .regex(/^0x[0-9a-fA-F]{64}$/)
+  .exactOptional();
+const interchangeSchema = z.object({
+  metadata: z.object({ interchange_format_version: z.literal('5'), genesis_validators_root: z.string() }),
+  data: z.array(
+    z.object({
+      pubkey: z.string(),
+      signed_blocks: z.array(z.object({ slot: number, signing_root: root })),
+      signed_attestations: z.array(z.object({ source_epoch: number, target_epoch: number, signing_root: root })),
+    }),
+  ),
+});
+
+/** @param origin for messages @throws UsageFailure */
+export function readSignedList(text: string, origin: string): SignedList {
+  const list = text.trimStart().startsWith('{') ? readInterchange(text, origin) : readLines(text, origin);
+  if (list.items.length === 0) throw new UsageFailure(`${origin} names nothing that was signed`);
+  if (list.items.length > MAX_SIGNED) throw new UsageFailure(`${origin} names more than ${MAX_SIGNED} messages`);
+  return list;
+}
+
+function readInterchange(text: string, origin: string): SignedList {
+  const parsed = interchangeSchema.safeParse(jsonOf(text)).data;
+  if (parsed === undefined) throw new UsageFailure(`${origin} is no EIP-3076 file of version 5`);
+  const items = parsed.data.flatMap(({ pubkey, signed_blocks, signed_attestations }) => {
+    const public_key = canonicalPublicKey(pubkey);
+    if (public_key === undefined) throw new UsageFailure(`${origin} has a public key of another form`);
+    return [...signed_blocks, ...signed_attestations].map((message) => ({ public_key, ...lowered(message) }));
+  });
+  return { items, genesisValidatorsRoot: parsed.metadata.genesis_validators_root.toLowerCase() };
+}
+
+function lowered<T extends { readonly signing_root?: string }>(message: T): T {
+  const { signing_root } = message;
+  return signing_root === undefined ? message : { ...message, signing_root: signing_root.toLowerCase() };
+}
+
+function readLines(text: string, origin: string): SignedList {
+  const items = text.split('\n').flatMap((line, index): SignedItem[] => {
+    const words = line.trim().split(/[\s,]+/);
+    if (words[0] === '') return [];
+    const [last = '', key, ...more] = words.toReversed();
+    const bytes = decodeHex(last, 32);
+    const public_key = key === undefined ? undefined : canonicalPublicKey(key);
+    if (bytes === undefined || more.length > 0 || (key !== undefined && public_key === undefined)) {
+      throw new UsageFailure(`${origin}, line ${index + 1}: a signing root is needed, and before it a key or nothing`);
+    }
+    return [{ ...(public_key === undefined ? {} : { public_key }), signing_root: encodeHex(bytes) }];
+  });
+  return { items, genesisValidatorsRoot: undefined };
+}
+
+export interface MissingItem extends SignedItem {
+  /** The log says that this was refused; undefined: it says nothing of it. */
+  readonly refused?: string;
+}
+
+/** Which of the items no log has as signed. Show it every entry, then ask. */
+export class SignedSearch {
+  readonly #waiting = new Map<string, SignedItem[]>();
+  readonly #refused = new Map<SignedItem, string>();
+
+  constructor({ items }: SignedList) {
+    for (const item of items) {
+      const place = placeOf(item);
+      const others = this.#waiting.get(place);
+      if (others === undefined) this.#waiting.set(place, [item]);
+      else others.push(item);
+    }
+  }
+
+  see(entry: ReceiptEntry): void {
+    const publicKey = encodeHex(entry.publicKey);
+    for (const place of placesOf(entry, publicKey)) {
+      const items = this.#waiting.get(place);
+      if (items === undefined) continue;
+      const isOther = ({ public_key }: SignedItem): boolean => public_key !== undefined && public_key !== publicKey;
+      if (entry.reason === null) this.#keep(place, items.filter(isOther));
+      else for (const item of items) if (!isOther(item)) this.#refused.set(item, entry.reason);
+    }
+  }
+
+  get missing(): MissingItem[] {
+    return [...this.#waiting.values()].flat().map((item) => {
+      const refused = this.#refused.get(item);
+      return refused === undefined ? item : { ...item, refused };
+    });
+  }
+
+  #keep(place: string, items: SignedItem[]): void {
+    if (items.length === 0) this.#waiting.delete(place);
+    else this.#waiting.set(place, items);
+  }
+}
+
+/** A message with a root is that root's; one without is known by its key and its place on the chain. */
+function placeOf({ public_key, signing_root, slot, source_epoch, target_epoch }: SignedItem): string {
+  if (signing_root !== undefined) return signing_root;
+  return slot === undefined ? `vote ${public_key} ${source_epoch} ${target_epoch}` : `block ${public_key} ${slot}`;
+}
+
+function placesOf({ operation, position, signingRoot }: ReceiptEntry, publicKey: string): string[] {
+  const root = signingRoot === null ? [] : [encodeHex(signingRoot)];
+  const { slot, sourceEpoch, targetEpoch } = position;
+  if (operation === 'ATTESTATION') return [...root, `vote ${publicKey} ${sourceEpoch} ${targetEpoch}`];
+  return operation === 'BLOCK_V2' ? [...root, `block ${publicKey} ${slot}`] : root;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

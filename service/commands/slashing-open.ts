@@ -1,0 +1,110 @@
+// Opens the configured slashing store for a command, and closes it. Which databases of Web3Signer it holds is asked
+// before a start or an export that would otherwise know nothing of them.
+
+import { existsSync } from 'node:fs';
+import { systemClock } from '../../common/observe/clock.ts';
+import { createLogger, type Logger } from '../../common/observe/logger.ts';
+import { DEFAULT_AWS_ACCESS } from '../../signer/boot/credentials.ts';
+import { type CustodyConfig, openCustodyParts } from '../../signer/boot/custody.ts';
+import { networkOf } from '../../signer/boot/network.ts';
+import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
+import type { World } from '../../signer/boot/world.ts';
+import { type BindingRow, bindingCodes, bindingTable } from '../../signer/chamber/binding-table.ts';
+import { unsealOnly } from '../../signer/chamber/boot-chamber.ts';
+import type { Config } from '../../signer/config/options.ts';
+import type { Network } from '../../signer/signing/networks.ts';
+import { readIncarnations } from '../../signer/slashing/incarnation.ts';
+import { type RestrainedStore, restrainStore, type StoreKeeper } from '../../signer/slashing/restraints.ts';
+import type { StoreIdentity } from '../../signer/slashing/types.ts';
+import { readConfigFile } from '../config/consensus-config.ts';
+import { SERVICE_STORES } from '../stores.ts';
+
+export interface StoreUse {
+  readonly stderr: NodeJS.WritableStream;
+  readonly isForJump: boolean;
+  /** Whether the answer, or what is taken back, counts for the fleet: then the store is the one that it signs over. */
+  readonly needsBound: boolean;
+}
+
+export interface OpenedStore {
+  readonly backend: RestrainedStore;
+  readonly keeper: StoreKeeper;
+  readonly network: Network;
+  /** Warnings and worse, on stderr. */
+  readonly logger: Logger;
+}
+
+export async function withStore<Result>(
+  config: Config,
+  { stderr, isForJump, needsBound }: StoreUse,
+  use: (store: OpenedStore) => Promise<Result>,
+): Promise<Result> {
+  const network = networkOf(config, readConfigFile);
+  const logger = createLogger({ level: 'warn', format: 'text', color: false }, stderr);
+  const custody = await commandCustody(config, { network }, { logger });
+  const integrityKey = custody?.integrityKey;
+  const parts = { stores: SERVICE_STORES, network, integrityKey, isForJump };
+  const keeper = await openSlashingBackend(config.anti_slashing, parts, { logger, clock: systemClock }).finally(() =>
+    integrityKey?.fill(0),
+  );
+  try {
+    const otherStore = custody === undefined ? undefined : otherStoreThan(await keeper.identity(), custody);
+    if (otherStore !== undefined && needsBound) throw new Error(otherStore);
+    if (otherStore !== undefined) logger.module('slashing').warn({}, otherStore);
+    // A command runs by hand, with no binding of its own: what it may do while signers run is said in its help.
+    const backend = restrainStore(keeper, { hindrance: () => undefined });
+    return await use({ backend, keeper, network, logger });
+  } finally {
+    await keeper.close();
+  }
+}
+
+interface CommandCustody {
+  readonly integrityKey: Buffer;
+  /** Over which store the fleet signs, read before that store is opened; undefined when the table does not say. */
+  readonly bound: BindingRow | undefined;
+}
+
+/** @throws as `openCustody`, and when the table is fresh or sealed */
+async function commandCustody(
+  config: CustodyConfig,
+  parts: { readonly network: Network },
+  world: Pick<World, 'logger'>,
+): Promise<CommandCustody | undefined> {
+  const { table: tableName } = config.signer_state;
+  if (tableName === undefined) return undefined;
+  await using opened = new AsyncDisposableStack();
+  const unsealing = openCustodyParts(config, { ...parts, aws: DEFAULT_AWS_ACCESS, tableName }, world, opened);
+  const masterKey = await unsealOnly(unsealing);
+  opened.defer(() => masterKey.wipe());
+  const codes = bindingCodes(masterKey.subKey('storeBindingHmac'));
+  opened.defer(() => codes.wipe());
+  const { row } = await bindingTable(unsealing.client, tableName, codes).read();
+  return { integrityKey: masterKey.subKey('slashingRowHmac'), bound: row };
+}
+
+/** Why the store is not known to be the one over which the fleet signs; undefined when it is. */
+function otherStoreThan({ id, incarnation }: StoreIdentity, { bound }: CommandCustody): string | undefined {
+  if (bound?.isAuthentic !== true) {
+    return (
+      'the state table does not say over which slashing store the fleet signs: start a signer over this store first, ' +
+      'and wait until it is bound'
+    );
+  }
+  if (bound.storeId === id && readIncarnations(incarnation).held.includes(bound.incarnation)) return undefined;
+  const isCopy = bound.storeId === id;
+  return (
+    `the fleet signs over ${isCopy ? 'a later state of this slashing store, of which this is a copy' : `another slashing store, ${bound.storeId}`} ` +
+    `(last used by ${bound.replica} at ${bound.beatAt}): what this one holds may lack what the fleet has signed`
+  );
+}
+
+/** The databases that were merged or waived. A SQLite database that is not there is not made. */
+export async function web3SignersOf(config: Config, stderr: NodeJS.WritableStream): Promise<readonly string[]> {
+  const { backend, path } = config.anti_slashing;
+  if (backend === 'sqlite' && !existsSync(path)) return [];
+  return withStore(config, { stderr, isForJump: false, needsBound: false }, async ({ keeper }) => {
+    const { incarnation } = await keeper.identity();
+    return readIncarnations(incarnation).web3signers;
+  });
+}

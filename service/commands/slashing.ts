@@ -1,0 +1,65 @@
+// `strongroom slashing …`: the slashing protection records of the configured backend, with the server stopped (sqlite)
+// or running (the others). Data goes to stdout, everything else to stderr (specification/operating.md#exit-codes).
+
+import { ArgumentsError, withAdvice } from '../../common/command-line/arguments.ts';
+import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
+import { OutputFileError } from '../../common/command-line/output-file.ts';
+import { type Failure, type Group, NoCommand, runProgram } from '../../common/command-line/program.ts';
+import { InterchangeError } from '../../signer/slashing/interchange/piece-parser.ts';
+import { Web3SignerDatabaseError } from '../web3signer/records.ts';
+import type { SlashingTerminal } from './slashing-command.ts';
+
+const files = () => import('./slashing-files.ts');
+const store = () => import('./slashing-store.ts');
+
+export const SLASHING: Group<SlashingTerminal> = {
+  summary: 'The slashing protection records of the configured backend, as EIP-3076 files',
+  notes: [
+    'With sqlite the server has to be stopped; postgres and dynamodb may be in use.',
+    'With signer_state, export and reinstate need the store over which the fleet signs; the others warn of any other.',
+  ],
+  commands: {
+    export: async () => (await files()).exportCommand,
+    import: async () => (await files()).importCommand,
+    jump: async () => (await store()).jump,
+    prune: async () => (await store()).prune,
+    reinstate: async () => (await store()).reinstate,
+    retire: async () => (await store()).retire,
+    status: async () => (await store()).status,
+  },
+  sections: [
+    {
+      heading: 'Exit codes',
+      entries: [
+        ['0', 'done'],
+        ['1', 'wrong usage, or a store that cannot be used'],
+        ['2', 'a file or a database that is refused as a whole (with the place)'],
+        ['9', 'merged, and it holds slashable messages, which are named'],
+        ['78', 'a configuration that cannot be used'],
+      ],
+    },
+  ],
+};
+
+export function runSlashingCommand(argv: readonly string[], terminal: SlashingTerminal): Promise<ExitCode> {
+  return runProgram({ title: 'strongroom slashing', tree: SLASHING }, argv, terminal, explain);
+}
+
+function explain(error: unknown): Failure | undefined {
+  if (error instanceof NoCommand) return undefined;
+  if (error instanceof ArgumentsError) return { problem: withAdvice(error), isUsage: true };
+  return { saidBy: 'strongroom', ...failureOf(error) };
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof InterchangeError) {
+    const problem = `the file is refused as a whole, nothing was merged: ${error.message}`;
+    return { problem, exitCode: EXIT.refused };
+  }
+  if (error instanceof Web3SignerDatabaseError) {
+    const problem = `the database is refused as a whole, nothing was merged: ${error.message}`;
+    return { problem, remedies: [error.remedy], exitCode: EXIT.refused };
+  }
+  if (error instanceof OutputFileError) return { problem: withAdvice(error) };
+  return { problem: error instanceof Error ? error.message : String(error) };
+}

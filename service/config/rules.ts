@@ -1,0 +1,160 @@
+// The rules and warnings of an ordinary host: those of every signer and of an enclave, whose configuration
+// `server --check` judges too, and those on what an image does not have: SQLite and no protection, key files, TLS from
+// files, client certificates, listeners on ports.
+
+import { isAbsolute } from 'node:path';
+import type { Config } from '../../signer/config/options.ts';
+import { CUSTODY_RULES } from '../../signer/config/rules/custody.ts';
+import { ENCLAVE_RULES } from '../../signer/config/rules/enclave.ts';
+import { LISTENER_RULES } from '../../signer/config/rules/listeners.ts';
+import { NETWORK_RULES } from '../../signer/config/rules/network.ts';
+import { type Rule, when } from '../../signer/config/rules/rule.ts';
+import { SIGNING_RULES } from '../../signer/config/rules/rules.ts';
+import { STATIC_AUTH_RULES } from '../../signer/config/rules/static-auth.ts';
+import { TABLE_RULES } from '../../signer/config/rules/tables.ts';
+import { useless, WARNINGS, type WarningRule } from '../../signer/config/warnings.ts';
+import { isNot, type UselessOption } from '../../signer/config/without-effect.ts';
+import { CLIENT_CERTIFICATE_RULES } from './client-certificate-rules.ts';
+
+const tlsIsOff = ({ tls }: Config): boolean => tls.mode === 'disabled';
+const TLS_IS_OFF = 'tls.mode is disabled. Set tls.mode: file, or remove it';
+
+const HOST_RULES: readonly Rule[] = [
+  {
+    startupFailure: 2,
+    says: '`anti_slashing.backend: noop` needs the flag `--allow-unsafe-noop-anti-slashing`.',
+    reads: ['anti_slashing.backend'],
+    broken: ({ anti_slashing }, { allowUnsafeNoopAntiSlashing }) =>
+      when(anti_slashing.backend === 'noop' && !allowUnsafeNoopAntiSlashing, {
+        at: 'anti_slashing.backend',
+        problem: 'is noop: nothing would keep the keys from being slashed',
+        remedy: 'choose sqlite, postgres or dynamodb; --allow-unsafe-noop-anti-slashing is for tests',
+      }),
+  },
+  {
+    says: '`key_sources.filesystem.keystores.path` needs one of `passwords_path` and `password_file`, which do nothing without it.',
+    reads: ['key_sources.filesystem'],
+    broken: ({ key_sources: { filesystem } }) => {
+      const { path, passwords_path, password_file } = filesystem.keystores;
+      const at = 'key_sources.filesystem.keystores';
+      const given = [passwords_path, password_file].filter((option) => option !== undefined).length;
+      if (path === undefined) {
+        return when(given > 0, {
+          at,
+          problem: 'says where passwords are, and no directory of keystores',
+          remedy: `set ${at}.path`,
+        });
+      }
+      return when(given !== 1, {
+        at,
+        problem: given === 0 ? 'has no passwords' : 'has a directory of passwords and one file for all',
+        remedy: 'set one of passwords_path (NAME.txt for NAME.json) and password_file (one for all)',
+      });
+    },
+  },
+  {
+    says: '`key_sources.memory.persist_dir` and `persist_secret` are set together, or neither.',
+    reads: ['key_sources.memory'],
+    broken: ({ key_sources: { memory } }) =>
+      when((memory.persist_dir === undefined) !== (memory.persist_secret === undefined), {
+        at: `key_sources.memory.${memory.persist_dir === undefined ? 'persist_dir' : 'persist_secret'}`,
+        problem: 'is missing: imported keystores are kept in a directory, with their passwords under a secret',
+        remedy: 'set both; the secret as env:VAR_NAME or file:/PATH',
+      }),
+  },
+  {
+    startupFailure: 5,
+    says: '`tls.mode: ratls` needs `tee.platform: nitro`.',
+    reads: ['tls.mode', 'tee.platform'],
+    broken: ({ tls, tee }) =>
+      when(tls.mode === 'ratls' && tee.platform !== 'nitro', {
+        at: 'tls.mode',
+        problem: 'is ratls, and there is no TEE to attest the certificate',
+        remedy: 'set tee.platform: nitro, or use tls.mode: file',
+      }),
+  },
+  {
+    says: '`tls.mode: file` needs `tls.file.cert_path` and `tls.file.key_path`.',
+    reads: ['tls.mode', 'tls.file.cert_path', 'tls.file.key_path'],
+    broken: ({ tls }) =>
+      (['cert_path', 'key_path'] as const).flatMap((member) =>
+        when(tls.mode === 'file' && tls.file[member] === undefined, {
+          at: `tls.file.${member}`,
+          problem: 'is missing, and tls.mode is file',
+          remedy: `set tls.file.${member}`,
+        }),
+      ),
+  },
+];
+
+export const SERVICE_RULES: readonly Rule[] = [
+  ...STATIC_AUTH_RULES,
+  ...CLIENT_CERTIFICATE_RULES,
+  ...NETWORK_RULES,
+  ...HOST_RULES,
+  ...SIGNING_RULES,
+  ...CUSTODY_RULES,
+  ...LISTENER_RULES,
+  ...ENCLAVE_RULES,
+  ...TABLE_RULES,
+];
+
+const USELESS_ON_HOSTS: readonly UselessOption[] = [
+  { at: 'anti_slashing.path', because: 'it is for the backend sqlite. Remove it', inThis: isNot('sqlite') },
+  { at: 'tls.listen_address', because: TLS_IS_OFF, inThis: tlsIsOff },
+  { at: 'tls.listen_port', because: TLS_IS_OFF, inThis: tlsIsOff },
+  { at: 'tls.max_connections', because: TLS_IS_OFF, inThis: tlsIsOff },
+  {
+    at: 'tls.file',
+    because: 'tls.mode is not file. Set tls.mode: file, or remove it',
+    inThis: ({ tls }) => tls.mode !== 'file',
+  },
+  { at: 'tls.ratls', because: 'tls.mode is not ratls. Remove it', inThis: ({ tls }) => tls.mode !== 'ratls' },
+  {
+    at: 'tee.nitro.egress',
+    because: 'tee.platform is off, and this machine reaches what it can reach. Remove it',
+    inThis: ({ tee }) => tee.platform !== 'nitro',
+  },
+  {
+    at: 'parent_proxy',
+    because: 'it is for the parent of an enclave, and tee.platform is off. Remove it',
+    inThis: ({ tee }) => tee.platform !== 'nitro',
+  },
+];
+
+export const SERVICE_WARNINGS: readonly WarningRule[] = [
+  ...WARNINGS,
+  {
+    at: 'server.listen_address',
+    says: 'offers plain HTTP beyond this machine: whoever sees the network sees tokens. Listen on 127.0.0.1, and use tls.mode for others',
+    applies: outsideEnclave(({ server }) => !isLoopback(server.listen_address)),
+  },
+  {
+    at: 'metrics.listen_address',
+    says: 'offers metrics, which need no token, beyond this machine. Listen on 127.0.0.1, or keep the port behind a firewall',
+    applies: outsideEnclave(({ metrics }) => !isLoopback(metrics.listen_address)),
+  },
+  {
+    at: 'anti_slashing.path',
+    says: 'is relative: a start from another folder begins with a new database, which knows nothing of what was signed. Write it from the root',
+    applies: ({ anti_slashing: { backend, path } }) => backend === 'sqlite' && !isAbsolute(path),
+  },
+  {
+    at: 'anti_slashing.backend',
+    says:
+      'is sqlite, a store for one signer, and the keys are in a table that several signers can load: the others sign nothing ' +
+      'while one does. For a fleet choose postgres or dynamodb',
+    applies: ({ anti_slashing: { backend }, key_sources }) =>
+      backend === 'sqlite' && key_sources.dynamodb.table !== undefined,
+  },
+  ...USELESS_ON_HOSTS.map(useless),
+];
+
+/** In an enclave a listener is a vsock port, and its parent decides who reaches it. */
+function outsideEnclave(applies: (config: Config) => boolean): WarningRule['applies'] {
+  return (config) => config.tee.platform !== 'nitro' && applies(config);
+}
+
+function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || address.startsWith('127.');
+}

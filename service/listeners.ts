@@ -1,0 +1,293 @@
+// The listeners of a service: metrics first, then the signing API over plain HTTP and, when configured, TLS. The look
+// opens each for a moment, and accepts nothing. When all are in use and a signer answers at the metrics port, it is
+// most likely this configuration's own, and no reason to refuse: a new version is checked beside the running one
+// (docs/guides/upgrade.md).
+
+import { lookup } from 'node:dns/promises';
+import http, { type Server } from 'node:http';
+import type { Server as TlsServer } from 'node:https';
+import { type AddressInfo, createServer } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+import { errorCode } from '../common/formats/error-code.ts';
+import type { Authenticator } from '../signer/auth/authenticator.ts';
+import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from '../signer/boot/open-listeners.ts';
+import type { World } from '../signer/boot/world.ts';
+import type { Config } from '../signer/config/options.ts';
+import type { AskForClients } from '../signer/http/listeners/client-certificates.ts';
+import type { LostPlace } from '../signer/http/listeners/connection-limits.ts';
+import { type ListenAddress, listenMetrics, listenPlain, listenTls } from '../signer/http/listeners/ports.ts';
+import {
+  type CertificatePair,
+  certificateWarning,
+  clientCaWarning,
+  judgeCertificatePair,
+  readCertificatePair,
+  reloadCertificate,
+  secureContextOf,
+  warnOfCertificate,
+} from '../signer/tls/file.ts';
+import { type Found, NOTHING, onThisMachine, unusable } from './look.ts';
+
+const METRICS_TIMEOUT_MS = 2000;
+const MAX_METRICS_BYTES = 1024 * 1024;
+
+export async function openListeners(
+  config: Pick<Config, 'metrics' | 'server' | 'tls'>,
+  parts: ListenersParts,
+  world: World,
+  opened: AsyncDisposableStack,
+): Promise<OpenListeners> {
+  const { logger } = world;
+  const { telemetry, authenticator } = parts;
+  const { app } = parts.application;
+  const log = logger.module('server');
+  const forMetrics = addressOf(config.metrics);
+  const metrics = await listening('metrics', forMetrics, () => listenMetrics(telemetry.metrics, forMetrics));
+  opened.defer(() => closeNow(metrics));
+  const metricsAddress = metrics.address() as AddressInfo;
+  log.info({ listener: 'metrics', ...shown(metricsAddress) }, 'listening');
+
+  const onLostPlace = (reason: LostPlace): void => telemetry.metrics.connectionsRefused.inc({ reason });
+  const secure = await openTls(config.tls, { app, authenticator, telemetry, onLostPlace }, world, opened);
+  if (secure !== undefined) log.info({ listener: 'tls', ...shown(secure.address) }, 'listening');
+
+  const forRequests = addressOf(config.server);
+  const plain = await listening('server', forRequests, () => listenPlain(app, { ...forRequests, onLostPlace }));
+  opened.defer(() => app.close());
+  log.info({ listener: 'http', ...shown(plain.address) }, 'listening');
+
+  const servers = secure === undefined ? [app.server] : [app.server, secure.server];
+  return {
+    http: plain.address,
+    tls: secure?.address,
+    metrics: metricsAddress,
+    connections: async () => ({
+      plain: await openConnections(app.server),
+      tls: secure === undefined ? 0 : await openConnections(secure.server),
+      metrics: await openConnections(metrics),
+    }),
+    reloadCertificate: async () => secure?.reloadCertificate(),
+    closeGracefully: endGracefully(servers, log),
+  };
+}
+
+interface TlsParts extends Omit<ListenersParts, 'application'> {
+  readonly app: FastifyInstance;
+  readonly onLostPlace: (why: LostPlace) => void;
+}
+
+async function openTls(
+  tls: Config['tls'],
+  { app, authenticator, telemetry, onLostPlace }: TlsParts,
+  { logger, clock }: Pick<World, 'logger' | 'clock'>,
+  opened: AsyncDisposableStack,
+): Promise<(Awaited<ReturnType<typeof listenTls>> & Pick<OpenListeners, 'reloadCertificate'>) | undefined> {
+  const { file, known_clients, client_auth } = tls;
+  if (tls.mode !== 'file' || file.cert_path === undefined || file.key_path === undefined) return undefined;
+  const asksClients = known_clients.length > 0;
+  const files = { certPath: file.cert_path, keyPath: file.key_path, clientCaPath: tls.client_ca, asksClients };
+  const pair = await readCertificatePair(files);
+  let ca = pair.clientCa?.digest;
+  const clients: AskForClients = {
+    caInForce: () => ca,
+    now: () => clock.now(),
+    refusal: client_auth === 'required' ? refusalBy(authenticator) : undefined,
+    log: logger.module('tls'),
+  };
+  const address = addressOf(tls);
+  const secure = await listening('tls', address, () =>
+    listenTls(app, {
+      ...address,
+      maxConnections: tls.max_connections,
+      secureContext: secureContextOf(pair, asksClients),
+      clients: asksClients ? clients : undefined,
+      onLostPlace,
+    }),
+  );
+  const inForce = ({ notAfter, clientCa }: CertificatePair): void => {
+    telemetry.metrics.certificateExpiry.set(Date.parse(notAfter) / 1000, { mode: 'file' });
+    if (clientCa?.digest === ca) return;
+    ca = clientCa?.digest;
+    secure.server.closeIdleConnections(); // their clients come back, and are judged by the new authorities
+  };
+  pair.key.fill(0);
+  warnOfCertificate(pair, clock.now(), logger.module('tls'));
+  inForce(pair);
+  const reload = reloadCertificate(secure.server, files, pair, {
+    intervalSeconds: file.reload_interval_seconds,
+    log: logger.module('tls'),
+    now: () => clock.now(),
+    onReload: inForce,
+  });
+  opened.defer(() => {
+    reload.stop();
+    return closeNow(secure.server);
+  });
+  return { ...secure, reloadCertificate: reload.poll };
+}
+
+/** A token counts with a request; the connection needs the client. */
+function refusalBy(authenticator: Authenticator): AskForClients['refusal'] {
+  return (certificate, peer) => {
+    if (certificate === undefined) return 'missing_credentials';
+    const outcome = authenticator.authenticate({ kind: 'none' }, peer, certificate);
+    return outcome.kind === 'refused' ? outcome.reason : undefined;
+  };
+}
+
+function openConnections(server: Server | TlsServer): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
+  });
+}
+
+function shown({ address, port }: AddressInfo): { readonly address: string; readonly port: number } {
+  return { address, port };
+}
+
+export interface ListenersFound extends Found {
+  /** A signer with these ports seems to run: what it has open is no fault of the configuration. */
+  readonly signerRuns: boolean;
+}
+
+export async function lookAtListeners(config: Config): Promise<ListenersFound> {
+  const listeners = listenersOf(config);
+  const problems: ListeningProblem[] = [];
+  for (const [section, address] of listeners) {
+    const error = await openForAMoment(address);
+    if (error !== undefined) problems.push(listeningProblem(section, address, error));
+  }
+  const allInUse = problems.length === listeners.length && problems.every(({ isInUse }) => isInUse);
+  if (allInUse && (await isSignerAt(addressOf(config.metrics)))) {
+    return { violations: [], warnings: [{ at: 'server.listen_port', says: SIGNER_RUNS }], signerRuns: true };
+  }
+  const violations = problems.map(({ path, problem, remedy }) => onThisMachine(path, problem, remedy));
+  return { violations, warnings: [], signerRuns: false };
+}
+
+const SIGNER_RUNS =
+  'and the ports of the other listeners are in use by a signer that runs, with this configuration or a similar one: ' +
+  'neither its ports nor its database file were looked at. Stop it before this start';
+
+type NamedAddress = readonly [ListenerSection, ListenAddress];
+
+function listenersOf({ metrics, server, tls }: Config): readonly NamedAddress[] {
+  const secure: NamedAddress[] = tls.mode === 'disabled' ? [] : [['tls', addressOf(tls)]];
+  return [['metrics', addressOf(metrics)], ...secure, ['server', addressOf(server)]];
+}
+
+function addressOf(section: Pick<Config['server'], 'listen_address' | 'listen_port'>): ListenAddress {
+  return { host: section.listen_address, port: section.listen_port };
+}
+
+/** What went wrong; undefined when a start could listen there. */
+async function openForAMoment({ host, port }: ListenAddress): Promise<unknown> {
+  const server = createServer((socket) => socket.destroy());
+  try {
+    const { address } = await lookup(host);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    server.once('error', reject);
+    server.listen({ host: address, port }, resolve);
+    await promise;
+    return undefined;
+  } catch (error) {
+    return error;
+  } finally {
+    server.close();
+  }
+}
+
+/** Whether what answers there has the metrics of a signer. */
+function isSignerAt({ host, port }: ListenAddress): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  const request = http.get({ host: reachable, port, path: '/metrics', timeout: METRICS_TIMEOUT_MS }, (response) => {
+    let text = '';
+    response.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+      if (text.length > MAX_METRICS_BYTES) request.destroy();
+    });
+    response.on('end', () => resolve(text.includes('svc_signing_requests_total')));
+    response.on('close', () => resolve(false));
+  });
+  request.on('timeout', () => request.destroy());
+  request.on('error', () => resolve(false));
+  return promise;
+}
+
+/** The files of TLS. @param nowMs when they are to be valid */
+export async function lookAtCertificate({ tls }: Config, nowMs: number): Promise<Found> {
+  const { mode, file, client_ca } = tls;
+  const { cert_path: certPath, key_path: keyPath } = file;
+  if (mode !== 'file' || certPath === undefined || keyPath === undefined) return NOTHING;
+  const judged = await judgeCertificatePair({ certPath, keyPath, clientCaPath: client_ca });
+  if ('faults' in judged) return { violations: judged.faults.map(unusable), warnings: [] };
+  const { pair } = judged;
+  pair.key.fill(0);
+  const warnings = [
+    { at: 'tls.file.cert_path', says: certificateWarning(pair, nowMs) },
+    { at: 'tls.client_ca', says: clientCaWarning(pair.clientCa, nowMs) },
+  ] as const;
+  return { violations: [], warnings: warnings.flatMap(({ at, says }) => (says === undefined ? [] : [{ at, says }])) };
+}
+
+// Why a listener could not be opened, with the option that decides it. The system says only EADDRINUSE, and a signer
+// has three listeners.
+
+/** The section of the configuration whose `listen_address` and `listen_port` a listener has. */
+type ListenerSection = 'server' | 'metrics' | 'tls';
+
+interface ListeningProblem {
+  readonly path: `${ListenerSection}.listen_address` | `${ListenerSection}.listen_port`;
+  /** Completes the path to a sentence. */
+  readonly problem: string;
+  readonly remedy: string;
+  /** Somebody else has the address and the port. */
+  readonly isInUse: boolean;
+}
+
+function listeningProblem(section: ListenerSection, { host, port }: ListenAddress, error: unknown): ListeningProblem {
+  const code = errorCode(error) ?? 'failed';
+  const atPort = `${section}.listen_port` as const;
+  const atAddress = `${section}.listen_address` as const;
+  const isInUse = code === 'EADDRINUSE';
+  switch (code) {
+    case 'EADDRINUSE': {
+      const problem = `is ${port}, where another process listens already, on ${host} (${code})`;
+      const remedy = `stop that process (\`ss -ltnp 'sport = :${port}'\` names it), or choose another port`;
+      return { path: atPort, problem, remedy, isInUse };
+    }
+    case 'EACCES': {
+      const problem = `is ${port}, which this user may not listen on (${code})`;
+      return { path: atPort, problem, remedy: 'choose a port from 1024 on', isInUse };
+    }
+    case 'EADDRNOTAVAIL': {
+      const remedy = 'name an address that `ip address` shows, or 0.0.0.0 or :: for all of them';
+      return { path: atAddress, problem: `is ${host}, no address of this machine (${code})`, remedy, isInUse };
+    }
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN': {
+      const problem = `is ${host}, a name that leads to no address (${code})`;
+      return { path: atAddress, problem, remedy: 'correct the name, or write an IP address', isInUse };
+    }
+    default: {
+      const said = error instanceof Error ? error.message : String(error);
+      const problem = `is ${host}, and nothing can listen there on port ${port} (${said})`;
+      return { path: atAddress, problem, remedy: 'correct listen_address or listen_port', isInUse };
+    }
+  }
+}
+
+/** @throws Error that names the option, when `listen` rejects */
+async function listening<Opened>(
+  section: ListenerSection,
+  address: ListenAddress,
+  listen: () => Promise<Opened>,
+): Promise<Opened> {
+  try {
+    return await listen();
+  } catch (error) {
+    const { path, problem, remedy } = listeningProblem(section, address, error);
+    throw new Error(`${path} ${problem}: ${remedy}`, { cause: error });
+  }
+}

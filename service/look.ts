@@ -1,0 +1,45 @@
+// What a look at a part of a service finds for `server --check`: what would stop a start, and what is to be said of it.
+// The look stands beside the opening of its part, opens nothing for good, and writes nothing.
+
+import type { Violation } from '../common/command-line/violations.ts';
+import { errorCode } from '../common/formats/error-code.ts';
+import type { ConfigWarning } from '../signer/config/warnings.ts';
+
+export interface Found {
+  readonly violations: readonly Violation[];
+  readonly warnings: readonly ConfigWarning[];
+}
+
+export const NOTHING: Found = { violations: [], warnings: [] };
+
+export function together(found: readonly Found[]): Found {
+  return {
+    violations: found.flatMap(({ violations }) => violations),
+    warnings: found.flatMap(({ warnings }) => warnings),
+  };
+}
+
+export function onThisMachine(path: string, problem: string, remedy: string): Violation {
+  return { path, problem, remedy, origin: 'what is on this machine' };
+}
+
+export function whatAnswers(path: string, problem: string, remedy: string): Violation {
+  return { path, problem, remedy, origin: 'what answers there' };
+}
+
+/** The system's code of what went wrong. */
+export function failureCode(run: () => unknown): string | undefined {
+  try {
+    run();
+    return undefined;
+  } catch (error) {
+    return errorCode(error) ?? 'unreadable';
+  }
+}
+
+/** @param error whose message begins with the option */
+export function unusable(error: unknown): Violation {
+  const message = error instanceof Error ? error.message : String(error);
+  const [option = 'tls.file', ...problem] = message.split(': ');
+  return onThisMachine(option, problem.join(': '), 'correct the path, or the file');
+}

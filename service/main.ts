@@ -1,0 +1,99 @@
+// argv → configuration → boot → serve: the program of an ordinary host. The only file of it that reads arguments and
+// ends the process (specification/operating.md#exit-codes).
+
+import { EXIT } from '../common/command-line/exit-codes.ts';
+import { sayFailure } from '../common/command-line/failure.ts';
+import { showProgress } from '../common/command-line/progress.ts';
+import { endOnBugs, endOnSignals, limitHeapGrowth, liveWorkers } from '../common/command-line/serving.ts';
+import { writeViolations } from '../common/command-line/violations-report.ts';
+import { systemClock } from '../common/observe/clock.ts';
+import { createLogger } from '../common/observe/logger.ts';
+import { boot } from '../signer/boot/boot.ts';
+import type { World } from '../signer/boot/world.ts';
+import type { Config } from '../signer/config/options.ts';
+import type { SaidWarning } from '../signer/config/warnings.ts';
+import { takenByRequest } from '../signer/http/escapes.ts';
+import { lookAtStart, reportCheck, type Said, sayWarnings } from './commands/check.ts';
+import { runSlashingCommand } from './commands/slashing.ts';
+import { web3SignersOf } from './commands/slashing-open.ts';
+import { type Loaded, type LoadInput, loadConfig } from './config/load.ts';
+import type { Found } from './look.ts';
+import { SERVICE_PARTS } from './parts.ts';
+import { reloadOnHangUps } from './reload.ts';
+
+/** For the front of Web3Signer's command line, which refuses a start without the record of its database. */
+export { web3SignersOf };
+
+export async function main(command: 'server' | 'slashing', argv: readonly string[]): Promise<void> {
+  if (command === 'slashing') await runSlashing(argv, { env: process.env });
+  else await serve({ argv, env: process.env });
+}
+
+/**
+ * @param input also how the front of Web3Signer's command line gives a configuration that is no file
+ * @param said its warnings
+ */
+export async function serve(input: LoadInput, said: readonly SaidWarning[] = []): Promise<void> {
+  const read = (): Loaded => loadConfig(input, { compiledCeremony: false });
+  const loaded = read();
+  if (loaded.ok && loaded.isEmpty) {
+    sayFailure(process, 'strongroom server', 'there is no configuration', [
+      'name a file: strongroom server -c strongroom.yaml',
+      'or have one written, with tokens and folders: strongroom init',
+      'or set options by flags or SVC_* variables: strongroom server --help',
+    ]);
+    process.exitCode = EXIT.configuration;
+    return;
+  }
+  if (!loaded.ok) {
+    writeViolations(loaded.violations, process);
+    process.exitCode = EXIT.configuration;
+    return;
+  }
+  if (loaded.check) {
+    process.exitCode = reportCheck(loaded, await lookAtMachine(loaded), process);
+    return;
+  }
+  await run({ ...loaded, warnings: [...said, ...loaded.warnings] }, read);
+}
+
+async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>): Promise<Found> {
+  using progress = showProgress(process, { doing: 'checking the files' });
+  return await lookAtStart(loaded.config, loaded, progress);
+}
+
+export async function runSlashing(argv: readonly string[], input: Pick<LoadInput, 'env' | 'readFile'>): Promise<void> {
+  const { stdin, stdout, stderr } = process;
+  process.exitCode = await runSlashingCommand(argv, { ...input, stdin, stdout, stderr });
+}
+
+async function run(
+  { config, warnings, ignoredVariables }: Said & { readonly config: Config },
+  readConfiguration: () => Loaded,
+): Promise<void> {
+  const logger = createLogger(config.logging);
+  endOnBugs(logger, takenByRequest);
+  sayWarnings({ warnings, ignoredVariables }, logger.module('server'));
+  try {
+    await runSigner(config, { logger, clock: systemClock, readConfiguration });
+  } catch (error) {
+    await logger.end();
+    sayFailure(process, 'strongroom', `cannot start: ${messageOf(error)}`);
+    process.exit(EXIT.failed);
+  }
+}
+
+/** @throws StartupError */
+async function runSigner(config: Config, world: World): Promise<void> {
+  limitHeapGrowth();
+  const workers = liveWorkers();
+  const hangUps = reloadOnHangUps(process, world.logger.module('server'));
+  const signer = await boot(config, SERVICE_PARTS, world);
+  hangUps.serve(signer);
+  endOnSignals(signer, workers, world.logger);
+  await signer.keysLoaded;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,81 @@
+// docs/reference/api.md: the routes for people, from the same descriptions that the OpenAPI document is made of.
+
+import type { Scope } from '../../signer/api/operations.ts';
+import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
+import { OPERATIONS } from './document.ts';
+
+interface Described {
+  readonly summary?: string;
+  readonly tags?: readonly string[];
+  readonly body?: JsonSchema;
+  readonly querystring?: JsonSchema;
+  readonly response?: Readonly<Record<string, { readonly description?: string; readonly content?: object }>>;
+}
+
+interface JsonSchema {
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly required?: readonly string[];
+  readonly oneOf?: readonly { readonly title?: string }[];
+}
+
+export function apiReference(): string {
+  const byTag = Map.groupBy(
+    Object.entries(OPERATIONS),
+    ([, operation]) => (operation as Described).tags?.[0] ?? 'other',
+  );
+  const sections = [...byTag].map(([tag, routes]) => {
+    const lines = routes.map(([route, operation]) =>
+      entry(route.replaceAll(/:(\w+)/g, '{$1}'), operation as Described),
+    );
+    return `## ${tag.charAt(0).toUpperCase()}${tag.slice(1)}\n\n${lines.join('\n\n')}\n`;
+  });
+  return `# HTTP API
+
+Generated from the source by \`make docs\`, as \`GET /api/openapi.json\` is, which has the types of all members. How to
+call it, with curl and Python: [guide](../guides/api.md). Every refusal has the form of [errors.md](errors.md).
+
+${sections.join('\n')}`;
+}
+
+function entry(route: string, { summary = '', body, querystring, response = {} }: Described): string {
+  const scopes = (Object.keys(SCOPE_CATALOGUE) as Scope[]).filter((scope) =>
+    SCOPE_CATALOGUE[scope].routes.includes(route),
+  );
+  const [good, refused] = [answers(response, true), answers(response, false)];
+  return [
+    `### \`${route}\``,
+    '',
+    `${summary}.`,
+    '',
+    ...(scopes.length === 0 ? [] : [`- Scope: ${coded(scopes, ' or ')}`]),
+    ...members('Query', querystring),
+    ...members('Body', body),
+    `- Answers: ${good.join(', ')}`,
+    ...(refused.length === 0 ? [] : [`- Refusals: ${refused.join(', ')}`]),
+  ].join('\n');
+}
+
+function members(title: string, schema: JsonSchema | undefined): string[] {
+  if (schema === undefined) return [];
+  const types = schema.oneOf?.flatMap(({ title: type }) => type ?? []) ?? [];
+  if (types.length > 0) return [`- ${title}: a message of one of the types ${coded(types)}`];
+  const names = Object.keys(schema.properties ?? {});
+  const required = new Set(schema.required);
+  const listed = names.map((name) => `\`${name}\`${required.has(name) ? '' : ' (optional)'}`);
+  return names.length === 0 ? [] : [`- ${title}: ${listed.join(', ')}`];
+}
+
+/** A success with what it is written in; a refusal by its status, whose reasons docs/reference/errors.md has. */
+function answers(response: NonNullable<Described['response']>, isSuccess: boolean): string[] {
+  return Object.entries(response)
+    .filter(([status]) => status.startsWith('2') === isSuccess)
+    .map(([status, { content = {} }]) => {
+      const types = Object.keys(content);
+      if (!isSuccess) return `[${status}](errors.md#${status})`;
+      return types.length === 0 ? status : `${status} (${types.map((type) => `\`${type}\``).join(' or ')})`;
+    });
+}
+
+function coded(words: readonly string[], between = ', '): string {
+  return words.map((word) => `\`${word}\``).join(between);
+}

@@ -1,0 +1,29 @@
+// What the program of an ordinary host has: every slashing store, both BLS cores, key files, plain and TLS listeners,
+// the reload, and the outside as the system gives it.
+
+import { DEFAULT_AWS_ACCESS } from '../signer/boot/credentials.ts';
+import type { SignerParts } from '../signer/boot/parts.ts';
+import { openBlsCore } from '../signer/signing/bls/open-either.ts';
+import { readConfigFile } from './config/consensus-config.ts';
+import { openKeyFiles } from './key-files.ts';
+import { readKnownClients } from './known-clients.ts';
+import { openListeners } from './listeners.ts';
+import { describeRoutes } from './openapi/document.ts';
+import { receiptsFolder } from './receipts-folder.ts';
+import { openReload } from './reload.ts';
+import { SERVICE_STORES } from './stores.ts';
+
+export const SERVICE_PARTS: SignerParts = {
+  stores: SERVICE_STORES,
+  openBlsCore,
+  openKeyFiles,
+  readConfigFile,
+  openEgress: async () => undefined,
+  openAwsAccess: async () => DEFAULT_AWS_ACCESS,
+  openReceiptsFolder: receiptsFolder,
+  openTime: async ({ clock }) => ({ now: () => clock.now() }),
+  openListeners,
+  describeRoutes,
+  openReload,
+  readKnownClients,
+};

@@ -1,0 +1,214 @@
+// `strongroom web3signer [global options] eth2 [options] [command]`: Web3Signer's command line, environment and YAML
+// file, translated into a configuration, with which the signer or a `strongroom slashing` command runs. It trusts what
+// the configuration trusts and decides nothing about a signature. It refuses a start, and an export, while the store
+// does not have the record of the database of Web3Signer that is named. Exit codes: those of the server and of
+// `strongroom slashing`; 78 for options that cannot be used.
+
+import { accessSync, constants } from 'node:fs';
+import { dirname } from 'node:path';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { sayFailure } from '../../common/command-line/failure.ts';
+import { note } from '../../common/command-line/terminal.ts';
+import type { Violation } from '../../common/command-line/violations.ts';
+import { writeViolations } from '../../common/command-line/violations-report.ts';
+import { VERSION_LINE } from '../../signer/api/version.ts';
+import { web3SignerNames } from '../commands/web3signer-name.ts';
+import { type Loaded, type LoadInput, loadConfig } from '../config/load.ts';
+import { runSlashing, serve, web3SignersOf } from '../main.ts';
+import { POLICY } from './access.ts';
+import { type Arguments, type Command, readArguments, readConfigFile } from './arguments.ts';
+import { DATABASE_URL, importCommand } from './database.ts';
+import { type Environment, readEnvironment } from './environment.ts';
+import { type GivenOptions, merged, type OptionWarning } from './given.ts';
+import { settleImported } from './imported-keystores.ts';
+import { flagOf } from './option.ts';
+import { CONFIG_FILE } from './options/options.ts';
+import { translate } from './translate.ts';
+import type { Translation } from './translation.ts';
+import { type Section, yamlText } from './yaml-text.ts';
+
+/** What the configuration calls its file; nobody sees it, because refusals name the option of Web3Signer. */
+const FILE = 'the options of Web3Signer';
+
+export async function main(argv: readonly string[]): Promise<void> {
+  const args = readArguments(argv);
+  if (args.version) process.stdout.write(VERSION_LINE);
+  else await runFront(args);
+}
+
+async function runFront(args: Arguments): Promise<void> {
+  const { given, translation } = translated(args, process.env);
+  if (!args.isEth2) translation.refuse(NO_COMMAND);
+  const first = checked(translation);
+  if (first === undefined) return;
+  const starts = !args.printConfig && args.command === undefined;
+  const needsRecord = starts || (!args.printConfig && args.command === 'export');
+  const hindrance =
+    (needsRecord ? await missingImport(first.loaded, given) : undefined) ??
+    (starts ? unwritable(first.loaded, translation) : undefined);
+  if (hindrance !== undefined) return refuse([hindrance]);
+  settleImported(translation, given, { folder: process.cwd(), env: process.env, starts });
+  const settled = checked(translation);
+  if (settled === undefined) return;
+  if (args.printConfig) return printConfig(translation, given);
+  if (args.command !== undefined) {
+    sayAll(translation.warnings);
+    return runCommand(args.command, given, settled.input);
+  }
+  await serve(settled.input, [...translation.warnings, ...openDoors(settled.loaded)]);
+}
+
+interface Checked {
+  readonly input: LoadInput;
+  readonly loaded: Extract<Loaded, { ok: true }>;
+}
+
+/** Undefined when the configuration is refused; the refusal is printed then. */
+function checked(translation: Translation): Checked | undefined {
+  const text = Buffer.from(yamlText(translation.config));
+  const input: LoadInput = { argv: ['-c', FILE], env: process.env, readFile: () => text };
+  const loaded = translation.violations.length > 0 ? undefined : loadConfig(input, { compiledCeremony: false });
+  const violations = [...translation.violations, ...(loaded === undefined ? [] : violationsOf(loaded, translation))];
+  if (loaded?.ok === true && violations.length === 0) return { input, loaded };
+  refuse(violations);
+  return undefined;
+}
+
+export function translated(
+  args: Arguments,
+  env: Environment,
+): { readonly given: GivenOptions; readonly translation: Translation } {
+  const environment = readEnvironment(env);
+  const file = readConfigFile(merged([args, environment]).get(CONFIG_FILE));
+  const layers = [args, environment, file];
+  const given = merged(layers);
+  const translation = translate(given, process.cwd());
+  translation.violations.unshift(...layers.flatMap(({ violations }) => violations));
+  translation.warnings.unshift(...layers.flatMap(({ warnings }) => warnings));
+  return { given, translation };
+}
+
+/** With the option of Web3Signer that led there. */
+function violationsOf(loaded: Loaded, translation: Translation): readonly Violation[] {
+  if (loaded.ok) return [];
+  return loaded.violations.map((violation) =>
+    violation.origin.startsWith(FILE) || violation.origin === 'default'
+      ? { ...violation, origin: translation.originOf(violation) ?? violation.origin }
+      : violation,
+  );
+}
+
+function refuse(violations: readonly Violation[]): void {
+  writeViolations(violations, process);
+  process.exitCode = EXIT.configuration;
+}
+
+const NO_COMMAND: Violation = {
+  path: 'the command line',
+  problem: 'does not say eth2',
+  remedy: 'write `eth2` after the global options: strongroom web3signer [global options] eth2 [options]',
+  origin: 'the command line',
+};
+
+/**
+ * The whole configuration to stdout, and what to know of it to stderr. The file goes on alone: it says what has to
+ * come before its first start.
+ */
+function printConfig(translation: Translation, given: GivenOptions): void {
+  const left = [...given.values()].filter(({ option }) => option.becomes.kind !== 'honoured');
+  const notes = [
+    'Translated from options of Web3Signer by `strongroom web3signer --print-config`.',
+    ...left.map(({ option }) => `Not translated: ${flagOf(option)}`),
+    ...(given.has(DATABASE_URL) ? [`Before the first start: ${importCommand(given)}`] : []),
+  ];
+  process.stdout.write(notes.map((note) => `# ${note}\n`).join('') + yamlText(translation.config));
+  sayAll([...translation.warnings, ...(isOpen(translation) ? [OPEN] : [])]);
+}
+
+function sayAll(warnings: readonly OptionWarning[]): void {
+  for (const { at, says } of warnings) note(process, `warning: ${at} ${says}`);
+}
+
+/** Web3Signer's commands for the record, on the record here. */
+async function runCommand(command: Command, given: GivenOptions, input: LoadInput): Promise<void> {
+  const { needs, argv } = COMMANDS[command];
+  const missing = needs.filter((name) => !given.has(name));
+  if (missing.length > 0) {
+    sayFailure(process, 'strongroom', `eth2 ${command} needs --${missing.join(' and --')}`);
+    process.exitCode = EXIT.failed;
+    return;
+  }
+  await runSlashing([...argv((name) => given.get(name)?.value ?? ''), '-c', FILE], input);
+}
+
+interface RecordCommand {
+  /** Options of Web3Signer. */
+  readonly needs: readonly string[];
+  /** The arguments of `strongroom slashing`. */
+  readonly argv: (given: (name: string) => string) => readonly string[];
+}
+
+/** A jump by hand refuses all that a low watermark refuses: nobody who voted up to its epoch had a later source. */
+const COMMANDS: Readonly<Record<Command, RecordCommand>> = {
+  export: { needs: ['to'], argv: (given) => ['export', `--output=${given('to')}`, '--force'] },
+  import: { needs: ['from'], argv: (given) => ['import', given('from')] },
+  'watermark-repair': {
+    needs: ['slot', 'epoch'],
+    argv: (given) => ['jump', `--slot=${given('slot')}`, `--epoch=${given('epoch')}`],
+  },
+};
+
+/** What Web3Signer's database knows of these keys has to be here before the first signature, and before an export. */
+async function missingImport(
+  { config }: Extract<Loaded, { ok: true }>,
+  given: GivenOptions,
+): Promise<Violation | undefined> {
+  const url = given.get(DATABASE_URL);
+  if (url === undefined) return undefined;
+  const names = web3SignerNames(url.value);
+  const settled = await web3SignersOf(config, process.stderr);
+  if (names.some((name) => settled.includes(name))) return undefined;
+  const waiver = `strongroom slashing jump --waive-web3signer ${names[0] ?? 'HOST:PORT/DATABASE'} -c strongroom.yaml`;
+  return {
+    path: flagOf(url.option),
+    problem:
+      'names a database of Web3Signer that was not merged into the record here: what its keys signed would not be known',
+    remedy:
+      'stop Web3Signer for good, write the configuration with --print-config to strongroom.yaml, and run ' +
+      `\`${importCommand(given)}\` (with its password, and ?sslmode=disable after the database where it has no TLS). ` +
+      `When that database is empty, or gone for good, \`${waiver}\` refuses everything up to now instead`,
+    origin: url.origin,
+  };
+}
+
+/** No folder is made: a mistyped path would be a new, empty record. */
+function unwritable({ config }: Extract<Loaded, { ok: true }>, translation: Translation): Violation | undefined {
+  const { backend, path } = config.anti_slashing;
+  if (backend !== 'sqlite') return undefined;
+  try {
+    accessSync(dirname(path), constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch {
+    const problem = `is in a folder that cannot be written: ${dirname(path)}`;
+    const remedy = 'create the folder and give it to the signer’s user, or name another with --data-path';
+    const origin = translation.originOf({ path: 'anti_slashing.path', problem, remedy, origin: '' }) ?? 'default';
+    return { path: 'the slashing record', problem, remedy, origin };
+  }
+}
+
+/** The configuration alone, without variables of strongroom, which --print-config does not print. */
+function isOpen({ config }: Translation): boolean {
+  return 'anonymous' in (config['static_auth'] as Section);
+}
+
+/** Only while it is so: a token may be asked for by SVC_STATIC_AUTH. */
+function openDoors({ config }: Extract<Loaded, { ok: true }>): readonly OptionWarning[] {
+  return config.static_auth.anonymous.policies.includes(POLICY) ? [OPEN] : [];
+}
+
+const OPEN: OptionWarning = {
+  at: 'static_auth',
+  says:
+    'lets callers without a token in, as Web3Signer does: whoever reaches the port signs with every key. To close ' +
+    'it, go on with --print-config and give callers tokens (static_auth), or set SVC_STATIC_AUTH',
+};

@@ -1,0 +1,415 @@
+// Reads the slashing protection database of a Web3Signer (PostgreSQL, its schema versions 7 to 12), as one stream of
+// histories from one read-only snapshot: whatever it holds was true at one moment. Entries come through a cursor and
+// are folded to the last ones of each key (signer/slashing/interchange/reduce.ts), so memory does not grow with the
+// database. It trusts nothing of it: another network, another schema, a value that no signer writes, and a program that
+// still uses the database refuse it as a whole. It throws inside the stream, so that the import that reads it undoes
+// everything.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { type HistoryReducer, historyReducer } from '../../signer/slashing/interchange/reduce.ts';
+import type {
+  Connection,
+  PostgresConnections,
+  UnhurriedSession,
+} from '../../signer/slashing/postgres/connection/connections.ts';
+import type { ImportOptions, ImportSummary, SlashingBackend, ValidatorHistory } from '../../signer/slashing/types.ts';
+
+export interface Web3SignerOptions {
+  /** 32 bytes: the network that the database must be of. */
+  readonly genesisValidatorsRoot: Uint8Array;
+  /** The first look at what a signer would change, and the last one, are at least this far apart. */
+  readonly looksApartMs: number;
+}
+
+/** What the database said; complete when the stream has ended. */
+export interface Web3SignerFindings {
+  readonly lowWatermarks: number;
+  readonly highWatermark: HighWatermark;
+  /** Keys that Web3Signer refuses to sign with (`validators.enabled`). */
+  readonly disabled: readonly string[];
+}
+
+export interface Web3SignerReading {
+  readonly histories: AsyncGenerator<ValidatorHistory>;
+  findings(): Web3SignerFindings;
+}
+
+/** Rows in memory at a time, of entries and of validators. */
+const PAGE_ROWS = 5_000;
+
+interface ValidatorRow {
+  readonly id: number;
+  readonly public_key: unknown;
+  readonly enabled: boolean;
+  readonly slot: string | null;
+  readonly source_epoch: string | null;
+  readonly target_epoch: string | null;
+  readonly has_watermark: boolean;
+}
+
+/**
+ * The histories, in the order of the validators' numbers. The stream rejects with Web3SignerDatabaseError, also
+ * when the database does not answer.
+ */
+export function readWeb3Signer(connections: PostgresConnections, options: Web3SignerOptions): Web3SignerReading {
+  const disabled: string[] = [];
+  let lowWatermarks = 0;
+  let highWatermark: HighWatermark = { slot: null, epoch: null };
+
+  async function* histories(): AsyncGenerator<ValidatorHistory> {
+    const sessions: UnhurriedSession[] = [];
+    const open = async (): Promise<Connection> => {
+      const session = await connections.openUnhurried();
+      sessions.push(session);
+      return session.connection;
+    };
+    try {
+      const [watcher, reader] = [await open(), await open()];
+      const startedAt = performance.now();
+      await begin(reader);
+      const schema = await checkSchema(reader, options.genesisValidatorsRoot);
+      highWatermark = schema.highWatermark;
+      const own = [await pidOf(watcher), await pidOf(reader)];
+      await assertUnused(watcher, own);
+      const before = await lookAt(reader);
+      for await (const row of validators(reader, schema.hasEnabled)) {
+        const history = await historyOf(reader, row);
+        if (!row.enabled) disabled.push(history.publicKey);
+        if (row.has_watermark) lowWatermarks += 1;
+        yield history;
+      }
+      await reader.query('COMMIT');
+      await pause(Math.max(0, options.looksApartMs - (performance.now() - startedAt)));
+      await assertUnused(watcher, own);
+      if ((await lookAt(watcher)) !== before) {
+        throw new Web3SignerDatabaseError('its rows changed while it was read', STOP_IT);
+      }
+    } catch (error) {
+      throw error instanceof Web3SignerDatabaseError ? error : unreadable(error);
+    } finally {
+      await Promise.all(sessions.map(({ close }) => close()));
+    }
+  }
+  return { histories: histories(), findings: () => ({ lowWatermarks, highWatermark, disabled }) };
+}
+
+const STOP_IT = 'stop Web3Signer for good, and whatever starts it again, and repeat the import';
+
+/** Whatever this session did by mistake would be refused by the server. */
+async function begin(connection: Connection): Promise<void> {
+  await connection.query('BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY');
+}
+
+async function pidOf(connection: Connection): Promise<number> {
+  const { rows } = await connection.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+  return rows[0]?.pid ?? 0;
+}
+
+/** Messages of PostgreSQL and of the network name users, hosts and tables, and never a password. */
+function unreadable(error: unknown): Web3SignerDatabaseError {
+  const facts = error instanceof SignerError ? error.detail?.['error'] : error instanceof Error ? error.message : error;
+  const remedy = 'check the address, the password, TLS (sslmode), and that the role may SELECT from these tables';
+  return new Web3SignerDatabaseError(`it cannot be read: ${String(facts)}`, remedy);
+}
+
+/** By number, page by page; an entry of a validator that is not listed cannot be there: foreign keys. */
+async function* validators(connection: Connection, hasEnabled: boolean): AsyncGenerator<ValidatorRow> {
+  const text = `
+    SELECT v.id, v.public_key, ${hasEnabled ? 'v.enabled' : 'true AS enabled'},
+           w.slot::text, w.source_epoch::text, w.target_epoch::text, w.validator_id IS NOT NULL AS has_watermark
+    FROM validators v LEFT JOIN low_watermarks w ON w.validator_id = v.id
+    WHERE v.id > $1 ORDER BY v.id LIMIT ${PAGE_ROWS}`;
+  for (let last = -(2 ** 31); ; ) {
+    const { rows } = await connection.query<ValidatorRow>(text, [last]);
+    yield* rows;
+    const end = rows.at(-1);
+    if (end === undefined) return;
+    last = end.id;
+  }
+}
+
+async function historyOf(connection: Connection, row: ValidatorRow): Promise<ValidatorHistory> {
+  const publicKey = encodeHex(readBytes(row.public_key, 48, `validators, id ${row.id}: public_key`));
+  const reducer = historyReducer();
+  addLowWatermark(reducer, row, publicKey);
+  const blocks = `SELECT slot::text, signing_root FROM signed_blocks WHERE validator_id = ${Number(row.id)} ORDER BY slot`;
+  for await (const { slot, signing_root: root } of rowsOf(connection, blocks)) {
+    const place = `signed_blocks of ${publicKey}`;
+    reducer.addBlock({ slot: readNumber(slot, `${place}: slot`), signingRoot: rootOf(root, place) });
+  }
+  const votes = `
+    SELECT source_epoch::text, target_epoch::text, signing_root FROM signed_attestations
+    WHERE validator_id = ${Number(row.id)} ORDER BY target_epoch`;
+  for await (const { source_epoch: source, target_epoch: target, signing_root: root } of rowsOf(connection, votes)) {
+    const place = `signed_attestations of ${publicKey}`;
+    const sourceEpoch = readNumber(source, `${place}: source_epoch`);
+    const targetEpoch = readNumber(target, `${place}: target_epoch`);
+    reducer.addVote({ sourceEpoch, targetEpoch, signingRoot: rootOf(root, place) });
+  }
+  return { publicKey, ...reducer.result() };
+}
+
+/**
+ * Web3Signer refuses what lies below its watermark, and judges the watermark itself by the entries. A store refuses
+ * up to what was left out, a source only below it (leftOut of signer/slashing/types.ts).
+ */
+function addLowWatermark(reducer: HistoryReducer, row: ValidatorRow, publicKey: string): void {
+  const [slot, source, target] = [row.slot, row.source_epoch, row.target_epoch].map((value) =>
+    value === null ? null : readNumber(value, `low_watermarks of ${publicKey}`),
+  );
+  if (slot === undefined || source === undefined || target === undefined) return;
+  if ((source === null) !== (target === null)) {
+    throw new Web3SignerDatabaseError(`low_watermarks of ${publicKey}: one epoch without the other`, LOOK_AT_IT);
+  }
+  if (slot === null && source === null) return;
+  const leftOut = {
+    blockSlot: slot === null ? null : Math.max(0, slot - 1),
+    sourceEpoch: source,
+    targetEpoch: target === null ? null : Math.max(0, target - 1),
+    blocks: 0,
+    attestations: 0,
+  };
+  reducer.add({ blocks: [], attestations: [], leftOut });
+}
+
+const LOOK_AT_IT = 'find out who wrote it; `web3signer eth2 export` writes a file that this program reads too';
+
+/**
+ * Web3Signer before 2021, and files that it imported, have entries without a root: they refuse everything at their
+ * place.
+ */
+function rootOf(value: unknown, place: string): Uint8Array | null {
+  return value === null ? null : readBytes(value, 32, `${place}: signing_root`);
+}
+
+/** Row by row, in pages of a cursor. */
+async function* rowsOf(connection: Connection, text: string): AsyncGenerator<Record<string, unknown>> {
+  await connection.query(`DECLARE entries NO SCROLL CURSOR FOR ${text}`);
+  for (;;) {
+    const { rows } = await connection.query<Record<string, unknown>>(`FETCH FORWARD ${PAGE_ROWS} FROM entries`);
+    yield* rows;
+    if (rows.length < PAGE_ROWS) break;
+  }
+  await connection.query('CLOSE entries');
+}
+
+// Facts of Web3Signer's migrations V00001 to V00012. Version 7 is the first that the database itself names; `enabled`
+// came with 10, the high watermark with 12. A later version may mean something else by the same columns: it is refused.
+
+const OLDEST_VERSION = 7;
+const VERSION_OF_ENABLED = 10;
+const VERSION_OF_HIGH_WATERMARK = 12;
+const NEWEST_VERSION = 12;
+
+/** Read by this program; a missing one is named. */
+export const TABLES = [
+  'validators',
+  'signed_blocks',
+  'signed_attestations',
+  'low_watermarks',
+  'metadata',
+  'database_version',
+] as const;
+
+/** Why a database is refused as a whole, and what to do. Holds nothing of its address. */
+export class Web3SignerDatabaseError extends Error {
+  readonly remedy: string;
+
+  constructor(problem: string, remedy: string) {
+    super(problem);
+    this.name = 'Web3SignerDatabaseError';
+    this.remedy = remedy;
+  }
+}
+
+/** Web3Signer refuses to sign at or beyond it; null where none is set. As decimal text. */
+export interface HighWatermark {
+  readonly slot: string | null;
+  readonly epoch: string | null;
+}
+
+export interface Schema {
+  readonly hasEnabled: boolean;
+  readonly highWatermark: HighWatermark;
+}
+
+/** @throws Web3SignerDatabaseError */
+export async function checkSchema(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<Schema> {
+  await checkTables(connection);
+  const version = await versionOf(connection);
+  await checkNetwork(connection, genesisValidatorsRoot);
+  await checkOwners(connection);
+  return {
+    hasEnabled: version >= VERSION_OF_ENABLED,
+    highWatermark: version >= VERSION_OF_HIGH_WATERMARK ? await highWatermarkOf(connection) : NO_WATERMARK,
+  };
+}
+
+const NO_WATERMARK: HighWatermark = { slot: null, epoch: null };
+const UPGRADE =
+  'bring its schema up to date with the migrations of your Web3Signer (flyway), or import a file of its `eth2 export`';
+
+async function checkTables(connection: Connection): Promise<void> {
+  const { rows } = await connection.query<{ name: string; is_there: boolean }>(
+    'SELECT name, to_regclass(name) IS NOT NULL AS is_there FROM unnest($1::text[]) AS name',
+    [TABLES],
+  );
+  const missing = rows.filter(({ is_there: isThere }) => !isThere).map(({ name }) => name);
+  if (missing.length === 0) return;
+  const isAny = missing.length < TABLES.length;
+  const remedy = isAny ? UPGRADE : 'name the database of Web3Signer, and a role whose search_path leads to its tables';
+  throw new Web3SignerDatabaseError(`it has no table ${missing.join(', ')}`, remedy);
+}
+
+async function versionOf(connection: Connection): Promise<number> {
+  const { rows } = await connection.query<{ version: number }>('SELECT version FROM database_version WHERE id = 1');
+  const version = rows[0]?.version;
+  if (version === undefined) throw new Web3SignerDatabaseError('database_version names no version', UPGRADE);
+  if (version < OLDEST_VERSION) {
+    throw new Web3SignerDatabaseError(`its schema is of version ${version}, before ${OLDEST_VERSION}`, UPGRADE);
+  }
+  if (version > NEWEST_VERSION) {
+    const remedy = 'use a later strongroom, or import what `web3signer eth2 export` writes';
+    throw new Web3SignerDatabaseError(`its schema is of version ${version}, after ${NEWEST_VERSION}`, remedy);
+  }
+  return version;
+}
+
+async function checkNetwork(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<void> {
+  const { rows } = await connection.query<{ root: Uint8Array }>(
+    'SELECT genesis_validators_root AS root FROM metadata ORDER BY id LIMIT 2',
+  );
+  if (rows.length !== 1) {
+    const remedy = 'Web3Signer writes it with its first signature or import: there is nothing to import before';
+    throw new Web3SignerDatabaseError('metadata does not say of which network it is', remedy);
+  }
+  if (rows[0] === undefined || Buffer.compare(rows[0].root, genesisValidatorsRoot) !== 0) {
+    const remedy = 'name the database of the network that the configuration names';
+    throw new Web3SignerDatabaseError('it is of another network (genesis_validators_root)', remedy);
+  }
+}
+
+/** `signed_attestations.validator_id` may be NULL by the schema: such a vote would be left out without a word. */
+async function checkOwners(connection: Connection): Promise<void> {
+  const { rows } = await connection.query(`
+    SELECT FROM signed_attestations WHERE validator_id IS NULL
+    UNION ALL SELECT FROM signed_blocks WHERE validator_id IS NULL LIMIT 1`);
+  if (rows.length === 0) return;
+  throw new Web3SignerDatabaseError(
+    'an entry names no validator',
+    'find out whose it is: Web3Signer writes no such entry',
+  );
+}
+
+async function highWatermarkOf(connection: Connection): Promise<HighWatermark> {
+  const { rows } = await connection.query<HighWatermark>(
+    'SELECT high_watermark_slot::text AS slot, high_watermark_epoch::text AS epoch FROM metadata',
+  );
+  return rows[0] ?? NO_WATERMARK;
+}
+
+// Values of its columns. What no signer writes is refused, with its place and without repeating it.
+
+const REMEDY = 'find out who wrote it: a record that is wrong in one place is not believed in others';
+
+/** NUMERIC(20), as text. @throws Web3SignerDatabaseError beyond 2^53 - 1, as for interchange files */
+export function readNumber(value: unknown, place: string): number {
+  const isDecimal = typeof value === 'string' && /^[0-9]{1,20}$/.test(value);
+  const number = isDecimal ? Number(value) : Number.NaN;
+  if (number > Number.MAX_SAFE_INTEGER) throw new Web3SignerDatabaseError(`${place} is larger than 2^53 - 1`, REMEDY);
+  if (!Number.isSafeInteger(number)) throw new Web3SignerDatabaseError(`${place} is not a whole number`, REMEDY);
+  return number;
+}
+
+/** BYTEA. */
+export function readBytes(value: unknown, length: number, place: string): Uint8Array {
+  if (value instanceof Uint8Array && value.length === length) return value;
+  throw new Web3SignerDatabaseError(`${place} is not ${length} bytes`, REMEDY);
+}
+
+// A signer that goes on would sign what the import does not know. A running Web3Signer keeps connections open, so any
+// session of another program refuses; so does a prepared transaction that holds locks on the tables, and a row that
+// changes between two looks. Nothing is seen of sessions of another server, or of a Web3Signer that will be started
+// again.
+
+/** Of our connections (signer/slashing/postgres/connection/connections.ts): our signers do not write these tables. */
+const OWN_NAME = 'strongroom';
+
+// Background workers (autovacuum) have no role. Of sessions of other roles little more than their being there is
+// visible.
+const OTHER_SESSIONS = `
+  SELECT count(*)::int AS sessions FROM pg_stat_activity
+  WHERE datname = current_database() AND usesysid IS NOT NULL
+    AND application_name IS DISTINCT FROM $1 AND pid <> ALL ($2::int[])`;
+
+// Also of transactions that are prepared and have no session any more; Web3Signer takes advisory locks besides.
+const OTHER_LOCKS = `
+  SELECT count(DISTINCT l.virtualtransaction)::int AS transactions
+  FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+  WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND (l.relation = ANY ($3::text[]::regclass[]::oid[]) OR l.locktype = 'advisory')
+    AND (l.pid IS NULL
+         OR a.usesysid IS NOT NULL AND a.application_name IS DISTINCT FROM $1 AND l.pid <> ALL ($2::int[]))`;
+
+/** @param own the processes of our own sessions. @throws Web3SignerDatabaseError */
+export async function assertUnused(connection: Connection, own: readonly number[]): Promise<void> {
+  const locks = await connection.query<{ transactions: number }>(OTHER_LOCKS, [OWN_NAME, own, TABLES]);
+  const transactions = locks.rows[0]?.transactions ?? 0;
+  if (transactions > 0) {
+    const remedy = 'stop Web3Signer and wait for its last transaction; see pg_locks and pg_prepared_xacts';
+    throw new Web3SignerDatabaseError(`${transactions} other transactions hold locks on its tables`, remedy);
+  }
+  const others = await connection.query<{ sessions: number }>(OTHER_SESSIONS, [OWN_NAME, own]);
+  const sessions = others.rows[0]?.sessions ?? 0;
+  if (sessions > 0) {
+    const remedy =
+      'stop Web3Signer for good, then end what else is connected to this database (a pool, a monitor, psql); see pg_stat_activity';
+    throw new Web3SignerDatabaseError(`${sessions} other sessions are connected to it`, remedy);
+  }
+}
+
+// Of the entries: how many there are, which, and which transactions wrote them. A row that is inserted, deleted or
+// updated, in the middle too, changes one of these sums. The other tables are small and looked at as a whole.
+const ENTRIES = "concat_ws('-', count(*), sum(id), sum(xmin::text::bigint))";
+const LOOK = `
+  SELECT concat_ws('/',
+    (SELECT ${ENTRIES} FROM signed_blocks),
+    (SELECT ${ENTRIES} FROM signed_attestations),
+    (SELECT coalesce(md5(string_agg(v::text, ',' ORDER BY v.id)), 'none') FROM validators v),
+    (SELECT coalesce(md5(string_agg(w::text, ',' ORDER BY w.validator_id)), 'none') FROM low_watermarks w),
+    (SELECT string_agg(m::text, ',' ORDER BY m.id) FROM metadata m),
+    (SELECT string_agg(d::text, ',' ORDER BY d.id) FROM database_version d)) AS look`;
+
+/** Text that differs when a signer has written something in between. */
+export async function lookAt(connection: Connection): Promise<string> {
+  const { rows } = await connection.query<{ look: string }>(LOOK);
+  return rows[0]?.look ?? '';
+}
+
+// Keys that were disabled there are retired once the whole database was read and is known to be unused, and before
+// anything is merged: whenever this ends, no key signs here that was refused there.
+
+/**
+ * As an import of a file: after a fault disabled keys may be retired already, and some keys merged; to repeat it does
+ * the rest.
+ * @throws Web3SignerDatabaseError, before anything is changed; SignerError
+ */
+export function mergeWeb3Signer(
+  backend: Pick<SlashingBackend, 'importHistories' | 'endTenures'>,
+  reading: Web3SignerReading,
+  options: ImportOptions,
+): Promise<ImportSummary> {
+  return backend.importHistories(retiringLast(backend, reading), options);
+}
+
+/** A store reads all histories before it merges the first, so the end of the stream comes before the merge. */
+async function* retiringLast(
+  backend: Pick<SlashingBackend, 'endTenures'>,
+  { histories, findings }: Web3SignerReading,
+): AsyncGenerator<ValidatorHistory> {
+  yield* histories;
+  const { disabled } = findings();
+  if (disabled.length > 0) await backend.endTenures(disabled);
+}

@@ -1,0 +1,71 @@
+// The messages that Gloas and Heze add, but the large one (payload-envelope.ts), as they stand in a request
+// (specification/signing.md#gloas, #heze). The fork version decides which container each is.
+
+import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from '../primitives.ts';
+import { bareOrVersioned } from './shapes.ts';
+
+/** MAX_BUILDER_AUTH_DATA_SIZE of the builder specification. */
+export const MAX_BUILDER_AUTH_BYTES = 4096;
+/** A progressive list has no limit of its own (EIP-7916): this is more than a body has room for. */
+const MAX_BLOB_COMMITMENTS = 2 ** 20;
+
+export const payloadAttestationData = bareOrVersioned(
+  { beacon_block_root: root, slot: slotOrEpoch, payload_present: boolean, blob_data_available: boolean },
+  'beacon_block_root',
+);
+
+export const proposerPreferences = bareOrVersioned(
+  {
+    dependent_root: root,
+    proposal_slot: slotOrEpoch,
+    validator_index: uint64,
+    fee_recipient: address,
+    target_gas_limit: uint64.nullish(),
+    /** What an early draft of Prysm calls target_gas_limit. */
+    gas_limit: uint64.nullish(),
+  },
+  'proposal_slot',
+).transform(({ gas_limit, ...preferences }, context) => {
+  const target_gas_limit = preferences.target_gas_limit ?? gas_limit;
+  if (target_gas_limit === undefined || target_gas_limit === null)
+    return refuse(context, undefined, 'target_gas_limit is missing');
+  return gas_limit === undefined || gas_limit === null || gas_limit === target_gas_limit
+    ? { ...preferences, target_gas_limit }
+    : refuse(context, undefined, 'target_gas_limit and gas_limit differ');
+});
+
+/** `data` is what the builder knows itself by, its host name by default: without it every builder would be meant. */
+export const builderRequestAuth = bareOrVersioned(
+  { data: byteList(MAX_BUILDER_AUTH_BYTES, 1), slot: slotOrEpoch },
+  'slot',
+);
+
+export const executionPayloadBid = bareOrVersioned(
+  {
+    parent_block_hash: root,
+    parent_block_root: root,
+    block_hash: root,
+    prev_randao: root,
+    fee_recipient: address,
+    gas_limit: uint64,
+    builder_index: uint64,
+    slot: slotOrEpoch,
+    value: uint64,
+    execution_payment: uint64,
+    blob_kzg_commitments: list(bytes(48), MAX_BLOB_COMMITMENTS),
+    execution_requests_root: root,
+  },
+  'block_hash',
+);
+
+const MAX_LISTED_TRANSACTIONS = 2 ** 20;
+
+export const inclusionList = bareOrVersioned(
+  {
+    slot: slotOrEpoch,
+    validator_index: uint64,
+    dependent_root: root,
+    transactions: list(byteList(), MAX_LISTED_TRANSACTIONS),
+  },
+  'transactions',
+);

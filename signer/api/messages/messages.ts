@@ -1,0 +1,143 @@
+// The consensus messages as they stand in a signing request (specification/signing.md#bodies). Members keep the
+// specification's names, so parsed messages go into the SSZ containers as they are. Unknown members are ignored at
+// every level.
+
+import { z } from 'zod';
+import { anyStatedFork, statedFork } from '../forks.ts';
+import {
+  address,
+  bitlist,
+  bytes,
+  publicKey,
+  root,
+  signature,
+  slotOrEpoch,
+  uint64,
+  upperCaseWord,
+} from '../primitives.ts';
+import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
+import { bareOrVersioned, oneShape } from './shapes.ts';
+
+/** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
+export const MAX_VALIDATORS_PER_SLOT = 131_072;
+/** The same with the 4 committees of the minimal preset. */
+export const MAX_VALIDATORS_PER_MINIMAL_SLOT = 8192;
+
+/** The bytes of `committee_bits`: 4 committees in the minimal preset, 64 in the others. */
+export const COMMITTEE_BYTES = { minimal: 1, mainnet: 8 } as const;
+
+const checkpoint = z.object({ epoch: slotOrEpoch, root });
+
+export const attestationData = z.object({
+  slot: slotOrEpoch,
+  index: uint64,
+  beacon_block_root: root,
+  source: checkpoint,
+  target: checkpoint,
+});
+
+export const aggregationSlot = z.object({ slot: slotOrEpoch });
+
+export const randaoReveal = z.object({ epoch: slotOrEpoch });
+
+export const voluntaryExit = z.object({ epoch: slotOrEpoch, validator_index: uint64 });
+
+export const syncCommitteeMessage = z.object({ beacon_block_root: root, slot: slotOrEpoch });
+
+export const syncAggregatorSelectionData = z.object({ slot: slotOrEpoch, subcommittee_index: uint64 });
+
+export const contributionAndProof = z.object({
+  aggregator_index: uint64,
+  selection_proof: signature,
+  contribution: z.object({
+    slot: slotOrEpoch,
+    beacon_block_root: root,
+    subcommittee_index: uint64,
+    /** A quarter of a sync committee: 8 bits in the minimal preset, 128 in mainnet's. */
+    aggregation_bits: bytes(SYNC_COMMITTEE_BYTES.minimal / 4, SYNC_COMMITTEE_BYTES.mainnet / 4),
+    signature,
+  }),
+});
+
+export const validatorRegistration = z.object({
+  fee_recipient: address,
+  gas_limit: uint64,
+  timestamp: uint64,
+  pubkey: publicKey,
+});
+
+export function isOfMinimalSlot(committeeBits: Uint8Array | undefined): boolean {
+  return committeeBits?.length === COMMITTEE_BYTES.minimal;
+}
+
+/** Both wire types take both shapes. Which container it is follows from the fork version (signing/message-fork.ts). */
+export const aggregateAndProof = bareOrVersioned(
+  {
+    aggregator_index: uint64,
+    aggregate: z
+      .object({
+        aggregation_bits: bitlist(MAX_VALIDATORS_PER_SLOT),
+        data: attestationData,
+        signature,
+        committee_bits: bytes(COMMITTEE_BYTES.minimal, COMMITTEE_BYTES.mainnet).optional(),
+      })
+      .refine(
+        (aggregate) =>
+          aggregate.committee_bits !== undefined || aggregate.aggregation_bits.length <= MAX_VALIDATORS_PER_COMMITTEE,
+        { path: ['aggregation_bits'], message: `expected at most ${MAX_VALIDATORS_PER_COMMITTEE} bits before Electra` },
+      )
+      .refine(
+        ({ committee_bits: committees, aggregation_bits: { length } }) =>
+          !isOfMinimalSlot(committees) || length <= MAX_VALIDATORS_PER_MINIMAL_SLOT,
+        {
+          path: ['aggregation_bits'],
+          message: `expected at most ${MAX_VALIDATORS_PER_MINIMAL_SLOT} bits of 4 committees`,
+        },
+      )
+      .refine(({ committee_bits: committees }) => !isOfMinimalSlot(committees) || (committees?.[0] ?? 0) < 16, {
+        path: ['committee_bits'],
+        message: 'expected 4 bits',
+      }),
+    selection_proof: signature,
+  },
+  'aggregate',
+);
+
+const blockFields = { slot: slotOrEpoch, proposer_index: uint64, parent_root: root, state_root: root };
+
+/** A header has had the same five members since PHASE0: it commits to the body by its root. */
+const headerBlock = z
+  .object({ version: anyStatedFork, block_header: z.object({ ...blockFields, body_root: root }) })
+  .transform(({ version, block_header: { body_root, ...fields } }) => ({
+    ...fields,
+    version,
+    body: { kind: 'root', root: body_root } as const,
+  }));
+
+const phase0Block = z
+  .object({ version: statedFork('phase0'), block: z.object({ ...blockFields, body: phase0Body }) })
+  .transform(({ version, block: { body, ...fields } }) => ({
+    ...fields,
+    version,
+    body: { kind: 'PHASE0', content: body } as const,
+  }));
+
+const altairBlock = z
+  .object({ version: statedFork('altair'), block: z.object({ ...blockFields, body: altairBody }) })
+  .transform(({ version, block: { body, ...fields } }) => ({
+    ...fields,
+    version,
+    body: { kind: 'ALTAIR', content: body } as const,
+  }));
+
+/** A header of any fork, or a full block of the first two. */
+export const beaconBlock = oneShape([headerBlock, phase0Block, altairBlock], (members) => {
+  const hasHeader = (members['block_header'] ?? null) !== null;
+  if (hasHeader) return (members['block'] ?? null) === null ? headerBlock : 'carries both block and block_header';
+  const version = upperCaseWord(members['version']);
+  if (version === 'PHASE0') return phase0Block;
+  return version === 'ALTAIR' ? altairBlock : headerBlock;
+});
+
+export type BeaconBlock = z.output<typeof beaconBlock>;
+export type AggregateAndProof = z.output<typeof aggregateAndProof>;

@@ -1,0 +1,95 @@
+// What each scope and operation is, for docs/reference/authorization.md. Nothing is decided here. A test asks a running
+// application whether each route is admitted by its scope, and by no other.
+
+import type { Operation, Scope } from './operations.ts';
+
+export interface ScopeEntry {
+  readonly lets: string;
+  readonly routes: readonly string[];
+  readonly orAlso?: string;
+}
+
+const KEYS = '/api/v1/chamber/keys';
+
+export const SCOPE_CATALOGUE: Readonly<Record<Scope, ScopeEntry>> = {
+  sign: {
+    lets: 'sign with the keys, operations and payments that its rules allow',
+    routes: ['POST /api/v1/eth2/sign/{identifier}', 'POST /api/v1/eth2/sign'],
+  },
+  public_keys: {
+    lets: 'list the public keys that it may sign with, as validator clients do at their start',
+    routes: ['GET /api/v1/eth2/publicKeys', 'GET /api/v1/eth2/highWatermark'],
+  },
+  list_keys: { lets: 'list keys over the Key Manager API', routes: ['GET /eth/v1/keystores'] },
+  import_keystores: {
+    lets: 'import keystores with their slashing records over the Key Manager API',
+    routes: ['POST /eth/v1/keystores'],
+  },
+  delete_keys: {
+    lets: 'delete keys over the Key Manager API; their slashing records are in the answer',
+    routes: ['DELETE /eth/v1/keystores'],
+  },
+  chamber_keys_generate: {
+    lets: 'generate keys in the key table, with their deposit data, and fetch encrypted backups',
+    routes: [`POST ${KEYS}/generate`, `POST ${KEYS}/generate-keys`, `POST ${KEYS}/backups`],
+  },
+  chamber_keys_generate_bls: {
+    lets: 'generate keys in the key table, without deposit data, and fetch encrypted backups',
+    routes: [`POST ${KEYS}/generate-keys`, `POST ${KEYS}/backups`],
+    orAlso: 'chamber_keys_generate',
+  },
+  chamber_keys_deposit_data: { lets: 'make deposit data of keys that are here', routes: [`POST ${KEYS}/deposit-data`] },
+  chamber_keys_import: { lets: 'import keystores into the key table', routes: [`POST ${KEYS}`] },
+  chamber_keys_list: { lets: 'list keys with their source and status, loaded or not', routes: [`GET ${KEYS}`] },
+  chamber_keys_patch: { lets: 'activate and deactivate keys of the key table', routes: [`PATCH ${KEYS}`] },
+  chamber_keys_delete: { lets: 'delete keys of the key table', routes: [`DELETE ${KEYS}`] },
+  chamber_seal: {
+    lets: 'seal all replicas: nothing is signed until the seal is lifted in the state table and they are restarted',
+    routes: ['POST /api/v1/chamber/seal'],
+    orAlso: 'a management token',
+  },
+  chamber_status: {
+    lets: 'read the state of custody, keys, slashing store and enclave',
+    routes: ['GET /api/v1/chamber/status'],
+    orAlso: 'a management token',
+  },
+  slashing_protection: {
+    lets: 'export slashing records, and import more of them',
+    routes: ['GET /api/v1/chamber/slashing-protection', 'POST /api/v1/chamber/slashing-protection'],
+  },
+  receipts: {
+    lets: 'read the logs of receipts: heads, tiles, proofs of inclusion',
+    routes: [
+      'GET /api/v1/receipts/head',
+      'GET /api/v1/receipts/boots',
+      'GET /api/v1/receipts/tiles/{boot}/{*}',
+      'GET /api/v1/receipts/inclusion',
+    ],
+  },
+  reload: {
+    lets: 'have key folders, static tokens, known clients and TLS files read again, and see how that ended',
+    routes: ['GET /reload', 'POST /reload'],
+  },
+};
+
+export const OPERATION_CATALOGUE: Readonly<Record<Operation, string>> = {
+  AGGREGATION_SLOT: 'proof of being an aggregator of a slot',
+  AGGREGATE_AND_PROOF: 'aggregate of votes; AGGREGATE_AND_PROOF_V2 on the wire is this too',
+  ATTESTATION: 'vote; checked by slashing protection',
+  BLOCK_V2: 'block; checked by slashing protection',
+  BUILDER_REQUEST_AUTH: 'authorization of requests to a builder (Gloas); rules may state `builders`',
+  EXECUTION_PAYLOAD_BID: 'bid of a builder, which commits its money; needs `signing.builder`',
+  EXECUTION_PAYLOAD_ENVELOPE:
+    'execution payload that a block committed to (Gloas); rules may state `fee_recipients`, `max_gas_limit`, `builder_indices`, `only_for_own_blocks`',
+  INCLUSION_LIST: 'transactions that a block has to include (EIP-7805, Heze); needs `signing.heze`',
+  PAYLOAD_ATTESTATION_MESSAGE: 'vote on whether a payload came in time (Gloas)',
+  PROPOSER_PREFERENCES:
+    'fee recipient and gas limit of a proposer (Gloas); rules may state `fee_recipients`, `max_gas_limit`',
+  RANDAO_REVEAL: 'randomness of a block',
+  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: 'aggregate of sync committee messages',
+  SYNC_COMMITTEE_MESSAGE: 'vote of a sync committee',
+  SYNC_COMMITTEE_SELECTION_PROOF: 'proof of being an aggregator of a sync committee',
+  VALIDATOR_REGISTRATION:
+    'fee recipient and gas limit told to builders (before Gloas); rules may state `fee_recipients`, `max_gas_limit`',
+  VOLUNTARY_EXIT: 'exit of a validator, which cannot be undone',
+};

@@ -1,0 +1,81 @@
+// The parser of batches (specification/signing.md#batches). It refuses a batch whole when anything in it is malformed,
+// a key is named twice, or there are too many; who may use which key is not its matter.
+
+import { canonicalPublicKey } from '../../common/formats/hex.ts';
+import { parseStrictJson } from '../../common/formats/strict-json.ts';
+import type { ErrorReason } from './errors.ts';
+import type { Operation } from './operations.ts';
+import { readSignRequest, type SignRequest, type WireType } from './sign-request.ts';
+
+/** What many keys sign alike. */
+export const BATCH_OPERATIONS = [
+  'ATTESTATION',
+  'AGGREGATION_SLOT',
+  'RANDAO_REVEAL',
+  'SYNC_COMMITTEE_MESSAGE',
+  'SYNC_COMMITTEE_SELECTION_PROOF',
+  'PAYLOAD_ATTESTATION_MESSAGE',
+] as const satisfies readonly (Operation & WireType)[];
+
+export interface SignBatch {
+  readonly identifiers: string[];
+  readonly publicKeys: string[];
+  readonly request: SignRequest;
+}
+
+export type ParsedSignBatch =
+  | { readonly kind: 'batch'; readonly batch: SignBatch }
+  | { readonly kind: 'refused'; readonly reason: ErrorReason; readonly hint: string };
+
+export function parseSignBatch(body: Uint8Array, maxKeys: number): ParsedSignBatch {
+  const json = parseStrictJson(body);
+  if (json.kind === 'refused') return malformed(json.hint);
+  const { value } = json;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return malformed('the body is not a JSON object');
+  }
+  const { identifiers, signing_request } = value as Readonly<Record<string, unknown>>;
+  const keys = readIdentifiers(identifiers, maxKeys);
+  if ('kind' in keys) return keys;
+  const parsed = readSignRequest(signing_request);
+  if (parsed.kind === 'refused') {
+    return { kind: 'refused', reason: parsed.reason, hint: `signing_request: ${parsed.hint}` };
+  }
+  const { request } = parsed;
+  if (!(BATCH_OPERATIONS as readonly Operation[]).includes(request.operation)) {
+    const hint = 'signing_request.type: a batch takes messages that many keys sign alike, and no others';
+    return { kind: 'refused', reason: 'unsupported_operation', hint };
+  }
+  return { kind: 'batch', batch: { ...keys, request } };
+}
+
+type Refusal = Extract<ParsedSignBatch, { kind: 'refused' }>;
+
+function malformed(hint: string): Refusal {
+  return { kind: 'refused', reason: 'malformed_body', hint };
+}
+
+function readIdentifiers(value: unknown, maxKeys: number): Omit<SignBatch, 'request'> | Refusal {
+  if (!Array.isArray(value)) return malformed('identifiers: expected an array of public keys');
+  const identifiers = value as unknown[];
+  if (identifiers.length === 0) return malformed('identifiers: expected one public key at least');
+  if (identifiers.length > maxKeys) {
+    return { kind: 'refused', reason: 'too_many_items', hint: `identifiers: at most ${maxKeys}` };
+  }
+  const publicKeys = new Set<string>();
+  for (const [place, identifier] of identifiers.entries()) {
+    const canonical = typeof identifier === 'string' ? spelledCanonically(identifier) : undefined;
+    if (canonical === undefined) return malformed(`identifiers.${place}: expected hex of 48 bytes`);
+    if (publicKeys.size === publicKeys.add(canonical).size) {
+      return malformed(`identifiers.${place}: this key is named already`);
+    }
+  }
+  return { identifiers: identifiers as string[], publicKeys: [...publicKeys] };
+}
+
+/** Nearly every client spells keys as the signer lists them. */
+const CANONICAL = /^0x[0-9a-f]{96}$/;
+
+function spelledCanonically(identifier: string): string | undefined {
+  return CANONICAL.test(identifier) ? identifier : canonicalPublicKey(identifier);
+}

@@ -1,0 +1,228 @@
+// The one parser of signing requests. One tolerant, exact reading serves all clients (specification/signing.md#bodies).
+// A hint names the place that was refused, never the value. The OpenAPI document is made from these schemas.
+
+import { z } from 'zod';
+import { parseStrictJson } from '../../common/formats/strict-json.ts';
+import {
+  builderRequestAuth,
+  executionPayloadBid,
+  inclusionList,
+  payloadAttestationData,
+  proposerPreferences,
+} from './messages/gloas-messages.ts';
+import {
+  aggregateAndProof,
+  aggregationSlot,
+  attestationData,
+  beaconBlock,
+  contributionAndProof,
+  randaoReveal,
+  syncAggregatorSelectionData,
+  syncCommitteeMessage,
+  validatorRegistration,
+  voluntaryExit,
+} from './messages/messages.ts';
+import { executionPayloadEnvelope } from './messages/payload-envelope.ts';
+import { readPlainAttestation } from './messages/plain-attestation.ts';
+import type { Operation } from './operations.ts';
+import { forkVersion, refuse, root, uint64, upperCaseWord } from './primitives.ts';
+
+/** Web3Signer's OpenAPI examples spell the versions both ways; they may not contradict each other. */
+const fork = z
+  .object({
+    previous_version: forkVersion.optional(),
+    current_version: forkVersion.optional(),
+    previousVersion: forkVersion.optional(),
+    currentVersion: forkVersion.optional(),
+    // An epoch here is only compared and never recorded: FAR_FUTURE_EPOCH (2^64 - 1) is a fork's epoch too.
+    epoch: uint64,
+  })
+  .transform((members, context) => ({
+    previousVersion: oneVersion('previous_version', members.previous_version, members.previousVersion, context),
+    currentVersion: oneVersion('current_version', members.current_version, members.currentVersion, context),
+    epoch: members.epoch,
+  }));
+
+function oneVersion(
+  name: string,
+  version: Uint8Array | undefined,
+  sameByOtherName: Uint8Array | undefined,
+  context: z.RefinementCtx,
+): Uint8Array {
+  const found = version ?? sameByOtherName;
+  if (found === undefined) return refuse(context, undefined, `${name} is missing`);
+  if (version && sameByOtherName && !Buffer.from(version).equals(sameByOtherName)) {
+    return refuse(context, undefined, `${name} is given twice and differs`);
+  }
+  return found;
+}
+
+const forkInfo = z
+  .object({ fork, genesis_validators_root: root })
+  .transform((info) => ({ ...info.fork, genesisValidatorsRoot: info.genesis_validators_root }));
+
+/** A client that sends one is held to it: it names the network the client believes to be on. */
+const forkInfoOrNone = forkInfo.nullish().transform((value) => value ?? undefined);
+
+const payloadAttestation = body(
+  'PAYLOAD_ATTESTATION_MESSAGE',
+  ['payload_attestation_message', 'payload_attestation_data', 'payload_attestation'],
+  payloadAttestationData,
+);
+const requestAuth = body(
+  'BUILDER_REQUEST_AUTH',
+  ['builder_request_auth', 'request_auth'],
+  builderRequestAuth,
+  forkInfoOrNone,
+);
+
+/** By `type` as it stands on the wire, standard names and those of clients. What comes out is a SignRequest. */
+export const SIGN_REQUEST_SCHEMAS = {
+  AGGREGATION_SLOT: body('AGGREGATION_SLOT', 'aggregation_slot', aggregationSlot),
+  AGGREGATE_AND_PROOF: body('AGGREGATE_AND_PROOF', 'aggregate_and_proof', aggregateAndProof),
+  AGGREGATE_AND_PROOF_V2: body('AGGREGATE_AND_PROOF', 'aggregate_and_proof', aggregateAndProof),
+  ATTESTATION: body('ATTESTATION', 'attestation', attestationData),
+  BLOCK_V2: body('BLOCK_V2', 'beacon_block', beaconBlock),
+  RANDAO_REVEAL: body('RANDAO_REVEAL', 'randao_reveal', randaoReveal),
+  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: body(
+    'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
+    'contribution_and_proof',
+    contributionAndProof,
+  ),
+  SYNC_COMMITTEE_MESSAGE: body('SYNC_COMMITTEE_MESSAGE', 'sync_committee_message', syncCommitteeMessage),
+  SYNC_COMMITTEE_SELECTION_PROOF: body(
+    'SYNC_COMMITTEE_SELECTION_PROOF',
+    'sync_aggregator_selection_data',
+    syncAggregatorSelectionData,
+  ),
+  VALIDATOR_REGISTRATION: body(
+    'VALIDATOR_REGISTRATION',
+    'validator_registration',
+    validatorRegistration,
+    forkInfoOrNone,
+  ),
+  VOLUNTARY_EXIT: body('VOLUNTARY_EXIT', 'voluntary_exit', voluntaryExit),
+  PAYLOAD_ATTESTATION_MESSAGE: payloadAttestation,
+  PAYLOAD_ATTESTATION: payloadAttestation,
+  PROPOSER_PREFERENCES: body('PROPOSER_PREFERENCES', 'proposer_preferences', proposerPreferences),
+  EXECUTION_PAYLOAD_ENVELOPE: body(
+    'EXECUTION_PAYLOAD_ENVELOPE',
+    'execution_payload_envelope',
+    executionPayloadEnvelope,
+  ),
+  EXECUTION_PAYLOAD_BID: body('EXECUTION_PAYLOAD_BID', 'execution_payload_bid', executionPayloadBid),
+  INCLUSION_LIST: body('INCLUSION_LIST', 'inclusion_list', inclusionList),
+  BUILDER_REQUEST_AUTH: requestAuth,
+  REQUEST_AUTH: requestAuth,
+} as const;
+
+export type WireType = keyof typeof SIGN_REQUEST_SCHEMAS;
+
+export type SignRequest = z.output<(typeof SIGN_REQUEST_SCHEMAS)[WireType]>;
+
+export type ForkInfo = z.output<typeof forkInfo>;
+
+export type ParsedSignRequest =
+  | { readonly kind: 'request'; readonly request: SignRequest }
+  | {
+      readonly kind: 'refused';
+      readonly reason: 'malformed_body' | 'unsupported_operation' | 'unsupported_fork';
+      /** For the caller: the place (`attestation.target.epoch`) and what was expected there. */
+      readonly hint: string;
+    };
+
+export function parseSignRequest(body: Uint8Array): ParsedSignRequest {
+  const json = parseStrictJson(body);
+  return json.kind === 'refused'
+    ? { kind: 'refused', reason: 'malformed_body', hint: json.hint }
+    : readSignRequest(json.value);
+}
+
+export function readSignRequest(value: unknown): ParsedSignRequest {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { kind: 'refused', reason: 'malformed_body', hint: 'the body is not a JSON object' };
+  }
+  const type = 'type' in value ? value.type : undefined;
+  if (typeof type !== 'string') {
+    return {
+      kind: 'refused',
+      reason: 'malformed_body',
+      hint: `type: ${type === undefined ? 'is missing' : 'expected a string'}`,
+    };
+  }
+  const name = upperCaseWord(type) ?? '';
+  if (!isWireType(name)) {
+    return { kind: 'refused', reason: 'unsupported_operation', hint: 'type: no operation of this signer' };
+  }
+  const vote = name === 'ATTESTATION' ? readPlainAttestation(value) : undefined;
+  if (vote !== undefined) return { kind: 'request', request: vote };
+  const result = SIGN_REQUEST_SCHEMAS[name].safeParse(value);
+  return result.success ? { kind: 'request', request: result.data } : refusalOf(result.error);
+}
+
+export function isEnvelopeRequest(value: unknown): boolean {
+  const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined;
+  return upperCaseWord(type) === 'EXECUTION_PAYLOAD_ENVELOPE';
+}
+
+function isWireType(name: string): name is WireType {
+  return Object.hasOwn(SIGN_REQUEST_SCHEMAS, name);
+}
+
+interface Envelope {
+  readonly signingRoot?: Uint8Array | null | undefined;
+  readonly signing_root?: Uint8Array | null | undefined;
+  readonly genesis_fork_version?: Uint8Array | null | undefined;
+  readonly fork_info?: unknown;
+}
+
+/** @param member its name; where clients have several all of them, the standard's first */
+function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<ForkInfo | undefined> = typeof forkInfo>(
+  operation: O,
+  member: string | readonly [string, ...string[]],
+  message: M,
+  fork?: F,
+) {
+  const envelope = z.object({
+    type: z.string().meta({ description: 'the name of the type, in any case' }),
+    signingRoot: root.nullish(),
+    signing_root: root.nullish(),
+    /** Names the network where no genesis_validators_root does: compared, as that is. */
+    genesis_fork_version: forkVersion.nullish(),
+    fork_info: fork ?? forkInfo,
+  });
+  const names = typeof member === 'string' ? [member] : member;
+  const ofMessage = names.length === 1 ? message : message.nullish();
+  return envelope.extend(Object.fromEntries(names.map((name) => [name, ofMessage]))).transform((members, context) => {
+    const { signingRoot, signing_root: sameByOtherName, genesis_fork_version, fork_info } = members as Envelope;
+    if (signingRoot && sameByOtherName && !Buffer.from(signingRoot).equals(sameByOtherName)) {
+      return refuse(context, members, 'signingRoot and signing_root differ');
+    }
+    const [given, another] = names.filter((name) => members[name] !== undefined && members[name] !== null);
+    if (given === undefined) return refuse(context, members, `${names[0]} is missing`);
+    if (another !== undefined) return refuse(context, members, `carries both ${given} and ${another}`);
+    return {
+      operation,
+      forkInfo: fork_info as z.output<F>,
+      /** What the client believes the root to be: compared with the computed root, never signed. */
+      givenSigningRoot: signingRoot ?? sameByOtherName ?? undefined,
+      givenGenesisForkVersion: genesis_fork_version ?? undefined,
+      message: members[given] as z.output<M>,
+    };
+  });
+}
+
+/** A fork we do not know explains whatever else does not fit, so it is told first. */
+function refusalOf(error: z.ZodError): ParsedSignRequest {
+  const unknownFork = error.issues.find(
+    (issue) => issue.code === 'custom' && issue.params?.['reason'] === 'unsupported_fork',
+  );
+  const issue = unknownFork ?? error.issues[0];
+  const place = issue?.path.join('.') ?? '';
+  const problem = issue?.code === 'invalid_type' ? `expected an ${issue.expected}` : issue?.message;
+  return {
+    kind: 'refused',
+    reason: unknownFork === undefined ? 'malformed_body' : 'unsupported_fork',
+    hint: place === '' ? `${problem}` : `${place}: ${problem}`,
+  };
+}

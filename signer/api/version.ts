@@ -1,0 +1,9 @@
+// The version of the program. Not read from package.json: every update of a tool there would change the measurements of
+// an image that is otherwise the same.
+
+import { COMMIT } from './commit.ts';
+
+/** The version in package.json; a test compares the two. */
+export const VERSION = '0.1.0';
+
+export const VERSION_LINE = `strongroom ${VERSION}, commit ${COMMIT}\n`;

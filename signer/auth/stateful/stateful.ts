@@ -1,0 +1,266 @@
+// The stateful mode: tokens and policies of the state table, in memory at one revision. It trusts what load.ts verified
+// and nothing older, and refuses everything once it is sealed.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '../../../common/observe/clock.ts';
+import type { Log } from '../../../common/observe/log.ts';
+import { type ErrorReason, SignerError } from '../../api/errors.ts';
+import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from '../authenticator.ts';
+import { anyCidrContains } from '../cidr.ts';
+import type { Credential } from '../credentials.ts';
+import { tokenDigest } from '../tokens.ts';
+import { AuthHeadRejected, type HeadProblem, loadAuth, type RejectedRow } from './load.ts';
+import type { RowKind } from './rows.ts';
+import { type AuthSnapshot, findCaller, isExpired, type TokenCaller } from './snapshot.ts';
+import type { AuthHead, AuthKeys, AuthState } from './state.ts';
+import { type Change, isApplied, prepare } from './write.ts';
+
+export interface StatefulAuthParts extends RejectionHooks {
+  readonly state: AuthState;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface ChangeRefused {
+  readonly kind: 'refused';
+  readonly reason: ErrorReason;
+  readonly hint?: string;
+}
+
+/** Who asks for a change. Decided again for every attempt, at the revision that the change is then conditional on. */
+export interface Actor {
+  readonly accessor: string;
+  readonly needsManagement: boolean;
+}
+
+export interface Done<Answer> {
+  readonly kind: 'done';
+  readonly answer: Answer;
+}
+
+/** What a change is on this state, or why it is refused. Called again when another replica was faster. */
+export type Plan<Answer> = (snapshot: AuthSnapshot, now: number) => Change<Answer> | Done<Answer> | ChangeRefused;
+
+/** Attempts of one change, each lost to a commit of another replica. */
+const MAX_CHANGE_ATTEMPTS = 10;
+const CONFLICT_PAUSE_MS = 20;
+/** Changes of this replica that wait for the one before them. */
+export const MAX_WAITING_CHANGES = 64;
+/**
+ * What others altered is noticed by a replica that runs, and a client that may renew a token cannot keep every
+ * replica reading the whole state.
+ */
+export const LOOK_AGAIN_SECONDS = 60;
+export class StatefulAuthenticator implements Authenticator {
+  readonly #parts: StatefulAuthParts;
+  readonly #keys: AuthKeys;
+  #snapshot: AuthSnapshot | undefined;
+  #sealed = false;
+  #lastRefresh: Promise<unknown> = Promise.resolve();
+  #nextRefresh: Promise<void> | undefined;
+  #lookedAgainAt = Number.NEGATIVE_INFINITY;
+  #lastChange: Promise<unknown> = Promise.resolve();
+  #waitingChanges = 0;
+  readonly #rejections: Rejections;
+
+  /** Takes the keys over. Until the first `refresh` it answers as if it were sealed. */
+  constructor(keys: AuthKeys, parts: StatefulAuthParts) {
+    this.#keys = keys;
+    this.#parts = parts;
+    this.#rejections = new Rejections(parts.log, parts);
+  }
+
+  get revision(): number {
+    return this.#snapshot?.revision ?? 0;
+  }
+
+  head(): Pick<AuthHead, 'revision' | 'mac'> | undefined {
+    return this.#snapshot;
+  }
+
+  get snapshot(): AuthSnapshot {
+    if (this.#snapshot === undefined) throw new SignerError('auth_sealed');
+    return this.#snapshot;
+  }
+
+  authenticate(credential: Credential, peerAddress: string | undefined): Authentication {
+    try {
+      return this.#authenticate(credential, peerAddress);
+    } finally {
+      if (credential.kind === 'token') credential.token.fill(0);
+    }
+  }
+
+  current({ accessor }: Caller, peerAddress: string | undefined): Authentication {
+    if (this.#snapshot === undefined) return refused('auth_sealed');
+    return this.#judge(findCaller(this.#snapshot, accessor), peerAddress);
+  }
+
+  /**
+   * One at a time: a call while one is under way waits for another, because that one may have read the head before.
+   * @throws AuthHeadRejected, or SignerError `state_stale`; what was effective stays so
+   */
+  refresh(): Promise<void> {
+    if (this.#nextRefresh !== undefined) return this.#nextRefresh;
+    const refresh = this.#lastRefresh.then(() => {
+      this.#nextRefresh = undefined;
+      return this.#refresh();
+    });
+    this.#nextRefresh = refresh;
+    this.#lastRefresh = refresh.catch(() => undefined);
+    return refresh;
+  }
+
+  seal(): void {
+    this.#sealed = true;
+    this.#snapshot = undefined;
+    this.#keys.rows.fill(0);
+    this.#keys.tokens.fill(0);
+  }
+
+  digest(token: Uint8Array): string {
+    this.#assertUnsealed();
+    return tokenDigest(this.#keys.tokens, token);
+  }
+
+  /**
+   * Answered only when it is durable; changes of one replica go one after the other.
+   * @throws SignerError `state_stale` (the change may have been made), `overloaded` (it was not)
+   */
+  async change<Answer>(actor: Actor, plan: Plan<Answer>): Promise<Done<Answer> | ChangeRefused> {
+    if (this.#waitingChanges >= MAX_WAITING_CHANGES) throw new SignerError('overloaded');
+    this.#waitingChanges += 1;
+    const change = this.#lastChange.then(() => this.#change(actor, plan));
+    this.#lastChange = change.catch(() => undefined);
+    try {
+      return await change;
+    } finally {
+      this.#waitingChanges -= 1;
+    }
+  }
+
+  #authenticate(credential: Credential, peerAddress: string | undefined): Authentication {
+    if (this.#snapshot === undefined) return refused('auth_sealed');
+    if (credential.kind === 'malformed') return refused('malformed_credentials');
+    if (credential.kind === 'none') return refused('missing_credentials');
+    return this.#judge(this.#snapshot.callers.get(tokenDigest(this.#keys.tokens, credential.token)), peerAddress);
+  }
+
+  #judge(found: TokenCaller | undefined, peerAddress: string | undefined): Authentication {
+    if (found === undefined || isExpired(found.token, this.#parts.clock.now())) return refused('invalid_token');
+    const { cidrs } = found.token;
+    const isFromBoundNetwork = cidrs.length === 0 || (peerAddress !== undefined && anyCidrContains(cidrs, peerAddress));
+    return isFromBoundNetwork ? { kind: 'caller', caller: found.caller } : refused('peer_not_allowed');
+  }
+
+  async #refresh(): Promise<void> {
+    this.#assertUnsealed();
+    try {
+      const now = this.#parts.clock.monotonic();
+      const trustsHeld = now - this.#lookedAgainAt < LOOK_AGAIN_SECONDS * 1000;
+      const loaded = await loadAuth(this.#keys.rows, this.#parts.state, this.#snapshot, trustsHeld);
+      this.#assertUnsealed(); // the keys may have been wiped in the middle of it
+      this.#rejections.headIsGood();
+      if (loaded === undefined) return;
+      if (!trustsHeld) this.#lookedAgainAt = now;
+      this.#install(loaded.snapshot);
+      this.#rejections.rows(loaded.rejected);
+    } catch (error) {
+      this.#assertUnsealed();
+      if (error instanceof AuthHeadRejected) this.#rejections.head(error, this.revision);
+      throw error;
+    }
+  }
+
+  async #change<Answer>(actor: Actor, plan: Plan<Answer>): Promise<Done<Answer> | ChangeRefused> {
+    for (let attempt = 1; attempt <= MAX_CHANGE_ATTEMPTS; attempt++) {
+      const { snapshot } = this;
+      const planned = this.#actorRefusal(actor, snapshot) ?? plan(snapshot, this.#parts.clock.now());
+      if (planned.kind !== 'change') return planned;
+      const { write, next } = prepare(this.#keys.rows, snapshot, planned);
+      if ((await this.#parts.state.commit(snapshot.revision, write.changes, write.head)) === 'committed') {
+        this.#install(next);
+        return { kind: 'done', answer: planned.answer(next) };
+      }
+      await this.refresh();
+      // The answer to our commit may have been lost, and another replica committed after it.
+      if (isApplied(this.snapshot, write)) return { kind: 'done', answer: planned.answer(next) };
+      await pause(CONFLICT_PAUSE_MS * attempt * Math.random());
+    }
+    throw new SignerError('overloaded', { hint: 'other replicas changed the policies and tokens at the same time' });
+  }
+
+  /** A token that was revoked on another replica changes nothing, even before this replica knows. */
+  #actorRefusal({ accessor, needsManagement }: Actor, snapshot: AuthSnapshot): ChangeRefused | undefined {
+    const found = findCaller(snapshot, accessor);
+    if (found === undefined || isExpired(found.token, this.#parts.clock.now())) {
+      return { kind: 'refused', reason: 'invalid_token' };
+    }
+    if (!needsManagement || found.caller.management) return undefined;
+    return { kind: 'refused', reason: 'denied', hint: 'a management token is needed' };
+  }
+
+  /** Revisions only go up: a late answer to our commit never undoes what a read has shown. */
+  #install(snapshot: AuthSnapshot): void {
+    if (!this.#sealed && snapshot.revision > this.revision) this.#snapshot = snapshot;
+  }
+
+  #assertUnsealed(): void {
+    if (this.#sealed) throw new SignerError('auth_sealed');
+  }
+}
+
+function refused(reason: AuthenticationRefusal): Authentication {
+  return { kind: 'refused', reason };
+}
+
+// Tells the log and the metrics which rows of the state table are not believed. It decides nothing.
+
+interface RejectionHooks {
+  readonly onRowRejected?: (row: RowKind) => void;
+  /** The head is not believed: what is held stays, and `refresh` fails until it is put right. */
+  readonly onHeadRejected?: (problem: HeadProblem) => void;
+}
+
+const MAX_LOGGED_ROWS = 20;
+const MAX_SHOWN_CHARACTERS = 100;
+
+const HEAD_ADVICE =
+  'the row AUTH_REVISION is not believed: policies and tokens stay as they are and signing will stop. Find out who wrote the ' +
+  'state table; restart every replica to accept a table that was restored on purpose';
+
+class Rejections {
+  readonly #log: Log;
+  readonly #hooks: RejectionHooks;
+  #reportedHead: HeadProblem | undefined;
+
+  constructor(log: Log, hooks: RejectionHooks) {
+    this.#log = log;
+    this.#hooks = hooks;
+  }
+
+  rows(rejected: readonly RejectedRow[]): void {
+    for (const { kind } of rejected) this.#hooks.onRowRejected?.(kind);
+    for (const { pk, why } of rejected.slice(0, MAX_LOGGED_ROWS)) {
+      this.#log.error(
+        { pk: pk.slice(0, MAX_SHOWN_CHARACTERS), why },
+        'an auth row is not believed and counts as missing',
+      );
+    }
+    if (rejected.length > MAX_LOGGED_ROWS) {
+      this.#log.error({ rows: rejected.length }, 'more auth rows are not believed than are logged');
+    }
+  }
+
+  /** Counted each time, logged once for as long as the problem stays. */
+  head({ problem, detail }: AuthHeadRejected, heldRevision: number): void {
+    this.#hooks.onHeadRejected?.(problem);
+    if (this.#reportedHead === problem) return;
+    this.#reportedHead = problem;
+    this.#log.error({ problem, revision: detail?.['revision'], held: heldRevision }, HEAD_ADVICE);
+  }
+
+  headIsGood(): void {
+    this.#reportedHead = undefined;
+  }
+}

@@ -1,0 +1,89 @@
+// How every AWS client of the signer reaches its service. It trusts the SDK for signatures and TLS, and refuses to wait
+// for ever: nothing here is unbounded.
+
+import { Agent, type AgentOptions, type RequestOptions } from 'node:https';
+import type { AuthoritiesOf } from '../tee/authorities.ts';
+import { type AwsFault, awsFault } from './errors.ts';
+
+/** Attempts of one call, the first included; the SDK waits between them with full jitter. */
+const MAX_ATTEMPTS = 3;
+const CONNECT_TIMEOUT_MS = 1_000;
+const REQUEST_TIMEOUT_MS = 2_000;
+const MAX_SOCKETS = 256;
+
+export interface AwsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}
+
+export type AwsCredentialProvider = () => Promise<AwsCredentials & { readonly expiration?: Date }>;
+
+export interface AwsClientOptions {
+  readonly region?: string;
+  /** Base URL; default: the service's own endpoint in the region. */
+  readonly endpoint?: string;
+  readonly credentials?: AwsCredentials | AwsCredentialProvider;
+  /** Which authorities vouch for each host; the process-wide roots unless given. */
+  readonly authorities?: AuthoritiesOf | undefined;
+  readonly maxSockets?: number;
+  readonly maxAttempts?: number;
+  readonly connectTimeoutMs?: number;
+  /** For one attempt: until its answer begins, and again for every silence within the answer. */
+  readonly requestTimeoutMs?: number;
+  /** Told of every call when it ends, its retries included: `PutItem`, and `ok` or the fault. For metrics. */
+  readonly onCall?: (operation: string, outcome: 'ok' | AwsFault, seconds: number) => void;
+}
+
+export function awsClientConfiguration(options: AwsClientOptions) {
+  const requestTimeout = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
+  const agent = { keepAlive: true, maxSockets: options.maxSockets ?? MAX_SOCKETS };
+  return {
+    ...(options.region === undefined ? {} : { region: options.region }),
+    ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
+    ...(options.credentials === undefined ? {} : { credentials: options.credentials }),
+    retryMode: 'standard',
+    maxAttempts: options.maxAttempts ?? MAX_ATTEMPTS,
+    requestHandler: {
+      connectionTimeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
+      requestTimeout,
+      // Without this the SDK only logs a warning when the time is up, and goes on waiting.
+      throwOnRequestTimeout: true,
+      // The SDK's request timeout ends with the first byte of the answer: an answer that stalls is bounded here.
+      socketTimeout: requestTimeout,
+      httpAgent: agent,
+      httpsAgent: options.authorities === undefined ? agent : vouchedAgent(agent, options.authorities),
+    },
+  };
+}
+
+/** Each connection trusts the authorities of the name that its certificate is checked for. */
+function vouchedAgent(options: AgentOptions, authorities: AuthoritiesOf): Agent {
+  const agent = new Agent(options);
+  const connect: Agent['createConnection'] = agent.createConnection.bind(agent);
+  agent.createConnection = (asked: RequestOptions & { readonly servername?: string }, callback) => {
+    const ca = authorities(asked.servername || (asked.host ?? ''));
+    return connect(ca === undefined ? asked : { ...asked, ca: [...ca] }, callback);
+  };
+  return agent;
+}
+
+/** The outermost step (CALL_WATCHER_STEP), so it sees whole calls. */
+export function callWatcher(onCall: NonNullable<AwsClientOptions['onCall']>) {
+  return <Call, Answer>(next: (call: Call) => Promise<Answer>, context: { readonly commandName?: string }) =>
+    async (call: Call): Promise<Answer> => {
+      const startedAt = performance.now();
+      const operation = (context.commandName ?? 'unknown').replace(/Command$/, '');
+      const end = (outcome: 'ok' | AwsFault) => onCall(operation, outcome, (performance.now() - startedAt) / 1_000);
+      try {
+        const answer = await next(call);
+        end('ok');
+        return answer;
+      } catch (error) {
+        end(awsFault(error));
+        throw error;
+      }
+    };
+}
+
+export const CALL_WATCHER_STEP = { step: 'initialize', name: 'strongroomCallWatcher' } as const;

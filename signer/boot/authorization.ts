@@ -1,0 +1,132 @@
+// Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table under the
+// chamber's master key (stateful). The two modes exclude each other (specification/operating.md#startup-failures, 1).
+
+import type { Log } from '../../common/observe/log.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
+import { AuthHeadRejected } from '../auth/stateful/load.ts';
+import { tokensWithoutLifetime } from '../auth/stateful/snapshot.ts';
+import { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
+import { createStaticAuthenticator, type DeclareClients, type StaticAuthOptions } from '../auth/static.ts';
+import { patiently } from '../chamber/startup-failures.ts';
+import type { Config } from '../config/options.ts';
+import type { Custody } from './custody.ts';
+import type { Telemetry } from './telemetry.ts';
+import { clockBy, type SignerTime } from './time.ts';
+import type { World } from './world.ts';
+
+export interface Authorization {
+  readonly authenticator: Authenticator;
+  readonly stateful: StatefulAuthenticator | undefined;
+  /** Undefined in the stateful mode. @throws Error as the step does */
+  readonly replaceTokens: ((config: AuthorizationConfig) => void) | undefined;
+}
+
+export interface AuthorizationConfig {
+  readonly static_auth: Config['static_auth'];
+  readonly tls: Pick<Config['tls'], 'known_clients'>;
+}
+
+/** The clients of a configuration, read. @throws Error when a file of clients cannot be used */
+export type ReadKnownClients = (clients: Config['tls']['known_clients']) => DeclareClients;
+
+export interface AuthorizationParts {
+  readonly custody: Custody | undefined;
+  /** Undefined in a program whose listeners ask for no client certificates. */
+  readonly readKnownClients: ReadKnownClients | undefined;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
+  readonly time: SignerTime;
+}
+
+/** @throws Error when the state is there and not to be believed, and what to do about it */
+export async function openAuthorization(
+  config: AuthorizationConfig,
+  { custody, readKnownClients, telemetry, time }: AuthorizationParts,
+  world: World,
+): Promise<Authorization> {
+  if (custody === undefined) {
+    const optionsOf = (given: AuthorizationConfig) => declared(given, readKnownClients);
+    const authenticator = withDeclared(config, optionsOf, createStaticAuthenticator);
+    const replaceTokens = (other: AuthorizationConfig) => withDeclared(other, optionsOf, authenticator.replace);
+    return { authenticator, stateful: undefined, replaceTokens };
+  }
+  const stateful = await openStateful(custody, telemetry, { ...world, clock: clockBy(time, world.clock) });
+  return { authenticator: stateful, stateful, replaceTokens: undefined };
+}
+
+/** The secrets of the tokens are wiped, also when a file of clients cannot be used. */
+function withDeclared<Result>(
+  config: AuthorizationConfig,
+  optionsOf: (config: AuthorizationConfig) => StaticAuthOptions,
+  use: (options: StaticAuthOptions) => Result,
+): Result {
+  try {
+    return use(optionsOf(config));
+  } finally {
+    for (const { secret } of config.static_auth.tokens) secret.wipe();
+  }
+}
+
+function declared(
+  { static_auth, tls }: AuthorizationConfig,
+  readKnownClients: ReadKnownClients | undefined,
+): StaticAuthOptions {
+  const { policies, anonymous, tokens } = static_auth;
+  return {
+    policies,
+    anonymousPolicies: anonymous.policies,
+    tokens: tokens.map((token) => ({
+      secret: token.secret.reveal(),
+      policies: token.policies,
+      name: token.name,
+      boundCidrs: token.bound_cidrs,
+    })),
+    clients: readKnownClients?.(tls.known_clients),
+  };
+}
+
+async function openStateful(
+  { chamber, table }: Custody,
+  { metrics }: Pick<Telemetry, 'metrics'>,
+  { clock, logger, enclave }: World,
+): Promise<StatefulAuthenticator> {
+  const sealed = chamber.state === 'Sealed';
+  const key = (purpose: 'authRowHmac' | 'tokenHmac') => (sealed ? Buffer.alloc(32) : chamber.masterKey.subKey(purpose));
+  const stateful = new StatefulAuthenticator(
+    { rows: key('authRowHmac'), tokens: key('tokenHmac') },
+    {
+      state: table,
+      clock,
+      log: logger.module('auth'),
+      onRowRejected: (row) => metrics.authRowsRejected.inc({ row }),
+      onHeadRejected: (problem) => metrics.authHeadsRejected.inc({ problem }),
+    },
+  );
+  chamber.onSealed(() => stateful.seal());
+  if (sealed) return stateful;
+  await patiently(table, () => stateful.refresh().catch(explain));
+  if (enclave !== undefined) warnOfLastingTokens(stateful, logger.module('auth'));
+  return stateful;
+}
+
+const MAX_NAMED_TOKENS = 10;
+
+/** When an older state is put back around a restart, only its lifetime ends a token that was revoked since. */
+function warnOfLastingTokens({ snapshot }: StatefulAuthenticator, log: Log): void {
+  const tokens = tokensWithoutLifetime(snapshot);
+  if (tokens.length === 0) return;
+  const accessors = tokens.slice(0, MAX_NAMED_TOKENS).map(({ accessor }) => accessor);
+  log.warn({ tokens: tokens.length, accessors }, LASTING_TOKENS);
+}
+
+const LASTING_TOKENS =
+  'tokens have no lifetime: whoever puts an older state table back around a restart brings a revoked one back for good. ' +
+  'Replace them by tokens with a ttl (docs/guides/authorization.md)';
+
+function explain(error: unknown): never {
+  if (!(error instanceof AuthHeadRejected)) throw error;
+  throw new Error(
+    `the row AUTH_REVISION is ${error.problem.replace('_', ' ')}: restore it from a point-in-time recovery of the table; or, to keep nothing but a new root token, ` +
+      'delete ROOT_TOKEN_BOOTSTRAP and start again',
+    { cause: error },
+  );
+}

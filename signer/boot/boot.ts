@@ -1,0 +1,207 @@
+// The boot order, as one list of awaited steps (specification/operating.md#boot). The signer closes what the steps
+// opened in the opposite order, also when a later step fails. What only one program has comes as parts (parts.ts). The
+// boot trusts a configuration that config/ has checked.
+
+import { parseSignRequest } from '../api/sign-request.ts';
+import type { Config } from '../config/options.ts';
+import { keyTurns } from '../keys/turns.ts';
+import type { Network } from '../signing/networks.ts';
+import { createPermits, type Permits } from '../signing/permits.ts';
+import { computeSigningRoot } from '../signing/roots/root.ts';
+import { inFlightSigning } from '../signing/sign.ts';
+import { openAuthorization } from './authorization.ts';
+import { startBackground } from './background.ts';
+import { openCustody } from './custody.ts';
+import { createEnding } from './ending.ts';
+import { openApplication } from './http-application.ts';
+import { type LoadingKeys, startLoadingKeys } from './keys.ts';
+import { networkOf } from './network.ts';
+import type { OpenListeners } from './open-listeners.ts';
+import type { SignerParts } from './parts.ts';
+import { openReceipts } from './receipts.ts';
+import { openSecretMemory } from './secret-key-memory.ts';
+import { openSlashingProtection } from './slashing-protection.ts';
+import { watchState } from './state-watcher.ts';
+import { StartupError, step } from './step.ts';
+import { filterSystemCalls } from './system-call-filter.ts';
+import { openTelemetry } from './telemetry.ts';
+import type { SignerState, World } from './world.ts';
+
+export interface RunningSigner {
+  readonly listeners: OpenListeners;
+  /** Rejects when a key source cannot be read; shutDown() ends the load. */
+  readonly keysLoaded: Promise<void>;
+  /** Read again what may change while the signer runs; nothing where nothing may. */
+  reload(): void;
+  /** Refuse new work, finish what is under way, close everything: all within the grace time. */
+  shutDown(): Promise<void>;
+}
+
+export async function boot(config: Config, parts: SignerParts, world: World): Promise<RunningSigner> {
+  const opened = new AsyncDisposableStack();
+  try {
+    return await runSteps(config, parts, world, opened);
+  } catch (error) {
+    await opened.disposeAsync();
+    throw error;
+  }
+}
+
+async function runSteps(
+  config: Config,
+  parts: SignerParts,
+  world: World,
+  opened: AsyncDisposableStack,
+): Promise<RunningSigner> {
+  const { openBlsCore, openKeyFiles, stores } = parts;
+  const state: SignerState = { shuttingDown: false, keyFailures: 0 };
+  const ending = createEnding(world.clock);
+  const inFlight = inFlightSigning();
+  const turns = keyTurns();
+  let open: OpenListeners | undefined;
+
+  const telemetry = await step('telemetry', () => openTelemetry(config.opentelemetry, { ending }, world, opened));
+  await step('system call filter', () => filterSystemCalls(config.server, { telemetry }, world));
+  const memory = await step('secret key memory', () =>
+    openSecretMemory(config, { openBlsCore, telemetry }, world, opened),
+  );
+  const network = await step('network', () => networkOf(config, parts.readConfigFile, world.logger.module('server')));
+  await step('egress aliases', () => parts.openEgress(config.tee.nitro.egress, { telemetry }, world, opened));
+  const aws = await step('credentials', () => parts.openAwsAccess(config, { telemetry }, world));
+  const time = await step('time', () => parts.openTime(world, opened));
+  const custody = await step('custody', () => openCustody(config, { aws, network, telemetry }, world, opened));
+  const { slashing, store, keeper, binding, floor } = await step('slashing protection', () =>
+    openSlashingProtection(config, { aws, custody, ending, network, stores, telemetry, time }, world, opened),
+  );
+  const authorization = await step('authorization', () =>
+    openAuthorization(config, { custody, readKnownClients: parts.readKnownClients, telemetry, time }, world),
+  );
+  const { authenticator, stateful } = authorization;
+  const loading = await step('keys', () =>
+    startLoadingKeys(
+      config.key_sources,
+      { aws, custody, memory, openKeyFiles, slashing: store, state, telemetry },
+      world,
+      opened,
+    ),
+  );
+  const watcher = await step('state watcher', () =>
+    watchState(config.signer_state, { auth: stateful, custody, telemetry }, world, opened),
+  );
+  const receipts = await step('receipts', () =>
+    openReceipts(
+      config.receipts,
+      { binding, custody, ending, keeper, network, openFolder: parts.openReceiptsFolder, stateful, telemetry },
+      world,
+      opened,
+    ),
+  );
+  const permits = await step('permits', () => openPermits(config.signing));
+  const reload = parts.openReload?.(config, { authorization, inFlight, listeners: () => open, loading, turns }, world);
+  const application = await step('HTTP application', () =>
+    openApplication(
+      config,
+      {
+        authenticator,
+        binding,
+        core: memory.core,
+        custody,
+        floor,
+        inFlight,
+        loading,
+        describeRoutes: parts.describeRoutes,
+        mountOwn: reload?.mount,
+        network,
+        permits,
+        receipts,
+        slashing,
+        store,
+        state,
+        stateful,
+        telemetry,
+        turns,
+        watcher,
+      },
+      world,
+    ),
+  );
+  await step('warm-up', () => warmUp(network));
+  const listeners = await step('listeners', () =>
+    parts.openListeners(config, { application, authenticator, telemetry }, world, opened),
+  );
+  open = listeners;
+  startBackground(config, { core: memory.core, listeners, loading, permits, slashing, telemetry }, world, opened);
+
+  const keysLoaded = announceWhenLoaded(loading, state, world).catch((error: unknown) => {
+    // sealing stops a load, and the signer stays, sealed
+    const ended = state.shuttingDown || loading.keys.state === 'sealed';
+    if (!ended) throw new StartupError('keys', error);
+  });
+  return {
+    listeners,
+    keysLoaded,
+    reload: () => reload?.request(),
+    async shutDown() {
+      state.shuttingDown = true;
+      const forRequestsMs = ending.begin(config.server.graceful_shutdown_timeout_seconds * 1000);
+      await listeners.closeGracefully(forRequestsMs / 1000);
+      if (await ending.inTime(opened.disposeAsync())) return;
+      world.logger.module('server').error({}, 'the grace time is over: what does not close is left behind');
+    },
+  };
+}
+
+async function announceWhenLoaded({ loaded, keys }: LoadingKeys, state: SignerState, { logger }: World): Promise<void> {
+  await loaded;
+  const log = logger.module('server');
+  if (keys.state === 'sealed') {
+    log.warn({}, 'running sealed: nothing is signed');
+    return;
+  }
+  const loadedKeys = keys.publicKeys().length;
+  const { keyFailures: failures } = state;
+  if (failures === 0) log.info({ keys: loadedKeys }, 'ready');
+  else {
+    const message = `ready, and ${failures} of ${loadedKeys + failures} keys could not be loaded`;
+    log.warn({ keys: loadedKeys, failures }, message);
+  }
+}
+
+// Step "permits": how many messages are signed at once, and how many of these permits are reserved for the priority
+// operations.
+
+export function openPermits({ max_concurrent_jobs, queue_buffer_size, priority }: Config['signing']): Permits {
+  // Without operations nothing would ever take the pool's permits (config/warnings.ts says so).
+  const hasPriority = priority.enabled && priority.operations.length > 0;
+  return createPermits({
+    maxConcurrentJobs: max_concurrent_jobs,
+    queueLimit: queue_buffer_size,
+    priorityJobs: hasPriority ? priority.max_concurrent_jobs : 0,
+  });
+}
+
+// Compiles the parser and the hasher at boot. Otherwise the first request of a process would pay for this (60 ms
+// measured).
+
+const ROOT = `0x${'00'.repeat(32)}`;
+const SAMPLE = {
+  type: 'ATTESTATION',
+  fork_info: {
+    fork: { previous_version: '0x00000000', current_version: '0x00000000', epoch: '0' },
+    genesis_validators_root: ROOT,
+  },
+  attestation: {
+    slot: '0',
+    index: '0',
+    beacon_block_root: ROOT,
+    source: { epoch: '0', root: ROOT },
+    target: { epoch: '0', root: ROOT },
+  },
+};
+
+/** Parse a request and compute its root. Nothing is signed. */
+function warmUp(network: Network): void {
+  const parsed = parseSignRequest(Buffer.from(JSON.stringify(SAMPLE)));
+  if (parsed.kind === 'refused') throw new Error(`the sample request is refused: ${parsed.hint}`);
+  computeSigningRoot(parsed.request, network);
+}

@@ -1,0 +1,42 @@
+// The one deadline for the end of the process. Requests are cut off a little before it, so that a healthy store is
+// closed in order. At the deadline the process ends, even when something still hangs: nothing was signed that is not
+// durable by then.
+
+import type { Clock } from '../../common/observe/clock.ts';
+
+/** What closing after a start that failed may take: there is no deadline then, and somebody waits for the message. */
+const UNHURRIED_MS = 15_000;
+/** Closing gets this even when no grace is given: enough for a store that is well, and for its files. */
+const LEAST_MS = 250;
+/** The part of the grace that is kept for closing, at most; of a short grace it is a fifth. */
+const CLOSING_MS = 2_000;
+const CLOSING_SHARE = 5;
+
+export interface Ending {
+  /** @returns how much of it the requests under way have */
+  begin(timeoutMs: number): number;
+  leftMs(): number;
+  /** Whether it ended before the deadline. @throws what the work throws */
+  inTime(work: Promise<unknown>): Promise<boolean>;
+}
+
+export function createEnding(clock: Pick<Clock, 'monotonic'>): Ending {
+  let endsAt: number | undefined;
+  const leftMs = (): number => (endsAt === undefined ? UNHURRIED_MS : Math.max(0, endsAt - clock.monotonic()));
+  return {
+    begin(timeoutMs) {
+      endsAt = clock.monotonic() + Math.max(timeoutMs, LEAST_MS);
+      return timeoutMs - Math.min(CLOSING_MS, timeoutMs / CLOSING_SHARE);
+    },
+    leftMs,
+    async inTime(work) {
+      const { promise: late, resolve } = Promise.withResolvers<false>();
+      const timer = setTimeout(resolve, leftMs(), false);
+      try {
+        return await Promise.race([work.then(() => true), late]);
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+  };
+}

@@ -1,0 +1,149 @@
+// What the chamber routes do in this process: sealing, and the status put together from the parts that know
+// (specification/custody.md#chamber-status).
+
+import type { Attested } from '../../../common/attestation/key-evidence.ts';
+import { toMilli } from '../../../common/observe/log.ts';
+import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
+import { VERSION } from '../../api/version.ts';
+import type { Latch } from '../../chamber/state-rows.ts';
+import type { StoreBinding } from '../../chamber/store-binding.ts';
+import type { Watcher } from '../../chamber/watcher.ts';
+import type { Config } from '../../config/options.ts';
+import type { ChamberRoutes } from '../../http/routes/chamber.ts';
+import { countKeys } from '../../keys/counts.ts';
+import type { BlsCore } from '../../signing/bls/bls.ts';
+import { floorFields } from '../../slashing/jump.ts';
+import type { SlashingProtection } from '../../slashing/protection.ts';
+import type { RestrainedStore } from '../../slashing/restraints.ts';
+import type { StoreFloor } from '../../slashing/types.ts';
+import { REPORTED_PCRS } from '../../tee/nsm.ts';
+import type { Custody } from '../custody.ts';
+import type { LoadingKeys } from '../keys.ts';
+import { memoryPolicy } from '../secret-key-memory.ts';
+import { parentsRisk } from '../slashing-protection/boot-jump.ts';
+import type { World } from '../world.ts';
+
+export interface StatusParts {
+  /** Undefined without a signer state, as is the watcher with a refresh interval of 0. */
+  readonly custody: Custody | undefined;
+  readonly watcher: Watcher | undefined;
+  readonly loading: Pick<LoadingKeys, 'keys' | 'table' | 'progress'>;
+  readonly slashing: Pick<SlashingProtection, 'health'>;
+  readonly store: Pick<RestrainedStore, 'name'>;
+  readonly binding: Pick<StoreBinding, 'status'> | undefined;
+  readonly floor: StoreFloor | null;
+  readonly core: Pick<BlsCore, 'unlockedKeys'>;
+}
+
+export function chamberRoutes(
+  config: Pick<Config, 'anti_slashing' | 'network' | 'server' | 'tee'>,
+  parts: StatusParts,
+  { clock, enclave }: Pick<World, 'clock' | 'enclave'>,
+): ChamberRoutes {
+  const { custody } = parts;
+  const startedAt = clock.monotonic();
+  return {
+    seal: custody && (async (reason, accessor) => sealAnswer(await custody.chamber.seal(reason, accessor))),
+    status: async () => ({
+      ...(await custodyStatus(parts)),
+      keys: [...countKeys(parts.loading.keys, parts.loading.table?.loader)],
+      keys_loading: parts.loading.progress() ?? null,
+      memory: { mlock: memoryPolicy(config.server, enclave), unlocked_keys: parts.core.unlockedKeys() },
+      slashing: { ...slashingStatus(parts), warning: enclave === undefined ? null : parentsRisk(config) },
+      network: config.network.name,
+      version: VERSION,
+      uptime_seconds: Math.round((clock.monotonic() - startedAt) / 1000),
+      tee: {
+        platform: config.tee.platform,
+        measurements: enclave?.measurements ?? {},
+        configuration_digest: enclave?.configurationDigest ?? null,
+        parent_writes_tables: config.tee.nitro.unsafe_parent_writes_tables,
+      },
+    }),
+  };
+}
+
+/** Without a signer state there is nothing to unseal, and no latch. */
+async function custodyStatus({
+  custody,
+  watcher,
+}: StatusParts): Promise<Pick<ChamberStatus, 'state' | 'custody' | 'latch' | 'state_watcher'>> {
+  if (custody === undefined) return { state: 'Unsealed', custody: null, latch: null, state_watcher: null };
+  const { chamber, ceremony, keyHealth } = custody;
+  const keys = await keyHealth();
+  return {
+    state: chamber.state,
+    custody: {
+      generation: ceremony.generation,
+      threshold: ceremony.kmsThreshold,
+      keys: keys.map(({ arns, status }) => ({ arns: [...arns], status })),
+      keys_reachable: keys.filter(({ status }) => status === 'reachable').length,
+      ...(chamber.state === 'Sealed' ? NO_ORIGIN : originStatus(custody)),
+    },
+    latch: chamber.latch === undefined ? null : latchOf(chamber.latch),
+    state_watcher: watcher === undefined ? null : { stale: watcher.stale, age_seconds: toMilli(watcher.ageSeconds()) },
+  };
+}
+
+type OriginStatus = Pick<NonNullable<ChamberStatus['custody']>, 'master_key' | 'root_token' | 'seal_removal'>;
+
+const NO_ORIGIN: OriginStatus = { master_key: null, root_token: null, seal_removal: null };
+
+/** What a status shows of where the master key comes from; also for a demonstration, which has no server. */
+export function originStatus({ origin, isNewTable }: Pick<Custody, 'origin' | 'isNewTable'>): OriginStatus {
+  const last = origin?.links.at(-1);
+  if (origin === undefined || last === undefined) return NO_ORIGIN;
+  const { links, rootToken, sealRemoval } = origin;
+  return {
+    master_key: { made_by_this_start: isNewTable, record: last.record, links: links.map(attestedFields) },
+    root_token: rootToken === undefined ? null : attestedFields(rootToken),
+    seal_removal: sealRemoval === undefined ? null : attestedFields(sealRemoval),
+  };
+}
+
+type Attesting = Attested & {
+  readonly document: Buffer;
+  readonly deployment: { readonly network: string; readonly id: string };
+};
+
+function attestedFields<Statement extends Attesting>(attested: Statement) {
+  const { madeAt, moduleId, pcrs, document, deployment, ...statement } = attested;
+  const { network, id } = deployment;
+  return {
+    ...statement,
+    deployment: { network, id },
+    made_at: new Date(madeAt).toISOString(),
+    module_id: moduleId,
+    measurements: Object.fromEntries(
+      REPORTED_PCRS.flatMap((index) => {
+        const value = pcrs.get(index);
+        return value === undefined ? [] : [[String(index), value.toString('hex')]];
+      }),
+    ),
+    document: document.toString('base64'),
+  };
+}
+
+function slashingStatus({
+  slashing: { health },
+  store,
+  binding,
+  floor,
+}: StatusParts): Omit<ChamberStatus['slashing'], 'warning'> {
+  return {
+    backend: store.name,
+    status: health.status,
+    since: new Date(health.since).toISOString(),
+    store: binding?.status.store ?? null,
+    bound: binding?.status.isBound ?? null,
+    jumped_at_boot: floor && floorFields(floor),
+  };
+}
+
+function sealAnswer({ reason, sealedAt }: Latch): SealAnswer {
+  return { state: 'Sealed', sealed_at: sealedAt, reason };
+}
+
+function latchOf({ reason, accessor, sealedAt }: Latch): NonNullable<ChamberStatus['latch']> {
+  return { sealed_at: sealedAt, reason, accessor };
+}

@@ -1,0 +1,109 @@
+// The key routes as they are configured, and what they work on.
+
+import { encodeHex } from '../../../common/formats/hex.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { Config } from '../../config/options.ts';
+import type { KeyRoutes } from '../../http/app.ts';
+import type { ItemLimits } from '../../http/work-limits.ts';
+import type { GenerationOptions, KeyManagementParts } from '../../keys/management/management.ts';
+import type { KeyTurns } from '../../keys/turns.ts';
+import type { Network } from '../../signing/networks.ts';
+import type { InFlightSigning } from '../../signing/sign.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../slashing/interchange/file.ts';
+import type { RestrainedStore } from '../../slashing/restraints.ts';
+import { fillMixedRandom } from '../../tee/random.ts';
+import type { LoadingKeys } from '../keys.ts';
+import type { World } from '../world.ts';
+
+export interface KeyRoutesParts {
+  readonly loading: LoadingKeys;
+  readonly network: Network;
+  readonly inFlight: InFlightSigning;
+  readonly turns: KeyTurns;
+  readonly store: RestrainedStore;
+}
+
+type KeyRoutesWorld = Pick<World, 'logger' | 'enclave'>;
+
+export function keyRoutes(
+  config: Pick<Config, 'chamber' | 'http' | 'server'>,
+  parts: KeyRoutesParts,
+  world: KeyRoutesWorld,
+): KeyRoutes {
+  const { list, import: importing, lifecycle, generate, generate_keys, deposit_data, backup } = config.chamber.keys;
+  const { key_manager_api: keyManager } = config.http;
+  return {
+    management: keyManagement(parts, world),
+    keyManager: keyManager.enabled
+      ? {
+          maxConcurrentReads: keyManager.max_concurrent_reads,
+          maxConcurrentWrites: keyManager.max_concurrent_writes,
+          requestTimeoutSeconds: keyManager.request_timeout_seconds,
+          maxItemsPerRequest: keyManager.max_items_per_request,
+        }
+      : undefined,
+    chamber: {
+      list: {
+        maxConcurrentRequests: list.max_concurrent_requests,
+        requestTimeoutSeconds: config.server.request_timeout_seconds,
+      },
+      import: importing.enabled ? itemLimits(importing) : undefined,
+      lifecycle: lifecycle.enabled ? itemLimits(lifecycle) : undefined,
+    },
+    generate: {
+      options: { backupRecipients: backup.recipients, network: parts.network, fillRandom: randomSource(world) },
+      generate: generate.enabled ? itemLimits(generate) : undefined,
+      generateKeys: generate_keys.enabled ? itemLimits(generate_keys) : undefined,
+      // Whoever may make keys here may have what was made with them.
+      backups: generate_keys.enabled ? itemLimits(generate_keys) : generate.enabled ? itemLimits(generate) : undefined,
+      depositData: deposit_data.enabled
+        ? { ...itemLimits(deposit_data), allowRecompute: deposit_data.allow_recompute }
+        : undefined,
+    },
+  };
+}
+
+function keyManagement(
+  { loading, network, inFlight, turns, store }: KeyRoutesParts,
+  { logger }: KeyRoutesWorld,
+): KeyManagementParts {
+  const assertInForce = (): void => {
+    const reason = store.hindrance();
+    if (reason !== undefined) throw new SignerError(reason);
+  };
+  const records = { backend: store, genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot) };
+  return {
+    store: loading.keys,
+    pool: loading.pool,
+    table: loading.table,
+    imported: loading.imported,
+    slashing: {
+      merge: (text, allows) => mergeInterchangeText(text, allows, records),
+      export: (publicKeys) => exportInterchangeText(publicKeys, records),
+      tenures: (publicKeys) => store.tenures(publicKeys),
+      endTenures: (publicKeys) => store.endTenures(publicKeys),
+      beginTenures: (from) => store.beginTenures(from),
+      assertInForce,
+    },
+    drain: inFlight.drain,
+    turns,
+    log: logger.module('keys'),
+  };
+}
+
+/** In an enclave the NSM's randomness is in every key; elsewhere the system's alone. */
+function randomSource({ enclave }: KeyRoutesWorld): GenerationOptions['fillRandom'] {
+  return enclave === undefined ? undefined : (buffer) => fillMixedRandom(enclave.nsm, buffer);
+}
+
+function itemLimits(options: {
+  readonly max_items_per_request: number;
+  readonly max_concurrent_requests: number;
+  readonly request_timeout_seconds: number;
+}): ItemLimits {
+  return {
+    maxItemsPerRequest: options.max_items_per_request,
+    maxConcurrentRequests: options.max_concurrent_requests,
+    requestTimeoutSeconds: options.request_timeout_seconds,
+  };
+}

@@ -1,0 +1,267 @@
+// Step "keys": the store, and a load of every source, which continues in the background. A missing directory or table
+// ends the start; bad files and refused rows are counted. Meanwhile the signer signs with the keys that are loaded.
+
+import { availableParallelism } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../../common/observe/log.ts';
+import { SignerError } from '../api/errors.ts';
+import type { KeysLoading } from '../api/health.ts';
+import { createDynamoDBClient } from '../aws/dynamodb.ts';
+import type { Config } from '../config/options.ts';
+import type { TakeOut } from '../keys/files/key-files.ts';
+import type { FilesystemLoad, LoadProgress } from '../keys/files/load-report.ts';
+import type { KeptKeystores, KeyFileSource } from '../keys/files/source.ts';
+import { KeystorePool, memoryLimitBytes } from '../keys/keystores/pool.ts';
+import { KeyStore } from '../keys/store.ts';
+import { readRevisions, type TableConnection } from '../keys/table/calls.ts';
+import { TableFreshness } from '../keys/table/freshness.ts';
+import { TableLoader } from '../keys/table/loader.ts';
+import { KeySealer } from '../keys/table/seal.ts';
+import { openKeyTable } from '../keys/table/table.ts';
+import type { KeyTable } from '../keys/table/types.ts';
+import { TenureBook } from '../keys/tenures.ts';
+import type { SecretKeyVault } from '../keys/vault.ts';
+import type { SlashingBackend } from '../slashing/types.ts';
+import type { AwsAccess } from './credentials.ts';
+import type { Custody } from './custody.ts';
+import type { SecretMemory } from './secret-key-memory.ts';
+import type { Telemetry } from './telemetry.ts';
+import type { SignerState, World } from './world.ts';
+
+export interface LoadingKeys {
+  readonly keys: KeyStore;
+  readonly pool: KeystorePool;
+  readonly table: OpenedKeyTable | undefined;
+  readonly imported: KeptKeystores | undefined;
+  /** Undefined when the signer starts sealed, and without key files. @throws as the first load */
+  readonly reload: ((takeOut: TakeOut) => Promise<FilesystemLoad>) | undefined;
+  readonly loaded: Promise<void>;
+  /** How far the first load is, while it goes on. */
+  readonly progress: () => KeysLoading | undefined;
+}
+
+/** How a program that reads key files opens them. Rejects when a folder that the options name is not there. */
+export type OpenKeyFiles = (config: Pick<Config['key_sources'], 'filesystem' | 'memory'>) => Promise<KeyFileSource>;
+
+export interface LoadingKeysParts {
+  readonly aws: AwsAccess;
+  /** Undefined without a signer state. */
+  readonly custody: Custody | undefined;
+  readonly memory: SecretMemory;
+  readonly openKeyFiles: OpenKeyFiles | undefined;
+  readonly slashing: Pick<SlashingBackend, 'tenures'>;
+  readonly state: SignerState;
+  readonly telemetry: Telemetry;
+}
+
+export async function startLoadingKeys(
+  { dynamodb, filesystem, memory: kept }: Config['key_sources'],
+  { aws, custody, memory, openKeyFiles, slashing, state, telemetry }: LoadingKeysParts,
+  world: World,
+  opened: AsyncDisposableStack,
+): Promise<LoadingKeys> {
+  const source = await openKeyFiles?.({ filesystem, memory: kept }); // a folder that is not there ends the start, here
+  const { clock } = world;
+  const log = world.logger.module('keys');
+  // One damaged record keeps no other key from being loaded; no check of its own key passes.
+  const tenures = new TenureBook((publicKeys) => slashing.tenures(publicKeys, true));
+  const keys = new KeyStore({}, { vault: watched(memory), clock, tenures });
+  opened.defer(() => keys.seal());
+  const pool = openPool(filesystem, world, opened);
+  if (custody?.chamber.state === 'Sealed') {
+    keys.seal();
+    return {
+      keys,
+      pool,
+      table: undefined,
+      imported: undefined,
+      reload: undefined,
+      loaded: Promise.resolve(),
+      progress: () => undefined,
+    };
+  }
+  const stop = new AbortController();
+  custody?.chamber.onSealed(() => {
+    keys.seal();
+    stop.abort(new SignerError('sealed'));
+  });
+  const table =
+    custody === undefined
+      ? undefined
+      : await openConfiguredKeyTable(dynamodb, { aws, custody, store: keys, telemetry }, world, opened);
+  const keyFiles = source?.keyFiles({ store: keys, pool, log, clock, signal: stop.signal });
+  const imported = source?.imported;
+  opened.defer(() => imported?.wipe());
+  // First: a copy carries the tenure that the store said before its source was read.
+  const known = learned(tenures, stop.signal, log);
+  const files = known.then(() => keyFiles?.load() ?? NO_FILES);
+  const memories = known.then(() => imported?.load({ store: keys, pool, log }, stop.signal) ?? 0);
+  const rows = known.then(() => table?.loader.load());
+  let reloading: Promise<unknown> | undefined;
+  opened.defer(async () => {
+    stop.abort(new Error('the signer shuts down'));
+    await table?.loader.stop();
+    await Promise.allSettled([files, rows, memories, reloading]);
+  });
+  const told = async ({ failures, seconds }: FilesystemLoad): Promise<void> => {
+    state.keyFailures = failures.length + (await memories);
+    telemetry.keyFilesLoaded(seconds, failures.length);
+    memory.watch.check();
+  };
+  const loaded = Promise.all([files, rows, memories]).then(async ([load]) => {
+    await told(load);
+    keys.completeFirstLoad();
+    void table?.loader.keepRefreshing();
+  });
+  loaded.catch(() => undefined); // whoever waits for it hears of a failure; a start that ends earlier does not wait
+  const reload =
+    keyFiles &&
+    (async (takeOut: TakeOut): Promise<FilesystemLoad> => {
+      await loaded;
+      const again = keyFiles.reload(takeOut);
+      reloading = again;
+      const load = await again;
+      await keys.renewTenures();
+      await told(load);
+      return load;
+    });
+  return { keys, pool, table, imported, reload, loaded, progress: () => progressOf(keys, keyFiles?.progress) };
+}
+
+/** Before the keystores are counted, and while a key table is read, only what is loaded is known. */
+function progressOf(
+  keys: Pick<KeyStore, 'state' | 'countBySource'>,
+  ofFiles: LoadProgress | undefined,
+): KeysLoading | undefined {
+  if (keys.state !== 'loading') return undefined;
+  if (ofFiles === undefined || ofFiles.total === 0) {
+    const { filesystem, dynamodb, memory } = keys.countBySource();
+    return { done: filesystem + dynamodb + memory, total: null, remaining_seconds: null };
+  }
+  const { done, total, remainingSeconds } = ofFiles;
+  return { done, total, remaining_seconds: remainingSeconds === undefined ? null : Math.ceil(remainingSeconds) };
+}
+
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5_000;
+
+async function learned(tenures: TenureBook, signal: AbortSignal, log: Log): Promise<void> {
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)) {
+    try {
+      return await tenures.learn();
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof SignerError) || error.status !== 503) throw error;
+      log.warn({ err: error }, 'the slashing store does not say the tenures of keys: no key is loaded before');
+    }
+    await pause(pauseMs, undefined, { signal });
+  }
+}
+
+/** A program without key files has loaded all of them. */
+const NO_FILES: FilesystemLoad = { loaded: 0, kept: 0, removed: 0, duplicates: [], failures: [], seconds: 0 };
+
+/** Whatever brings a key, its memory is looked at. */
+function watched({ core, watch }: SecretMemory): SecretKeyVault {
+  return {
+    addKey(secretKey) {
+      const added = core.addKey(secretKey);
+      watch.keyAdded();
+      return added;
+    },
+    async addKeys(secretKeys) {
+      const held = await core.addKeys(secretKeys);
+      watch.keyAdded();
+      return held;
+    },
+    removeKey: (handle) => core.removeKey(handle),
+    wipe: () => core.wipe(),
+  };
+}
+
+function openPool(
+  { keystore_load_concurrency: keystoreLoadConcurrency }: Config['key_sources']['filesystem'],
+  { logger }: World,
+  opened: AsyncDisposableStack,
+): KeystorePool {
+  const pool = new KeystorePool(
+    {
+      keystoreLoadConcurrency,
+      memoryLimitBytes: memoryLimitBytes(),
+      cores: availableParallelism(),
+    },
+    { log: logger.module('keys') },
+  );
+  opened.defer(() => pool.close());
+  return pool;
+}
+
+// The key table of `key_sources.dynamodb`: opened with the sub-key that custody gives, looked at once so that a table
+// that is not there ends the start, then loaded and kept up to date until the signer closes or seals.
+
+export interface OpenedKeyTable {
+  readonly rows: KeyTable;
+  readonly loader: TableLoader;
+}
+
+interface ConfiguredKeyTableParts {
+  readonly aws: AwsAccess;
+  readonly custody: Custody;
+  readonly store: KeyStore;
+  readonly telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled'>;
+}
+
+export async function openConfiguredKeyTable(
+  config: Config['key_sources']['dynamodb'],
+  { aws, custody, store, telemetry: { metrics, dynamodbCalled } }: ConfiguredKeyTableParts,
+  { logger, clock }: World,
+  opened: AsyncDisposableStack,
+): Promise<OpenedKeyTable | undefined> {
+  const { table: tableName, status_filter, refresh_interval_seconds, max_concurrent_reads } = config;
+  if (tableName === undefined) return undefined;
+  const log = logger.module('keys');
+  const client = createDynamoDBClient({ ...aws.client, onCall: dynamodbCalled });
+  opened.defer(() => client.destroy());
+  await assertReadable({ client, tableName });
+
+  const sealer = new KeySealer(custody.chamber.masterKey.subKey('keyEncryption'));
+  const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };
+  const loader = new TableLoader(
+    {
+      statusFilter: status_filter,
+      refreshIntervalSeconds: refresh_interval_seconds,
+      maxConcurrentReads: max_concurrent_reads,
+    },
+    {
+      ...parts,
+      store,
+      onLoaded: ({ refusedRows, seconds }) => {
+        metrics.keyLoadSeconds.set(seconds, { source: 'dynamodb' });
+        metrics.keyLoadFailures.set(refusedRows, { source: 'dynamodb' });
+      },
+      onLookFailed: () => metrics.keyTableReadFailures.inc(),
+    },
+  );
+  custody.chamber.onSealed(() => {
+    sealer.wipe();
+    void loader.stop();
+  });
+  opened.defer(async () => {
+    await loader.stop();
+    sealer.wipe();
+  });
+  return { rows: openKeyTable(parts), loader };
+}
+
+async function assertReadable(connection: TableConnection): Promise<void> {
+  try {
+    await readRevisions(connection);
+  } catch (error) {
+    const { fault, problem } = error instanceof SignerError ? (error.detail ?? {}) : {};
+    const remedy =
+      fault === 'not_found'
+        ? 'it does not exist; create it with `strongroom setup tables`'
+        : `it cannot be read (${String(fault)}: ${String(problem)})`;
+    throw new Error(`key_sources.dynamodb.table: the table ${connection.tableName}: ${remedy}`, { cause: error });
+  }
+}

@@ -1,0 +1,42 @@
+// What listens once the start is over, and how it ends: on an ordinary machine and in an enclave alike.
+
+import type { AddressInfo } from 'node:net';
+import type { Log } from '../../common/observe/log.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
+import { type ClosableServer, closeGracefully } from '../http/listeners/listen.ts';
+import type { Application } from './http-application.ts';
+import type { Telemetry } from './telemetry.ts';
+
+/** In an enclave a port is a vsock port. */
+export type ListenerPort = Pick<AddressInfo, 'port'>;
+
+export interface OpenListeners {
+  readonly http: ListenerPort;
+  readonly tls: ListenerPort | undefined;
+  readonly metrics: ListenerPort;
+  connections(): Promise<Readonly<Record<'plain' | 'tls' | 'metrics', number>>>;
+  /** Look at the TLS files now; nothing without them. */
+  reloadCertificate(): Promise<void>;
+  closeGracefully(timeoutSeconds: number): Promise<void>;
+}
+
+export interface ListenersParts {
+  readonly application: Application;
+  readonly authenticator: Authenticator;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
+}
+
+/** Requests under way may end; whatever is not over in time is cut, and said. */
+export function endGracefully(servers: readonly ClosableServer[], log: Log): OpenListeners['closeGracefully'] {
+  return async (timeoutSeconds) => {
+    const inTime = await closeGracefully(servers, timeoutSeconds);
+    if (!inTime) log.warn({ timeout_seconds: timeoutSeconds }, 'requests were cut: the grace time is over');
+  };
+}
+
+export function closeNow(server: Pick<ClosableServer, 'close' | 'closeAllConnections'>): Promise<void> {
+  return new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
+}

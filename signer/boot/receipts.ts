@@ -1,0 +1,173 @@
+// Step "receipts": the log of this start's decisions, where it is kept, and its heads by timer. It exists only with
+// `receipts.storage`. The first head is made before anything is signed. A storage that fails stops a signer only with
+// `receipts.required`.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { Log } from '../../common/observe/log.ts';
+import type { ErrorReason } from '../api/errors.ts';
+import type { HealthCheck } from '../api/health.ts';
+import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
+import type { StoreBinding } from '../chamber/store-binding.ts';
+import type { Config } from '../config/options.ts';
+import { type RecordDecision, recordsDecisions } from '../http/decisions.ts';
+import type { ReceiptRoutes } from '../http/routes/receipts.ts';
+import { openReceiptLog, type ReceiptLog, type SignerFacts } from '../receipts/log.ts';
+import { receiptsInStateTable } from '../receipts/state-table.ts';
+import type { ReceiptStorage } from '../receipts/storage.ts';
+import type { Network } from '../signing/networks.ts';
+import { readIncarnations } from '../slashing/incarnation.ts';
+import type { StoreKeeper } from '../slashing/restraints.ts';
+import type { StoreIdentity } from '../slashing/types.ts';
+import type { Custody } from './custody.ts';
+import type { Ending } from './ending.ts';
+import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
+
+export interface Receipts {
+  readonly routes: ReceiptRoutes;
+  readonly record: RecordDecision;
+  /** Why nothing may be signed now. */
+  readonly hindrance: () => Extract<ErrorReason, 'receipts_unavailable'> | undefined;
+  readonly check: () => HealthCheck;
+}
+
+export interface ReceiptsParts {
+  readonly binding: Pick<StoreBinding, 'status'> | undefined;
+  readonly custody: Custody | undefined;
+  readonly ending: Pick<Ending, 'leftMs'>;
+  /** Undefined while sealed. */
+  readonly keeper: Pick<StoreKeeper, 'name' | 'identity'> | undefined;
+  readonly network: Pick<Network, 'genesisValidatorsRoot'>;
+  /** Undefined in a program without a disk. */
+  readonly openFolder: ((path: string) => ReceiptStorage) | undefined;
+  readonly stateful: Pick<StatefulAuthenticator, 'revision'> | undefined;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
+}
+
+/** About 30 MB of votes. */
+const MAX_WAITING_ENTRIES = 131_072;
+/** Of the time that is left at the end, for the last head; the slashing store closes after it. */
+const LAST_HEAD_SHARE = 0.4;
+
+export async function openReceipts(
+  config: Config['receipts'],
+  parts: ReceiptsParts,
+  { clock, enclave, logger }: World,
+  opened: AsyncDisposableStack,
+): Promise<Receipts | undefined> {
+  const storage = storageOf(config, parts);
+  if (storage === undefined) return undefined;
+  const log = logger.module('server');
+  const identity = await identityOf(parts, log);
+  const receiptLog = await openReceiptLog(
+    {
+      intervalSeconds: config.interval_seconds,
+      maxWaitingEntries: MAX_WAITING_ENTRIES,
+      required: config.required,
+    },
+    {
+      genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
+      attest: enclave === undefined ? undefined : (userData) => enclave.nsm.attest({ userData }),
+      storage,
+      facts: () => factsOf(identity, parts),
+      clock,
+      log,
+    },
+  );
+  const { metrics } = parts.telemetry;
+  const countHead = (isKept: boolean): void => metrics.receiptHeads.inc({ outcome: isKept ? 'kept' : 'failed' });
+  countHead(receiptLog.latestHead !== undefined);
+  opened.defer(async () => {
+    const late = new AbortController();
+    const limit = pause(parts.ending.leftMs() * LAST_HEAD_SHARE, false, { ref: false, signal: late.signal });
+    const isKept = await Promise.race([receiptLog.close(), limit.catch(() => false)]);
+    late.abort();
+    if (!isKept) log.warn({ boot: receiptLog.boot }, 'receipts: the last head is not kept; the log has no end');
+  });
+  keepHeads(receiptLog, config.interval_seconds, countHead, opened);
+  metrics.onRender(() => {
+    metrics.receiptHeadAgeSeconds.set(receiptLog.headAgeSeconds);
+    metrics.receiptEntriesInMemory.set(receiptLog.entriesInMemory);
+  });
+  countDecisions(receiptLog, metrics);
+  const { boot } = receiptLog;
+  log.info({ boot, storage: config.storage, kind: receiptLog.identity.kind }, 'the log of receipts is open');
+  return {
+    routes: { log: receiptLog, storage },
+    record: recordsDecisions(receiptLog),
+    hindrance: () => (config.required && !receiptLog.isKept ? 'receipts_unavailable' : undefined),
+    check: () => checkOf(receiptLog, config.required),
+  };
+}
+
+/** The rules have seen to the path and the table. */
+function storageOf({ storage, path }: Config['receipts'], { custody, openFolder }: ReceiptsParts) {
+  if (storage === undefined) return undefined;
+  if (storage === 'state_table' && custody !== undefined) {
+    return receiptsInStateTable(custody.client, custody.table.tableName);
+  }
+  if (storage === 'folder' && path !== undefined && openFolder !== undefined) return openFolder(path);
+  throw new Error('receipts.storage names nothing that this program has');
+}
+
+/** A store that does not answer now is known later, or never: its part of the heads is null. */
+async function identityOf({ keeper }: ReceiptsParts, log: Log): Promise<StoreIdentity | undefined> {
+  if (keeper === undefined || keeper.name === 'noop') return undefined;
+  return await keeper.identity().catch((error: unknown) => {
+    log.warn({ err: error }, 'receipts: the slashing store does not say which it is; the heads do not, either');
+    return undefined;
+  });
+}
+
+function factsOf(
+  identity: StoreIdentity | undefined,
+  { binding, custody, keeper, stateful }: ReceiptsParts,
+): SignerFacts {
+  const { store = null, binding: number = null } = binding?.status ?? {};
+  const name = keeper?.name ?? '';
+  const incarnation = readIncarnations(identity?.incarnation ?? '').held[0] ?? 'none';
+  const bound = store === null ? null : { store: `${name}:${store}`, revision: `binding:${number ?? 'none'}` };
+  const own =
+    identity === undefined ? null : { store: `${name}:${identity.id}`, revision: `incarnation:${incarnation}` };
+  return {
+    slashing: bound ?? own,
+    latch: custody === undefined ? null : custody.chamber.state === 'Sealed' ? 'sealed' : 'open',
+    auth_revision: stateful?.revision ?? null,
+  };
+}
+
+/** One at a time: a storage that hangs gets no second one meanwhile. */
+function keepHeads(
+  receiptLog: ReceiptLog,
+  intervalSeconds: number,
+  countHead: (isKept: boolean) => void,
+  opened: AsyncDisposableStack,
+): void {
+  let isKeeping = false;
+  const timer = setInterval(() => {
+    if (isKeeping) return;
+    isKeeping = true;
+    void receiptLog.keepHead().then((isKept) => {
+      countHead(isKept);
+      isKeeping = false;
+    });
+  }, intervalSeconds * 1000);
+  timer.unref();
+  opened.defer(() => clearInterval(timer));
+}
+
+function countDecisions(receiptLog: ReceiptLog, metrics: Telemetry['metrics']): void {
+  let [logged, lost] = [0, 0];
+  metrics.onRender(() => {
+    metrics.receiptDecisions.add(receiptLog.size - logged, { outcome: 'logged' });
+    metrics.receiptDecisions.add(receiptLog.lost - lost, { outcome: 'lost' });
+    [logged, lost] = [receiptLog.size, receiptLog.lost];
+  });
+}
+
+function checkOf(receiptLog: ReceiptLog, isRequired: boolean): HealthCheck {
+  if (receiptLog.isKept) return { id: 'receipts', status: 'UP' };
+  const detail = 'the log of receipts is not kept';
+  return { id: 'receipts', status: isRequired ? 'DOWN' : 'DEGRADED', detail };
+}

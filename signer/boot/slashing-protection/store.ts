@@ -1,0 +1,128 @@
+// The configured slashing store, opened: for the step "slashing protection", and for the offline `slashing` commands.
+// The program hands over the stores that it has; those of many signers are here.
+
+import { type Clock, systemClock } from '../../../common/observe/clock.ts';
+import type { Log } from '../../../common/observe/log.ts';
+import type { Config } from '../../config/options.ts';
+import type { Network } from '../../signing/networks.ts';
+import { openDynamoDBBackend } from '../../slashing/dynamodb/backend.ts';
+import { type RowIntegrity, rowIntegrity } from '../../slashing/history/integrity.ts';
+import { type JumpFloor, jumpFloor } from '../../slashing/jump.ts';
+import { openPostgresBackend } from '../../slashing/postgres/backend.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
+import type { OnJump, SlashingBackend } from '../../slashing/types.ts';
+import type { AuthoritiesOf } from '../../tee/authorities.ts';
+import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../credentials.ts';
+import type { Telemetry } from '../telemetry.ts';
+import type { World } from '../world.ts';
+import { openingFailure } from './failure.ts';
+
+export interface StoreOpening {
+  readonly aws: AwsAccess;
+  readonly onCall?: Telemetry['dynamodbCalled'];
+  readonly onJump?: OnJump;
+  readonly genesisValidatorsRoot: Uint8Array;
+  readonly integrityKey?: Uint8Array | undefined;
+  readonly integrity: () => RowIntegrity;
+  readonly floorOf: JumpFloor;
+  readonly isForJump?: boolean;
+  /** Which authorities vouch for each host; the process-wide roots unless given. */
+  readonly authorities: AuthoritiesOf | undefined;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export type OpenStore = (
+  options: Config['anti_slashing'],
+  opening: StoreOpening,
+) => Promise<SlashingBackend> | SlashingBackend;
+
+export type SlashingStores = Readonly<Partial<Record<Config['anti_slashing']['backend'], OpenStore>>>;
+
+export interface SlashingStoreParts {
+  readonly stores: SlashingStores;
+  readonly aws?: AwsAccess;
+  readonly onCall?: Telemetry['dynamodbCalled'];
+  readonly onJump?: OnJump;
+  readonly network: Network;
+  readonly integrityKey?: Uint8Array | undefined;
+  /** What a jump raises the store to; by the system's clock unless given. */
+  readonly floorOf?: JumpFloor;
+  /** Open also a store that only a jump can put right (dynamodb: bound to another region, or without its record). */
+  readonly isForJump?: boolean;
+}
+
+/** @throws Error, a startup failure or that of a command: which store, why, and what to do */
+export async function openSlashingBackend(
+  config: Config['anti_slashing'],
+  parts: SlashingStoreParts,
+  world: World,
+): Promise<SlashingBackend> {
+  try {
+    return await openBackend(config, parts, world);
+  } catch (error) {
+    throw openingFailure(config, error);
+  }
+}
+
+async function openBackend(
+  options: Config['anti_slashing'],
+  { stores, aws = DEFAULT_AWS_ACCESS, floorOf, ...parts }: SlashingStoreParts,
+  { logger, clock, enclave }: World,
+): Promise<SlashingBackend> {
+  const open = stores[options.backend];
+  // A rule of the configuration refuses it before.
+  if (open === undefined) throw new Error(`this program has no ${options.backend} store`);
+  const { genesisValidatorsRoot, time } = parts.network;
+  return open(options, {
+    ...parts,
+    aws,
+    genesisValidatorsRoot,
+    integrity: () => rowIntegrity({ genesisValidatorsRoot, key: parts.integrityKey }),
+    floorOf: floorOf ?? jumpFloor(time, systemClock.now),
+    authorities: enclave?.authorities,
+    log: logger.module('slashing'),
+    clock,
+  });
+}
+
+/** The stores of many signers, which a service and an enclave have. */
+export const SHARED_STORES = {
+  postgres: (options, { genesisValidatorsRoot, integrity, floorOf, onJump, authorities, log, clock }) =>
+    openPostgresBackend(
+      {
+        address: addressOf(options.url),
+        poolSize: options.pool_size,
+        forceIpv4: options.force_ipv4,
+        authorities,
+        genesisValidatorsRoot,
+        integrity: integrity(),
+        jumpFloor: floorOf,
+        ...(onJump === undefined ? {} : { onJump }),
+      },
+      { log, clock },
+    ),
+  dynamodb: (options, { genesisValidatorsRoot, integrity, aws, onCall, isForJump, log }) =>
+    openDynamoDBBackend(
+      {
+        tableName: given(options.table, 'anti_slashing.table'),
+        maxConcurrentWrites: options.max_concurrent_writes,
+        genesisValidatorsRoot,
+        integrity: integrity(),
+        client: { ...aws.client, ...(onCall === undefined ? {} : { onCall }) },
+        isForJump,
+      },
+      { log },
+    ),
+} as const satisfies SlashingStores;
+
+function addressOf(url: Config['anti_slashing']['url']): PostgresAddress {
+  const reading = parsePostgresUrl(given(url, 'anti_slashing.url').reveal().toString('utf8'));
+  if (reading.kind === 'invalid') throw new Error(`anti_slashing.url: ${reading.problem}`);
+  return reading;
+}
+
+function given<T>(value: T | undefined, option: string): T {
+  if (value === undefined) throw new Error(`${option} is missing`);
+  return value;
+}

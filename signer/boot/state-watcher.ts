@@ -1,0 +1,55 @@
+// Step "state watcher": it watches the state table from now on, and seals the chamber when a latch appears there. It
+// starts when everything that holds secrets is open. It exists only with `signer_state`.
+
+import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
+import type { Config } from '../config/options.ts';
+import type { Custody } from './custody.ts';
+import type { Telemetry } from './telemetry.ts';
+import type { World } from './world.ts';
+
+/** Why nothing may be signed now (specification/signing.md#errors). */
+export function custodyRefusal(
+  custody: Custody | undefined,
+  watcher: Watcher | undefined,
+): 'sealed' | 'state_stale' | undefined {
+  if (custody?.chamber.state === 'Sealed') return 'sealed';
+  return watcher?.stale === true ? 'state_stale' : undefined;
+}
+
+export interface WatchParts {
+  readonly auth: WatcherParts['auth'] | undefined;
+  readonly custody: Custody | undefined;
+  readonly telemetry: Pick<Telemetry, 'metrics'>;
+}
+
+/**
+ * Undefined when there is nothing to watch. Resolves after the first look, so that nothing is served on what was read
+ * before the other steps.
+ */
+export async function watchState(
+  { refresh_interval_seconds: intervalSeconds }: Config['signer_state'],
+  { auth, custody, telemetry: { metrics } }: WatchParts,
+  { logger, clock }: World,
+  opened: AsyncDisposableStack,
+): Promise<Watcher | undefined> {
+  if (custody === undefined || auth === undefined || custody.chamber.state === 'Sealed') return undefined;
+  const { chamber, table, ceremony, readAt } = custody;
+  const log = logger.module('chamber');
+  if (intervalSeconds === 0) {
+    log.warn({}, NOT_WATCHING);
+    return undefined;
+  }
+  const watcher = new Watcher(
+    { intervalSeconds, generation: ceremony.generation, readAt },
+    { table, onLatch: (latch) => chamber.sealBecauseOf(latch), auth, clock, log },
+  );
+  chamber.onSealed(() => watcher.stop());
+  opened.defer(() => watcher.stop());
+  metrics.onRender(() => metrics.stateAgeSeconds.set(watcher.ageSeconds()));
+  await watcher.start();
+  return watcher;
+}
+
+const NOT_WATCHING =
+  'signer_state.refresh_interval_seconds is 0: seals, revocations and changed policies that are made elsewhere do not reach this ' +
+  'replica before it starts again';

@@ -1,0 +1,218 @@
+// The calls on the rows of the binding: conditional writes and strongly consistent reads. When the outcome is unclear
+// after the SDK's attempts, the result is an error (`state_stale`), and never an answer.
+
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import {
+  type DynamoDBClient,
+  GetItemCommand,
+  type Item,
+  onAnswerDate,
+  PutItemCommand,
+  UpdateItemCommand,
+} from '../aws/dynamodb.ts';
+import { awsFault } from '../aws/errors.ts';
+import { wholeNumber } from './state-rows.ts';
+import { keyOf, reading } from './state-table.ts';
+
+export interface Beat {
+  readonly replica: string;
+  readonly beatAt: string;
+}
+
+export interface BindingReading {
+  readonly row: BindingRow | undefined;
+  /** The time of the answer by the clock of the table's service, in whole seconds; milliseconds since the epoch. */
+  readonly tableTime: number | undefined;
+}
+
+/** Every method throws SignerError `state_stale` when the table cannot be used. */
+export interface BindingTable {
+  read(): Promise<BindingReading>;
+  /**
+   * The row with its heartbeat moved and what `next` says, on the condition that its HMAC is still that of `previous`;
+   * undefined when it is another now. Signers that change nothing do not disturb each other.
+   */
+  beat(previous: BindingRow, next: BoundStore, beat: Beat): Promise<BindingRow | undefined>;
+  /** The row bound to `next`, on the condition that it is still `previous`, its heartbeat included. */
+  bind(previous: BindingRow | undefined, next: BoundStore, beat: Beat): Promise<BindingRow | undefined>;
+  /** Whether no signer went on from this end, or a later one; none does again. An answer that was lost is a no. */
+  useEnd(closedAt: number): Promise<boolean>;
+}
+
+export function bindingTable(client: DynamoDBClient, tableName: string, codes: BindingCodes): BindingTable {
+  const Key = keyOf(SLASHING_STORE);
+
+  async function read(): Promise<BindingReading> {
+    const call = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true });
+    let tableTime: number | undefined;
+    onAnswerDate(call, (date) => {
+      tableTime = date;
+    });
+    const row = await reading(async () => decodeBinding((await client.send(call)).Item, codes));
+    return { row, tableTime };
+  }
+
+  /** An answer that was lost makes the SDK's next attempt meet what the first one wrote. */
+  async function ifWritten(next: BoundStore, replica: string): Promise<BindingRow | undefined> {
+    const { row } = await read();
+    const isOurs =
+      row?.replica === replica && row.isAuthentic && codes.binding(next).equals(row.mac ?? Buffer.alloc(0));
+    return isOurs ? row : undefined;
+  }
+
+  return {
+    read,
+
+    beat: (previous, next, { replica, beatAt }) =>
+      reading(async () => {
+        const bound = encodeBound(next, codes);
+        const call = new UpdateItemCommand({
+          TableName: tableName,
+          Key,
+          UpdateExpression:
+            'SET store_id = :store_id, binding = :binding, incarnation = :incarnation, signers = :signers, mac = :mac, ' +
+            'replica = :replica, beat_at = :beat_at ADD heartbeat :one',
+          ConditionExpression: 'mac = :previous',
+          ExpressionAttributeValues: {
+            ...Object.fromEntries(Object.entries(bound).map(([name, value]) => [`:${name}`, value])),
+            ':previous': { B: previous.mac ?? new Uint8Array() },
+            ':replica': { S: replica },
+            ':beat_at': { S: beatAt },
+            ':one': { N: '1' },
+          },
+          ReturnValues: 'ALL_NEW',
+        });
+        const answer = await unlessRefused(() => client.send(call));
+        return answer === 'refused' ? ifWritten(next, replica) : decodeBinding(answer.Attributes, codes);
+      }),
+
+    bind: (previous, next, { replica, beatAt }) =>
+      reading(async () => {
+        const item: Item = {
+          pk: { S: SLASHING_STORE },
+          ...encodeBound(next, codes),
+          heartbeat: { N: String((previous?.heartbeat ?? 0) + 1) },
+          replica: { S: replica },
+          beat_at: { S: beatAt },
+        };
+        const call = new PutItemCommand({ TableName: tableName, Item: item, ...isStill(previous) });
+        if ((await unlessRefused(() => client.send(call))) === 'refused') return ifWritten(next, replica);
+        return decodeBinding(item, codes);
+      }),
+
+    useEnd: (closedAt) =>
+      reading(async () => {
+        const call = new UpdateItemCommand({
+          TableName: tableName,
+          Key: keyOf(SLASHING_STORE_END),
+          UpdateExpression: 'SET closed_at = :closed_at',
+          ConditionExpression: 'attribute_not_exists(pk) OR closed_at < :closed_at',
+          ExpressionAttributeValues: { ':closed_at': { N: String(closedAt) } },
+        });
+        return (await unlessRefused(() => client.send(call))) !== 'refused';
+      }),
+  };
+}
+
+function isStill(previous: BindingRow | undefined): object {
+  if (previous === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
+  const { mac, heartbeat } = previous;
+  return {
+    ConditionExpression: `heartbeat = :heartbeat AND ${mac === undefined ? 'attribute_not_exists(mac)' : 'mac = :mac'}`,
+    ExpressionAttributeValues: {
+      ':heartbeat': { N: String(heartbeat) },
+      ...(mac === undefined ? {} : { ':mac': { B: mac } }),
+    },
+  };
+}
+
+/** Only a condition that did not hold is an answer. */
+async function unlessRefused<Answer>(send: () => Promise<Answer>): Promise<Answer | 'refused'> {
+  try {
+    return await send();
+  } catch (error) {
+    if (awsFault(error) === 'condition_failed') return 'refused';
+    throw error;
+  }
+}
+
+// The row SLASHING_STORE of the state table: the one slashing store over which a fleet signs, its incarnation, and the
+// signers that may sign over it. One HMAC of the master key protects all of it. A row with a wrong HMAC counts as a row
+// of another store. The heartbeat is a plain counter. An older row that was put back lets nothing join: the store must
+// hold its incarnation, and a signer that is alive, or the record of an end in order, must vouch for it too. But a row
+// that is put back again and again, so that no heartbeat shows, ends in a take-over while a signer lives (security.md).
+
+export const SLASHING_STORE = 'SLASHING_STORE';
+/** The latest end in order from which a signer went on. No code: a lower number is no more than an older row. */
+export const SLASHING_STORE_END = 'SLASHING_STORE_END';
+
+export interface BoundStore {
+  /** 32 lower-case hex digits (StoreIdentity). */
+  readonly storeId: string;
+  /** Counts from 1 the times that the fleet was bound after a wait. */
+  readonly binding: number;
+  /** One that the store holds: 32 lower-case hex digits. */
+  readonly incarnation: string;
+  /** Those that joined and did not end in order, by names of their own. None: the last one ended in order. */
+  readonly signers: readonly string[];
+}
+
+/** What a reader goes by. A row whose HMAC fails is not authentic. */
+export interface BindingRow extends BoundStore {
+  readonly isAuthentic: boolean;
+  readonly mac: Uint8Array | undefined;
+  /** Changes whenever a signer that uses the store is alive. */
+  readonly heartbeat: number;
+  /** Who beat last, and when by its own clock. */
+  readonly replica: string;
+  readonly beatAt: string;
+}
+
+export interface BindingCodes {
+  binding(store: BoundStore): Buffer;
+  wipe(): void;
+}
+
+/** @param key 32 bytes, taken over: `wipe` ends it */
+export function bindingCodes(key: Buffer): BindingCodes {
+  return {
+    binding({ storeId, binding, incarnation, signers }) {
+      const fields = ['slashing store binding v2', storeId, binding, incarnation, signers];
+      return createHmac('sha256', key).update(JSON.stringify(fields)).digest();
+    },
+    wipe: () => void key.fill(0),
+  };
+}
+
+export function encodeBound(store: BoundStore, codes: BindingCodes): Item {
+  return {
+    store_id: { S: store.storeId },
+    binding: { N: String(store.binding) },
+    incarnation: { S: store.incarnation },
+    signers: { L: store.signers.map((name) => ({ S: name })) },
+    mac: { B: codes.binding(store) },
+  };
+}
+
+export function decodeBinding(item: Item | undefined, codes: BindingCodes): BindingRow | undefined {
+  if (item === undefined) return undefined;
+  const store = {
+    storeId: item['store_id']?.S ?? '',
+    binding: wholeNumber(item, SLASHING_STORE, 'binding'),
+    incarnation: item['incarnation']?.S ?? '',
+    signers: (item['signers']?.L ?? []).map(({ S: name = '' }) => name),
+  };
+  const mac = item['mac']?.B;
+  return {
+    ...store,
+    isAuthentic: isSame(mac, codes.binding(store)),
+    mac,
+    heartbeat: Number(item['heartbeat']?.N ?? 0),
+    replica: item['replica']?.S ?? 'unknown',
+    beatAt: item['beat_at']?.S ?? 'unknown',
+  };
+}
+
+function isSame(stored: Uint8Array | undefined, code: Buffer): boolean {
+  return stored !== undefined && stored.length === code.length && timingSafeEqual(stored, code);
+}

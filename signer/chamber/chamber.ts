@@ -1,0 +1,139 @@
+// The chamber: Unsealed or Sealed, and never from Sealed back (specification/custody.md#sealing). It owns the master
+// key and tells every part that holds a secret to forget it. The break-glass latch is written before this replica
+// seals, so that a seal that was answered holds for every replica and across restarts.
+
+import type { KeyAttempt } from '../../ceremony/custody-keys.ts';
+import type { CustodyKey } from '../../ceremony/definition.ts';
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
+import type { ChamberState } from '../api/chamber.ts';
+import { SignerError } from '../api/errors.ts';
+import type { MasterKey } from './master-key.ts';
+import type { Latch } from './state-rows.ts';
+import type { StateTable } from './state-table.ts';
+
+export interface ChamberParts {
+  readonly table: Pick<StateTable, 'writeLatch'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export class Chamber {
+  readonly #parts: ChamberParts;
+  readonly #wipes: (() => void)[] = [];
+  #masterKey: MasterKey | undefined;
+  #latch: Latch | undefined;
+
+  constructor(found: { readonly masterKey: MasterKey } | { readonly latch: Latch }, parts: ChamberParts) {
+    this.#parts = parts;
+    if ('latch' in found) this.#latch = found.latch;
+    else this.#masterKey = found.masterKey;
+  }
+
+  get state(): ChamberState {
+    return this.#masterKey === undefined ? 'Sealed' : 'Unsealed';
+  }
+
+  get latch(): Latch | undefined {
+    return this.#latch;
+  }
+
+  get masterKey(): MasterKey {
+    if (this.#masterKey === undefined) throw new SignerError('master_key_unavailable');
+    return this.#masterKey;
+  }
+
+  /** Called once, when the chamber seals; at once when it is sealed already. It must wipe and not throw. */
+  onSealed(wipe: () => void): void {
+    if (this.state === 'Sealed') wipe();
+    else this.#wipes.push(wipe);
+  }
+
+  /**
+   * Break-glass: the latch first, then this replica; the others see the latch. Sealing again answers the first latch.
+   * @throws SignerError `state_stale` when the latch could not be written; nothing is sealed then, and the call can be
+   * repeated
+   */
+  async seal(reason: string | null, accessor: string): Promise<Latch> {
+    if (this.#latch !== undefined) return this.#latch;
+    const { table, clock, log } = this.#parts;
+    const sealedAt = new Date(clock.now()).toISOString();
+    const latch = await table.writeLatch({ reason, accessor, sealedAt });
+    log.warn({ accessor, reason }, 'break-glass: the latch is written, every replica will seal');
+    this.sealBecauseOf(latch);
+    return latch;
+  }
+
+  /** The latch is in the table: forget everything, at once and for good. */
+  sealBecauseOf(latch: Latch): void {
+    if (this.state === 'Sealed') return;
+    this.#latch = latch;
+    this.close();
+    const { reason, accessor, sealedAt } = latch;
+    this.#parts.log.warn({ reason, accessor, sealed_at: sealedAt }, 'sealed');
+  }
+
+  /** The end of the process: the same wiping, without a latch. */
+  close(): void {
+    this.#masterKey?.wipe();
+    this.#masterKey = undefined;
+    for (const wipe of this.#wipes.splice(0)) wipeOrCrash(wipe);
+  }
+}
+
+/** One part that cannot forget must not keep the others from it; the process then ends, and memory with it. */
+function wipeOrCrash(wipe: () => void): void {
+  try {
+    wipe();
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error;
+    });
+  }
+}
+
+// The custody keys are asked at most every few seconds, and never twice at once, however many callers want to know.
+
+export const CUSTODY_HEALTH_SECONDS = 5;
+
+export interface CustodyKeyHealth {
+  readonly arns: readonly string[];
+  /** `reachable`, or why the replica that was tried last does not serve. */
+  readonly status: string;
+}
+
+export interface CustodyHealthParts {
+  reachable(
+    arns: readonly string[],
+  ): Promise<{ readonly ok: true } | { readonly ok: false; readonly attempts: readonly KeyAttempt[] }>;
+  readonly clock: Clock;
+}
+
+export function custodyHealth(
+  keys: readonly CustodyKey[],
+  parts: CustodyHealthParts,
+): () => Promise<readonly CustodyKeyHealth[]> {
+  let asked: { readonly at: number; readonly answer: Promise<readonly CustodyKeyHealth[]> } | undefined;
+  let asking = false;
+  const ask = (): Promise<readonly CustodyKeyHealth[]> =>
+    Promise.all(
+      keys.map(async ({ arns }) => {
+        const answer = await parts.reachable(arns);
+        return { arns, status: answer.ok ? 'reachable' : (answer.attempts.at(-1)?.fault ?? 'failed') };
+      }),
+    );
+  return () => {
+    const now = parts.clock.monotonic();
+    // One that takes longer than it counts is still the one that all wait for.
+    if (asked === undefined || (!asking && now - asked.at > CUSTODY_HEALTH_SECONDS * 1000)) {
+      asking = true;
+      asked = {
+        at: now,
+        answer: ask().finally(() => {
+          asking = false;
+        }),
+      };
+    }
+    return asked.answer;
+  };
+}

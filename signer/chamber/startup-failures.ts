@@ -1,0 +1,108 @@
+// Why a start has no master key (specification/operating.md#startup-failures, 8 and 9): a state table that cannot be
+// used, custody keys that do not work, a record that is lost or cannot be read; and what to do about it. It also limits
+// the patience of a start: it retries transient faults a bounded number of times before the process gives up.
+
+import { strict as assert } from 'node:assert';
+import { setTimeout as pause } from 'node:timers/promises';
+import { describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';
+import { type MasterKeyRecord, parseRecord } from '../../ceremony/record.ts';
+import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
+import type { Log } from '../../common/observe/log.ts';
+import { SignerError } from '../api/errors.ts';
+import { type AwsFault, lackingSetting } from '../aws/errors.ts';
+import { MalformedRow, type MasterKeyRow } from './state-rows.ts';
+import type { StateTable } from './state-table.ts';
+
+const MAX_TRIES = 5;
+const FIRST_PAUSE_MS = 100;
+
+const REMEDIES: Readonly<Record<AwsFault, string>> = {
+  condition_failed: 'its answers contradict each other',
+  conflict: 'other transactions hold its rows; start again',
+  throttled: 'it throttles: give it on-demand capacity, and start again',
+  not_found:
+    'it does not exist: create it with `strongroom setup tables -c CONFIG`, or correct signer_state.table and the region',
+  denied:
+    'access is denied: give the signer credentials of a role with the policy that `strongroom setup iam --for signer` prints ' +
+    '(with --phase first-boot while the table is empty; a table that has lost its rows is to be restored)',
+  unreachable: 'no answer in time: check the network, the region (AWS_REGION) and the endpoint',
+  failed: 'the service refuses the call',
+};
+
+const MALFORMED = 'a row is not one that this version writes: restore it from a point-in-time recovery';
+
+export class StateTableFailure extends Error {
+  readonly startupFailure = 8;
+  /** Without the name of the table. */
+  readonly problem: string;
+
+  constructor(tableName: string, problem: string, cause?: unknown) {
+    super(`the state table "${tableName}" cannot be used: ${problem}`, { cause });
+    this.name = 'StateTableFailure';
+    this.problem = problem;
+  }
+}
+
+/** @throws StateTableFailure when the fault stays, or is not one that passes */
+export async function patiently<T>({ tableName }: { readonly tableName: string }, call: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!(error instanceof SignerError) || error.reason !== 'state_stale') throw error;
+      const { fault = 'conflict', problem } = error.detail as { readonly fault?: AwsFault; readonly problem: string };
+      const passing = fault === 'conflict' || fault === 'throttled' || fault === 'unreachable';
+      if (!passing || tries === MAX_TRIES) {
+        const lacking = lackingSetting(error.cause);
+        if (lacking !== undefined)
+          throw new StateTableFailure(tableName, `${lacking.problem}: ${lacking.remedy}`, error);
+        const remedy = error.cause instanceof MalformedRow ? MALFORMED : REMEDIES[fault];
+        throw new StateTableFailure(tableName, `${remedy} (${problem})`, error);
+      }
+    }
+    await pause(FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random() / 2));
+  }
+}
+
+/** specification/operating.md#startup-failures, 8 and 9: no master key, and why. */
+export class CustodyFailure extends Error {
+  readonly startupFailure: 8 | 9;
+
+  constructor({ message, startupFailure }: Pick<CustodyRefusal, 'message' | 'startupFailure'>) {
+    super(message);
+    this.name = 'CustodyFailure';
+    this.startupFailure = startupFailure;
+  }
+}
+
+export function recordIn(row: MasterKeyRow): MasterKeyRecord {
+  const record = parseRecord(row.record);
+  // The copy beside the record is for the watcher; whoever changed one alone has altered the row.
+  if (record === undefined || record.generation !== row.generation) throw new CustodyFailure(malformedRecord());
+  return record;
+}
+
+/**
+ * Policies, tokens or a root token without the key they were written under: something was lost
+ * (specification/custody.md#states).
+ */
+export function masterKeyLost({ tableName }: StateTable): StateTableFailure {
+  return new StateTableFailure(
+    tableName,
+    'it has rows of an earlier master key and no MASTER_KEY row. Restore that row from a point-in-time recovery: a new master key ' +
+      'could open nothing that is encrypted under the earlier one. To begin anew on purpose, use a new table',
+  );
+}
+
+/** @throws CustodyFailure; a custody key that did not serve is logged when the others suffice */
+export function servedOrThrow<Served extends { readonly ok: true; readonly keys: readonly KeyResult[] }>(
+  result: Served | CustodyRefusal,
+  log: Log,
+): Served {
+  if (!result.ok) throw new CustodyFailure(result);
+  for (const key of result.keys) {
+    if (!key.ok) log.warn({ custody_key: describeKeyResult(key) }, 'a custody key did not serve; the others suffice');
+  }
+  assert(result.keys.some((key) => key.ok));
+  return result;
+}

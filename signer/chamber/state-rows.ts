@@ -1,0 +1,149 @@
+// The rows of the signer-state table (specification/tables.md#state-table), and their form as items. Whoever can write
+// to the table can write anything here, so decoding only checks the form. The HMAC of a row decides whether it is valid
+// (auth rows, MASTER_KEY). A latch counts in any form.
+
+import type { AuthHead, AuthRow } from '../auth/stateful/state.ts';
+import type { Item } from '../aws/dynamodb.ts';
+
+export const MASTER_KEY = 'MASTER_KEY';
+export const ROOT_TOKEN_BOOTSTRAP = 'ROOT_TOKEN_BOOTSTRAP';
+export const SEAL_OVERRIDE = 'SEAL_OVERRIDE';
+export const AUTH_REVISION = 'AUTH_REVISION';
+
+/** The envelope of the master key as one text, its generation for the watcher, and its evidence. */
+export interface MasterKeyRow {
+  readonly generation: number;
+  readonly record: string;
+  /** Where the key comes from (common/attestation/key-evidence.ts); undefined when no enclave wrote the row. */
+  readonly evidence: string | undefined;
+  /** The seal that a start has to account for, when its latch is gone; undefined: none. */
+  readonly seal?: string | undefined;
+  /** The last seal that was removed, and the evidence of the start that found it so. */
+  readonly removal?: { readonly seal: string; readonly evidence: string } | undefined;
+}
+
+export interface RootTokenRow {
+  /** Armored age text, so that `age -d` opens it. */
+  readonly value: string;
+  readonly createdAt: string;
+  /** Who made it (common/attestation/row-evidence.ts); undefined when no enclave did. */
+  readonly evidence: string | undefined;
+}
+
+/** SEAL_OVERRIDE. Members are null when somebody made the row by hand without them: it seals all the same. */
+export interface Latch {
+  readonly reason: string | null;
+  readonly accessor: string | null;
+  /** RFC 3339. */
+  readonly sealedAt: string | null;
+}
+
+/** A row that cannot be read as what it has to be: altered by hand, or written by another program or version. */
+export class MalformedRow extends Error {
+  constructor(pk: string, problem: string) {
+    super(`the row ${pk} ${problem}`);
+    this.name = 'MalformedRow';
+  }
+}
+
+export function encodeMasterKey({ generation, record, evidence, seal, removal }: MasterKeyRow): Item {
+  return {
+    ...{ pk: { S: MASTER_KEY }, generation: { N: String(generation) }, record: { S: record } },
+    ...(evidence === undefined ? {} : { evidence: { S: evidence } }),
+    ...(seal === undefined ? {} : { seal: { S: seal } }),
+    ...(removal === undefined ? {} : { removed_seal: { S: removal.seal }, removal: { S: removal.evidence } }),
+  };
+}
+
+/** Whatever is missing comes out as no record and no generation: the boot refuses such a row (startup failure 9). */
+export function decodeMasterKey(item: Item | undefined): MasterKeyRow | undefined {
+  if (item === undefined) return undefined;
+  const removedSeal = textOf(item, 'removed_seal');
+  const removal = textOf(item, 'removal');
+  return {
+    generation: Number(item['generation']?.N ?? -1),
+    record: item['record']?.S ?? '',
+    evidence: textOf(item, 'evidence'),
+    seal: textOf(item, 'seal'),
+    removal:
+      removal === undefined && removedSeal === undefined
+        ? undefined
+        : { seal: removedSeal ?? '', evidence: removal ?? '' },
+  };
+}
+
+/** Empty when it is of another type, which is no evidence then. */
+function textOf(item: Item, attribute: string): string | undefined {
+  const value = item[attribute];
+  return value === undefined ? undefined : (value.S ?? '');
+}
+
+export function encodeRootToken({ value, createdAt, evidence }: RootTokenRow): Item {
+  return {
+    ...{ pk: { S: ROOT_TOKEN_BOOTSTRAP }, value: { S: value }, created_at: { S: createdAt } },
+    ...(evidence === undefined ? {} : { evidence: { S: evidence } }),
+  };
+}
+
+export function decodeRootToken(item: Item | undefined): RootTokenRow | undefined {
+  if (item === undefined) return undefined;
+  const [value = '', createdAt = ''] = [textOf(item, 'value'), textOf(item, 'created_at')];
+  return { value, createdAt, evidence: textOf(item, 'evidence') };
+}
+
+/** A seal as the MASTER_KEY row keeps it, until a start accounts for its removal. */
+export function sealText({ reason, accessor, sealedAt }: Latch): string {
+  return JSON.stringify({ sealed_at: sealedAt, reason, accessor });
+}
+
+export function encodeLatch({ reason, accessor, sealedAt }: Latch): Item {
+  return {
+    pk: { S: SEAL_OVERRIDE },
+    ...(reason === null ? {} : { reason: { S: reason } }),
+    ...(accessor === null ? {} : { accessor: { S: accessor } }),
+    ...(sealedAt === null ? {} : { sealed_at: { S: sealedAt } }),
+  };
+}
+
+export function decodeLatch(item: Item | undefined): Latch | undefined {
+  if (item === undefined) return undefined;
+  const sealedAt = item['sealed_at']?.S ?? '';
+  return {
+    reason: item['reason']?.S ?? null,
+    accessor: item['accessor']?.S ?? null,
+    sealedAt: Number.isNaN(Date.parse(sealedAt)) ? null : new Date(sealedAt).toISOString(),
+  };
+}
+
+export function encodeAuthHead({ revision, manifest, mac }: AuthHead): Item {
+  return { pk: { S: AUTH_REVISION }, revision: { N: String(revision) }, manifest: { S: manifest }, mac: { B: mac } };
+}
+
+export function decodeAuthHead(item: Item | undefined): AuthHead | undefined {
+  if (item === undefined) return undefined;
+  const { manifest, mac } = item;
+  if (manifest?.S === undefined || mac?.B === undefined) {
+    throw new MalformedRow(AUTH_REVISION, 'has no `manifest` or no `mac`');
+  }
+  return { revision: wholeNumber(item, AUTH_REVISION, 'revision'), manifest: manifest.S, mac: mac.B };
+}
+
+export function encodeAuthRow({ pk, revision, content, mac }: AuthRow): Item {
+  return { pk: { S: pk }, revision: { N: String(revision) }, content: { S: content }, mac: { B: mac } };
+}
+
+/** Members that are not there come out empty: the HMAC refuses the row, as it does every altered one. */
+export function decodeAuthRow(item: Item): AuthRow {
+  return {
+    pk: item['pk']?.S ?? '',
+    revision: Number(item['revision']?.N ?? -1),
+    content: item['content']?.S ?? '',
+    mac: item['mac']?.B ?? new Uint8Array(),
+  };
+}
+
+export function wholeNumber(item: Item, pk: string, attribute: string): number {
+  const value = Number(item[attribute]?.N ?? Number.NaN);
+  if (!Number.isSafeInteger(value) || value < 0) throw new MalformedRow(pk, `has no whole number \`${attribute}\``);
+  return value;
+}

@@ -1,0 +1,292 @@
+// The calls on the signer-state table: only strongly consistent reads and conditional transactions. A read is complete
+// or fails: a row that was not answered never counts as a missing row. A write says whether its condition held. When
+// the outcome is unclear after all attempts, the result is an error, and never a refusal.
+
+import { strict as assert } from 'node:assert';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { AuthHead, AuthState, AuthWrite } from '../auth/stateful/state.ts';
+import { readBatchOfItems } from '../aws/batch-read.ts';
+import {
+  type DynamoDBClient,
+  GetItemCommand,
+  type Item,
+  ScanCommand,
+  TransactGetItemsCommand,
+  type TransactWriteItem,
+} from '../aws/dynamodb.ts';
+import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
+import { awsFault, faultsAs } from '../aws/errors.ts';
+import {
+  AUTH_REVISION,
+  decodeAuthHead,
+  decodeAuthRow,
+  decodeLatch,
+  decodeMasterKey,
+  decodeRootToken,
+  encodeAuthHead,
+  encodeAuthRow,
+  encodeLatch,
+  encodeMasterKey,
+  encodeRootToken,
+  type Latch,
+  MASTER_KEY,
+  type MasterKeyRow,
+  ROOT_TOKEN_BOOTSTRAP,
+  type RootTokenRow,
+  SEAL_OVERRIDE,
+  sealText,
+  wholeNumber,
+} from './state-rows.ts';
+
+export interface BootRows {
+  readonly latch: Latch | undefined;
+  readonly masterKey: MasterKeyRow | undefined;
+  readonly rootToken: RootTokenRow | undefined;
+  readonly hasAuthHead: boolean;
+}
+
+/** Beside a latch nothing else counts, nor is it looked at: a row that cannot be read keeps nobody from sealing. */
+export type WatchedRows =
+  | { readonly latch: Latch }
+  | {
+      readonly latch: undefined;
+      readonly generation: number | undefined;
+      readonly authHead: Pick<AuthHead, 'revision' | 'mac'> | undefined;
+    };
+
+/**
+ * Every method throws SignerError `state_stale` when the table cannot be used; its detail names the fault or the row.
+ */
+export interface StateTable extends AuthState {
+  readonly tableName: string;
+  /** One snapshot: never the middle of another replica's initialisation. */
+  readBoot(): Promise<BootRows>;
+  isEmpty(): Promise<boolean>;
+  watch(): Promise<WatchedRows>;
+  readLatch(): Promise<Latch | undefined>;
+  readMasterKey(): Promise<MasterKeyRow | undefined>;
+  readHead(): Promise<AuthHead | undefined>;
+  /**
+   * MASTER_KEY, ROOT_TOKEN_BOOTSTRAP and the first auth rows, on the condition that there is none of them and no latch.
+   */
+  initialise(masterKey: MasterKeyRow, rootToken: RootTokenRow, auth: AuthWrite): Promise<WriteOutcome>;
+  /** On the condition that the row is still `previous`. */
+  replaceMasterKey(previous: MasterKeyRow, next: MasterKeyRow): Promise<WriteOutcome>;
+  /** On the condition that there is no ROOT_TOKEN_BOOTSTRAP and the head is still at `expectedRevision`. */
+  recreateRootToken(
+    rootToken: RootTokenRow,
+    expectedRevision: number | undefined,
+    auth: AuthWrite,
+  ): Promise<WriteOutcome>;
+  /**
+   * The latch that is there afterwards: this one, or the one that was there first. MASTER_KEY keeps it too, so that its
+   * removal does not pass unseen.
+   */
+  writeLatch(latch: Latch): Promise<Latch>;
+}
+
+export function stateTable(client: DynamoDBClient, tableName: string): StateTable {
+  const put = (item: Item, condition: object = IS_NEW): TransactWriteItem => ({
+    Put: { TableName: tableName, Item: item, ...condition },
+  });
+  const write = (items: readonly TransactWriteItem[]): Promise<WriteOutcome> => transact(client, items);
+  const authItems = ({ changes, head }: AuthWrite, expectedRevision: number | undefined): TransactWriteItem[] => [
+    put(encodeAuthHead(head), stillAtRevision(expectedRevision)),
+    ...changes.map((change) =>
+      'put' in change
+        ? put(encodeAuthRow(change.put), {})
+        : { Delete: { TableName: tableName, Key: keyOf(change.delete) } },
+    ),
+  ];
+
+  async function readOne<Row>(pk: string, decode: (item: Item | undefined) => Row): Promise<Row> {
+    return reading(async () => {
+      const call = new GetItemCommand({ TableName: tableName, Key: keyOf(pk), ConsistentRead: true });
+      return decode((await client.send(call)).Item);
+    });
+  }
+
+  const readLatch = () => readOne(SEAL_OVERRIDE, decodeLatch);
+  const readHead = () => readOne(AUTH_REVISION, decodeAuthHead);
+
+  return {
+    tableName,
+    readLatch,
+    readHead,
+    readMasterKey: () => readOne(MASTER_KEY, decodeMasterKey),
+
+    readBoot: () =>
+      reading(async () => {
+        const rows = await readSnapshot(client, tableName, BOOT_ROWS);
+        return {
+          latch: decodeLatch(rows.get(SEAL_OVERRIDE)),
+          masterKey: decodeMasterKey(rows.get(MASTER_KEY)),
+          rootToken: decodeRootToken(rows.get(ROOT_TOKEN_BOOTSTRAP)),
+          hasAuthHead: rows.has(AUTH_REVISION),
+        };
+      }),
+
+    isEmpty: () => reading(() => isEmptyTable(client, tableName)),
+
+    watch: () =>
+      reading(async () => {
+        const rows = await readBatch(client, tableName, [SEAL_OVERRIDE, MASTER_KEY, AUTH_REVISION], WATCHED);
+        const latch = decodeLatch(rows.get(SEAL_OVERRIDE));
+        if (latch !== undefined) return { latch };
+        const masterKey = rows.get(MASTER_KEY);
+        return {
+          latch,
+          generation: masterKey && wholeNumber(masterKey, MASTER_KEY, 'generation'),
+          authHead: watchedHead(rows.get(AUTH_REVISION)),
+        };
+      }),
+
+    readTogether: (pks) =>
+      reading(async () => {
+        const found = await readSnapshot(client, tableName, [AUTH_REVISION, ...pks]);
+        const head = decodeAuthHead(found.get(AUTH_REVISION));
+        const others = [...found].filter(([pk]) => pk !== AUTH_REVISION);
+        return { head, rows: others.map(([, item]) => decodeAuthRow(item)) };
+      }),
+
+    readRows: (pks) =>
+      reading(async () => {
+        const found = await readBatch(client, tableName, pks);
+        return [...found.values()].map(decodeAuthRow);
+      }),
+
+    initialise: (masterKey, rootToken, auth) =>
+      write([
+        { ConditionCheck: { TableName: tableName, Key: keyOf(SEAL_OVERRIDE), ...IS_NEW } },
+        put(encodeMasterKey(masterKey)),
+        put(encodeRootToken(rootToken)),
+        ...authItems(auth, undefined),
+      ]),
+
+    replaceMasterKey: (previous, next) => write([put(encodeMasterKey(next), stillTheRow(previous))]),
+
+    recreateRootToken: (rootToken, expectedRevision, auth) =>
+      write([put(encodeRootToken(rootToken)), ...authItems(auth, expectedRevision)]),
+
+    async writeLatch(latch) {
+      const item = put(encodeLatch(latch));
+      const row = await readOne(MASTER_KEY, decodeMasterKey).catch(() => undefined);
+      if (row !== undefined) {
+        const mark = put(encodeMasterKey({ ...row, seal: sealText(latch) }), stillTheRow(row));
+        if ((await write([item, mark])) === 'written') return latch;
+      }
+      // There is a latch, or no row that could keep it, or a row that changed meanwhile: sealing goes first.
+      if ((await write([item])) === 'written') return latch;
+      // deleted again within a moment: it was there, so this replica seals
+      return (await readLatch()) ?? latch;
+    },
+
+    async commit(expectedRevision, changes, head) {
+      if ((await write(authItems({ changes, head }, expectedRevision))) === 'written') return 'committed';
+      const stored = await readHead();
+      return stored?.revision === head.revision && Buffer.from(stored.mac).equals(head.mac) ? 'committed' : 'conflict';
+    },
+  };
+}
+
+/** A code that is not there is not the one that a replica holds. */
+function watchedHead(item: Item | undefined): Pick<AuthHead, 'revision' | 'mac'> | undefined {
+  if (item === undefined) return undefined;
+  return { revision: wholeNumber(item, AUTH_REVISION, 'revision'), mac: item['mac']?.B ?? new Uint8Array() };
+}
+
+const BOOT_ROWS = [SEAL_OVERRIDE, MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, AUTH_REVISION];
+
+const IS_NEW = { ConditionExpression: 'attribute_not_exists(pk)' };
+
+const WATCHED = {
+  ProjectionExpression: 'pk, generation, #revision, mac, #reason, accessor, sealed_at',
+  ExpressionAttributeNames: { '#revision': 'revision', '#reason': 'reason' },
+};
+
+function stillAtRevision(revision: number | undefined): object {
+  if (revision === undefined) return IS_NEW;
+  return {
+    ConditionExpression: '#revision = :expected',
+    ExpressionAttributeNames: { '#revision': 'revision' },
+    ExpressionAttributeValues: { ':expected': { N: String(revision) } },
+  };
+}
+
+function stillTheRow({ generation, record, seal }: MasterKeyRow): object {
+  const sealed = seal === undefined ? 'attribute_not_exists(seal)' : 'seal = :seal';
+  return {
+    ConditionExpression: `generation = :generation AND #record = :record AND ${sealed}`,
+    ExpressionAttributeNames: { '#record': 'record' },
+    ExpressionAttributeValues: {
+      ...{ ':generation': { N: String(generation) }, ':record': { S: record } },
+      ...(seal === undefined ? {} : { ':seal': { S: seal } }),
+    },
+  };
+}
+
+// Reads are complete or fail. A transaction is tried again with the same token until its outcome is known. A lasting
+// fault becomes SignerError `state_stale`, with the fault or the row in its detail.
+
+/** Rounds of one batch read while the service leaves rows unprocessed. */
+const MAX_READ_ROUNDS = 5;
+export function keyOf(pk: string): Item {
+  return { pk: { S: pk } };
+}
+
+/** The rows that exist, by pk. @throws when the service leaves one unread */
+export async function readBatch(
+  client: DynamoDBClient,
+  tableName: string,
+  pks: readonly string[],
+  projection: object = {},
+): Promise<ReadonlyMap<string, Item>> {
+  const keys = pks.map(keyOf);
+  const items = await readBatchOfItems({ client, tableName, keys, maxRounds: MAX_READ_ROUNDS, projection });
+  return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
+}
+
+/** The rows that exist, by pk, all from one moment. */
+export async function readSnapshot(
+  client: DynamoDBClient,
+  tableName: string,
+  pks: readonly string[],
+): Promise<ReadonlyMap<string, Item>> {
+  const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: keyOf(pk) } }));
+  const answer = await sendReadTransaction(client, new TransactGetItemsCommand({ TransactItems }));
+  assert.equal(answer.Responses?.length, pks.length);
+  const items = answer.Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item]));
+  return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
+}
+
+/** Reads until it finds a row: of a table that is empty, that is one call. */
+export async function isEmptyTable(client: DynamoDBClient, tableName: string): Promise<boolean> {
+  let start: Item | undefined;
+  do {
+    const scan = { TableName: tableName, ConsistentRead: true, Limit: 1, ExclusiveStartKey: start };
+    const answer = await client.send(new ScanCommand(scan));
+    if ((answer.Items?.length ?? 0) > 0) return false;
+    start = answer.LastEvaluatedKey;
+  } while (start !== undefined);
+  return true;
+}
+
+export function transact(client: DynamoDBClient, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {
+  return reading(() => transactWrite(client, items));
+}
+
+export function reading<T>(read: () => Promise<T>): Promise<T> {
+  return faultsAs('state_stale', read);
+}
+
+/** The service cancels a read transaction that meets a write to one of its rows: that is no fault. */
+async function sendReadTransaction(client: DynamoDBClient, command: TransactGetItemsCommand) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await client.send(command);
+    } catch (error) {
+      if (tries === MAX_READ_ROUNDS || awsFault(error) !== 'conflict') throw error;
+    }
+    await pause(jittered(RETRY_PAUSE_MS * tries));
+  }
+}

@@ -1,0 +1,282 @@
+// From layers to one frozen configuration, or to everything that is wrong with them. Only the value that takes effect
+// is validated (specification/operating.md#configuration).
+
+import type { z } from 'zod';
+import type { Ceremony } from '../../ceremony/definition.ts';
+import { renderPath, suggest, type Violation } from '../../common/command-line/violations.ts';
+import { explainIssue } from '../api/issues.ts';
+import type { Layer, Setting } from './layers/layer.ts';
+import {
+  type Config,
+  OPTION_PATHS,
+  type OptionPath,
+  OWN_MEMBER,
+  optionAt,
+  SECTION_PATHS,
+  type SectionPath,
+} from './options.ts';
+import type { ConfigFinding, Facts, Rule } from './rules/rule.ts';
+import { BrokenReference } from './values/broken-reference.ts';
+import { type References, readSecret, Secret, type SecretSources, surrounded, wipeSecrets } from './values/secret.ts';
+import { withSecrets } from './values/static-auth.ts';
+import { type ConfigWarning, type WarningRule, warningsOf } from './warnings.ts';
+
+export interface ReadingParts {
+  /** Between options; a program has those on what it has. */
+  readonly rules: readonly Rule[];
+  readonly warnings: readonly WarningRule[];
+  /** What `env:NAME` and `file:/PATH` lead to; undefined in an enclave. */
+  readonly references: References | undefined;
+  /** An enclave build: the ceremony that is compiled into the image. */
+  readonly compiledCeremony: Ceremony | false;
+  /** Nobody will be authenticated: the tokens of unset variables are not asked for. */
+  readonly withoutTokens: boolean;
+  readonly runs: boolean;
+  readonly onlyRead?: boolean;
+  readonly allowUnsafeNoopAntiSlashing: boolean;
+  /** What is wrong with variables that are no options; `referenced` are those that the configuration names. */
+  readonly strayVariables?: (referenced: readonly string[]) => readonly Violation[];
+}
+
+export type ConfigurationRead =
+  | {
+      readonly ok: true;
+      readonly config: Config;
+      readonly origins: ReadonlyMap<OptionPath, string>;
+      /** What the configuration allows and hardly anybody wants. */
+      readonly warnings: readonly ConfigWarning[];
+    }
+  | { readonly ok: false; readonly violations: readonly Violation[] };
+
+export function readLayers(layers: readonly Layer[], parts: ReadingParts): ConfigurationRead {
+  const { compiledCeremony, runs, onlyRead = false, allowUnsafeNoopAntiSlashing } = parts;
+  const { settings, referenced } = resolveSettings(layers, parts.references, {
+    isEnclaveBuild: compiledCeremony !== false,
+    withoutTokens: parts.withoutTokens,
+  });
+
+  const violations = layers.flatMap((layer) => layer.violations);
+  violations.push(...(parts.strayVariables?.(referenced) ?? []));
+  const values = new Map<OptionPath, unknown>();
+  const failed = new Set<string>(violations.map(({ path }) => path));
+  for (const path of OPTION_PATHS) {
+    const setting = settings.get(path);
+    const parsed = setting === undefined ? { value: optionAt(path).default } : validate(path, setting);
+    if ('violations' in parsed) {
+      violations.push(...parsed.violations);
+      failed.add(path);
+    } else {
+      values.set(path, parsed.value);
+    }
+  }
+
+  const config = nest(values);
+  const isSet = (at: string): boolean =>
+    layers.some(({ sections }) => sections.has(at)) || [...settings.keys()].some((path) => isWithin(path, at));
+  const facts: Facts = { isSet, compiledCeremony, runs, onlyRead, allowUnsafeNoopAntiSlashing };
+  // Without the file, what the rules would miss may well be in it.
+  if (!layers.some(({ unreadable }) => unreadable)) {
+    for (const finding of findings(parts.rules, config, facts, failed))
+      violations.push(locate(finding, settings, layers));
+  }
+  if (violations.length > 0) {
+    for (const value of [...values.values(), ...[...settings.values()].map((setting) => setting.value)]) {
+      wipeSecrets(value); // a reload goes on without what was read
+    }
+    return { ok: false, violations };
+  }
+  const origins = new Map(OPTION_PATHS.map((path) => [path, settings.get(path)?.originAt([]) ?? 'default']));
+  return { ok: true, config: freeze(config), origins, warnings: warningsOf(parts.warnings, config, facts) };
+}
+
+function validate(
+  path: OptionPath,
+  setting: Setting,
+): { readonly value: unknown } | { readonly violations: readonly Violation[] } {
+  const { kind } = optionAt(path);
+  const result = kind.schema.safeParse(setting.value, { error: explainIssue });
+  if (result.success) return { value: result.data };
+  return {
+    violations: result.error.issues.flatMap((issue) => {
+      const places = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path];
+      return places.map((within) => ({
+        path: renderPath([path, ...within]),
+        problem: issue.code === 'unrecognized_keys' ? 'is not a member of this object' : sentence(issue.message),
+        remedy: remedyFor(path, setting.value, { ...issue, path: within }),
+        origin: setting.originAt(within),
+      }));
+    }),
+  };
+}
+
+/** The API's schemas quote what they refuse, to its sender; here it would go to a log, and may be a pasted secret. */
+function sentence(message: string): string {
+  const shown = message.replaceAll(/"(?:[^"\\]|\\.)*"/g, '(not shown)');
+  return /^(?:must|is|has|refers) /.test(shown) ? shown : `is refused: ${shown}`;
+}
+
+function findings(rules: readonly Rule[], config: Config, facts: Facts, failed: ReadonlySet<string>): ConfigFinding[] {
+  const isSound = (at: string): boolean => ![...failed].some((path) => isWithin(path, at));
+  return rules.filter(({ reads }) => reads.every(isSound)).flatMap((rule) => rule.broken(config, facts));
+}
+
+function locate(
+  { at, within = [], problem, remedy }: ConfigFinding,
+  settings: ReadonlyMap<OptionPath, Setting>,
+  layers: readonly Layer[],
+): Violation {
+  const [, setting] = [...settings].find(([path]) => isWithin(path, at)) ?? [];
+  const section = layers.map(({ sections }) => sections.get(at)).find((origin) => origin !== undefined);
+  const origin = section ?? setting?.originAt(within) ?? 'default';
+  return { path: renderPath([at, ...within]), problem, remedy, origin };
+}
+
+function isWithin(path: string, at: OptionPath | SectionPath | string): boolean {
+  return path === at || path.startsWith(`${at}.`);
+}
+
+/** Options that were refused are missing from the result; rules that would read them are skipped. */
+function nest(values: ReadonlyMap<OptionPath, unknown>): Config {
+  const root: Record<string, unknown> = {};
+  for (const path of OPTION_PATHS) {
+    const names = path.split('.');
+    if (SECTION_PATHS.has(path)) names.push(OWN_MEMBER);
+    const last = names.pop() ?? path;
+    let section = root;
+    for (const name of names) {
+      section[name] ??= {};
+      section = section[name] as Record<string, unknown>;
+    }
+    section[last] = values.get(path);
+  }
+  return root as unknown as Config;
+}
+
+function freeze<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null || value instanceof Secret || ArrayBuffer.isView(value)) {
+    return value;
+  }
+  for (const member of Object.values(value)) freeze(member);
+  return Object.freeze(value);
+}
+
+// What to do about a value that an option does not take: what the schema advises, else what was probably meant by the
+// value's type. It looks at the value and repeats nothing of it.
+
+type Issue = z.core.$ZodIssue;
+
+/** @param value of the option; the issue's path leads from it to what is refused. */
+function remedyFor(option: OptionPath, value: unknown, issue: Issue): string {
+  if (issue.code === 'unrecognized_keys') return 'remove it; docs/reference/configuration.md lists the members';
+  const advised = issue.code === 'custom' ? issue.params?.['remedy'] : undefined;
+  if (typeof advised === 'string') return advised;
+  const refused = valueAt(value, issue.path);
+  if (refused === undefined && issue.path.length > 0) return 'write it: it has no default';
+  return slipOf(refused, issue) ?? otherwise(option, issue.path);
+}
+
+/** A slip of YAML, of a flag or of a variable: the value's type is not the one that the schema wants. */
+function slipOf(refused: unknown, issue: Issue): string | undefined {
+  if (issue.code === 'invalid_value') {
+    const choices = issue.values.map(String);
+    return typeof refused === 'string'
+      ? suggest(refused.toLowerCase(), choices, 'write one of them')
+      : unquoted(refused);
+  }
+  if (issue.code !== 'invalid_type') return undefined;
+  switch (issue.expected) {
+    case 'array':
+      return typeof refused === 'string' || typeof refused === 'number' ? 'write a list: […]' : undefined;
+    case 'string':
+      return unquoted(refused);
+    case 'int':
+    case 'number':
+      return typeof refused === 'string' && /^-?[0-9]+$/.test(refused)
+        ? 'correct it; in the file a number has no quotes'
+        : undefined;
+    case 'boolean':
+      return typeof refused === 'string' && /^(?:true|false|yes|no|on|off)$/i.test(refused)
+        ? 'write true or false, without quotes'
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function unquoted(refused: unknown): string | undefined {
+  const isBare = typeof refused === 'number' || typeof refused === 'boolean';
+  return isBare ? 'quote it: as it stands it is a number or a boolean, not text' : undefined;
+}
+
+/** Only a whole option can be left out: a member of one is needed where it stands. */
+function otherwise(option: OptionPath, within: readonly PropertyKey[]): string {
+  if (within.length > 0) return 'correct it';
+  return optionAt(option).default === undefined
+    ? 'correct it, or leave the option out'
+    : 'correct it, or leave it at the default';
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, part) =>
+      typeof inner === 'object' && inner !== null && Object.hasOwn(inner, part)
+        ? (inner as Record<PropertyKey, unknown>)[part]
+        : undefined,
+    value,
+  );
+}
+
+// The setting of each option that takes effect, with references to variables and files followed. What a reference names
+// is a secret from here on; one that leads nowhere is refused by the option's schema.
+
+/** The setting that takes effect for each option, with secrets already secret. */
+function resolveSettings(
+  layers: readonly Layer[],
+  given: References | undefined,
+  { isEnclaveBuild, withoutTokens }: { readonly isEnclaveBuild: boolean; readonly withoutTokens: boolean },
+): { readonly settings: ReadonlyMap<OptionPath, Setting>; readonly referenced: readonly string[] } {
+  const settings = new Map<OptionPath, Setting>();
+  for (const layer of layers.toReversed()) {
+    for (const [path, setting] of layer.settings) settings.set(path, setting);
+  }
+  for (const member of layers.flatMap(({ members = [] }) => members)) {
+    settings.set(member.option, member.over(settings.get(member.option)));
+  }
+  // Also where the file is only checked on the way into an image, whose signer finds no environment.
+  const isForEnclave = isEnclaveBuild || settings.get('tee.platform')?.value === 'nitro';
+  const references = isForEnclave ? undefined : given;
+  const sources = { references, unsetIsFine: withoutTokens };
+  const referenced = [
+    ...readTokens(settings, sources),
+    ...readUrl(settings, { references }),
+    ...readPersistSecret(settings, sources),
+  ];
+  return { settings, referenced };
+}
+
+/** Answers the variables that tokens refer to, as does `readUrl`. */
+function readTokens(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
+  const setting = settings.get('static_auth');
+  if (setting === undefined) return [];
+  const { value, variables } = withSecrets(setting.value, sources);
+  settings.set('static_auth', { ...setting, value });
+  return variables;
+}
+
+function readUrl(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
+  const setting = settings.get('anti_slashing.url');
+  if (typeof setting?.value !== 'string') return [];
+  const { secret, variable } = readSecret(setting.value, sources);
+  const text = secret instanceof BrokenReference ? '' : secret.reveal().toString('utf8');
+  const broken = secret instanceof BrokenReference ? secret : surrounded(text);
+  settings.set('anti_slashing.url', { ...setting, value: broken ?? text });
+  return variable === undefined ? [] : [variable];
+}
+
+function readPersistSecret(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
+  const setting = settings.get('key_sources.memory.persist_secret');
+  if (typeof setting?.value !== 'string') return [];
+  const { secret, variable } = readSecret(setting.value, sources);
+  settings.set('key_sources.memory.persist_secret', { ...setting, value: secret });
+  return variable === undefined ? [] : [variable];
+}

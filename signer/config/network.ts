@@ -1,0 +1,124 @@
+// The network that a configuration describes: one that is built in, Ephemery in the period that is stated, or a devnet
+// by its config.yaml or by members. Pure but for the file, which the program reads, where it reads files. It trusts
+// that the rules between options hold (rules/network.ts); what only the file or the schedule shows is answered as
+// findings.
+
+import { decodeHex } from '../../common/formats/hex.ts';
+import { FORK_NAMES } from '../api/forks.ts';
+import { extendSchedule } from '../signing/fork-schedule.ts';
+import type { Preset } from '../signing/network-table.ts';
+import {
+  ephemeryNetwork,
+  type Fork,
+  makeNetwork,
+  type Network,
+  publicNetwork,
+  type UnknownFork,
+} from '../signing/networks.ts';
+import type { Config } from './options.ts';
+import type { ConfigFinding } from './rules/rule.ts';
+
+export type NetworkOptions = Pick<Config, 'network' | 'custom_network'>;
+
+export type NetworkReading =
+  | { readonly network: Network; readonly unknownForks: ConsensusConfig['unknownForks'] }
+  | { readonly findings: readonly ConfigFinding[] };
+
+/** What a devnet states of itself, in members or in its config.yaml. */
+export interface ConsensusConfig {
+  readonly configName: string | undefined;
+  readonly preset: Preset;
+  readonly slotDurationMs: number;
+  readonly depositChainId: number | undefined;
+  readonly forks: readonly Fork[];
+  /** Forks that the file plans and this program does not know: name as in the file, and epoch. */
+  readonly unknownForks: readonly UnknownFork[];
+  /**
+   * The first of these that has a version and begins after all known forks: it ends the last of them. The others name
+   * features, which drafts of the specification gave epochs too.
+   */
+  readonly unknownFork?: UnknownFork | undefined;
+}
+
+export type ConfigFileReading = { readonly config: ConsensusConfig } | { readonly findings: readonly ConfigFinding[] };
+
+/** How a program reads `custom_network.config_file`; undefined in one that reads no files. */
+export type ReadConfigFile = ((path: string) => ConfigFileReading) | undefined;
+
+export function readNetwork(options: NetworkOptions, readConfigFile: ReadConfigFile): NetworkReading {
+  const described = describe(options, readConfigFile);
+  if ('findings' in described) return described;
+  const { network, unknownForks } = described;
+  const extended = extendSchedule(network.forks, options.network.fork_schedule);
+  if ('forks' in extended) return { network: { ...network, forks: extended.forks }, unknownForks };
+  return {
+    findings: extended.problems.map(({ fork, problem, remedy }) => ({
+      at: 'network.fork_schedule',
+      within: [fork],
+      problem,
+      remedy,
+    })),
+  };
+}
+
+function genesisValidatorsRootOf({ network: { name }, custom_network: custom }: NetworkOptions): Uint8Array {
+  return name === 'custom' || name === 'ephemery'
+    ? constant(custom.genesis_validators_root, 32)
+    : publicNetwork(name).genesisValidatorsRoot;
+}
+
+function describe(options: NetworkOptions, readConfigFile: ReadConfigFile): NetworkReading {
+  const { network, custom_network: custom } = options;
+  if (network.name !== 'custom' && network.name !== 'ephemery') {
+    return { network: publicNetwork(network.name), unknownForks: [] };
+  }
+  const genesis = {
+    genesisValidatorsRoot: genesisValidatorsRootOf(options),
+    genesisTimeSeconds: custom.genesis_time,
+  };
+  if (network.name === 'ephemery') {
+    return { network: ephemeryNetwork({ ...genesis, depositChainId: custom.deposit_chain_id }), unknownForks: [] };
+  }
+  const { config_file: file } = custom;
+  const read = file === undefined ? { config: byMembers(custom) } : (readConfigFile?.(file) ?? NO_FILES);
+  if ('findings' in read) return read;
+  const { unknownForks, configName = 'custom', ...parts } = read.config;
+  return { network: makeNetwork({ name: 'custom', configName, ...parts, ...genesis }), unknownForks };
+}
+
+const NO_FILES: ConfigFileReading = {
+  findings: [
+    {
+      at: 'custom_network.config_file',
+      problem: 'names a file, and this program reads none',
+      remedy: 'write what the file says into the configuration',
+    },
+  ],
+};
+
+function byMembers(custom: Config['custom_network']): ConsensusConfig {
+  const { fork_versions, genesis_fork_version: phase0, capella_fork_version: capella } = custom;
+  const versions = fork_versions ?? { phase0, capella };
+  return {
+    configName: custom.config_name,
+    preset: custom.preset ?? 'mainnet',
+    slotDurationMs: custom.slot_duration_ms ?? DEFAULT_SLOT_DURATION_MS,
+    depositChainId: custom.deposit_chain_id,
+    forks: FORK_NAMES.flatMap((name): Fork[] => {
+      const version = (versions as Partial<Record<typeof name, string | undefined>>)[name];
+      return version === undefined
+        ? []
+        : [{ name, version: constant(version, 4), epoch: name === 'phase0' ? 0 : null }];
+    }),
+    unknownForks: [],
+  };
+}
+
+const DEFAULT_SLOT_DURATION_MS = 12_000;
+
+/** The configuration has checked it: anything else here is a bug. */
+function constant(text: string | undefined, length: number): Uint8Array {
+  const bytes = text === undefined ? undefined : decodeHex(text, length);
+  if (bytes === undefined) throw new Error('custom_network: a constant is missing');
+  return bytes;
+}

@@ -1,0 +1,69 @@
+// Options of the network that requests must carry: one that is known by name, or one whose values stand here.
+
+import { SLOT_DURATION_MS_LIMITS } from '../../signing/config-limits.ts';
+import { flagged, type Option, unflagged } from '../option.ts';
+import { configName, forkEpochsSchema, forkVersionsSchema } from '../values/network-values.ts';
+import { hex, integer, object, oneOf, text } from '../values/values.ts';
+
+export const NETWORK_OPTIONS = {
+  network: flagged(
+    oneOf('mainnet', 'hoodi', 'sepolia', 'gnosis', 'chiado', 'plataberget', 'ephemery', 'custom'),
+    'mainnet',
+    'The network whose genesis_validators_root requests must carry; custom and ephemery need custom_network. As a section, network.name',
+  ),
+  'network.fork_schedule': unflagged(
+    object('an object of first epochs, altair to gloas', forkEpochsSchema),
+    {},
+    'First epochs of forks that were announced after this release (docs/guides/networks.md)',
+  ),
+  'custom_network.genesis_validators_root': unflagged(
+    hex(32),
+    undefined,
+    'Genesis validators root of a devnet, or of the present period of ephemery',
+  ),
+  'custom_network.config_file': unflagged(
+    text,
+    undefined,
+    'The consensus config.yaml of a devnet, in place of the members that it states; not in an enclave',
+  ),
+  'custom_network.config_name': unflagged(
+    configName,
+    undefined,
+    'What the network calls itself (CONFIG_NAME), for deposit data; custom unless given',
+  ),
+  'custom_network.preset': unflagged(
+    oneOf('mainnet', 'gnosis', 'minimal'),
+    undefined,
+    'Its preset (PRESET_BASE): 32, 16 or 8 slots an epoch. mainnet unless given',
+  ),
+  'custom_network.slot_duration_ms': unflagged(
+    integer(SLOT_DURATION_MS_LIMITS.min, SLOT_DURATION_MS_LIMITS.max),
+    undefined,
+    'Length of a slot (SLOT_DURATION_MS); 12,000 unless given, and needed with another preset than mainnet',
+  ),
+  'custom_network.deposit_chain_id': unflagged(
+    integer(0, 999_999_999_999_999),
+    undefined,
+    'Chain id of its deposit contract (DEPOSIT_CHAIN_ID)',
+  ),
+  'custom_network.fork_versions': unflagged(
+    object('an object of fork versions, phase0 to gloas', forkVersionsSchema),
+    undefined,
+    'Its fork versions; their epochs are in network.fork_schedule. phase0 and capella are needed',
+  ),
+  'custom_network.genesis_fork_version': unflagged(
+    hex(4),
+    undefined,
+    'Genesis fork version of a devnet, where fork_versions does not say it',
+  ),
+  'custom_network.capella_fork_version': unflagged(
+    hex(4),
+    undefined,
+    'Capella fork version of a devnet, for voluntary exits (EIP-7044), where fork_versions does not say it',
+  ),
+  'custom_network.genesis_time': unflagged(
+    integer(0, 253_402_300_799),
+    undefined,
+    'Genesis time of a devnet, or of the present period of ephemery, seconds since 1970; a jump of the slashing store needs it',
+  ),
+} as const satisfies Record<string, Option>;

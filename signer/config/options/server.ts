@@ -1,0 +1,87 @@
+// Options of the signer's HTTP server: its plain listener, what it takes from whom, hardening, health and metrics.
+// Hosts, origins and proxies are believed only where these rows say so.
+
+import { BODY_BUDGET_BYTES } from '../../api/limits.ts';
+import { flagged, type Option, unflagged } from '../option.ts';
+import {
+  boolean,
+  corsOrigins,
+  hostNames,
+  httpUrl,
+  integer,
+  listenAddress,
+  logFilter,
+  oneOf,
+  port,
+  safeCidrs,
+  text,
+} from '../values/values.ts';
+import { SECONDS } from './ranges.ts';
+
+const HARDENING = oneOf('off', 'best_effort', 'required');
+
+export const SERVER_OPTIONS = {
+  'server.listen_address': flagged(listenAddress, '0.0.0.0', 'HTTP bind address'),
+  'server.listen_port': flagged(port, 9000, 'HTTP port; 0 takes any free port'),
+  'server.request_timeout_seconds': flagged(integer(1, 3600), 30, 'Per-request timeout of signing handlers'),
+  'server.graceful_shutdown_timeout_seconds': flagged(
+    integer(0, 3600),
+    25,
+    'Grace time of ending; requests are cut up to 2 s before it is over, so that the slashing store closes in order',
+  ),
+  'server.cors_allowed_origins': flagged(
+    corsOrigins,
+    null,
+    'Origins of web pages that may use the API; null: the signer’s own host alone, and no CORS; ["*"] allows all',
+  ),
+  'server.allowed_hosts': flagged(
+    hostNames,
+    null,
+    'Names that requests may be addressed to (Host), probes excepted; null: every name. It keeps out web pages that point a name of their own at the signer (DNS rebinding)',
+  ),
+  'server.max_request_body_bytes': unflagged(
+    integer(1024, BODY_BUDGET_BYTES),
+    2_097_152,
+    'Larger bodies get 413; EXECUTION_PAYLOAD_ENVELOPE may have 10 MiB',
+  ),
+  'server.seccomp': unflagged(HARDENING, 'off', 'Syscall filter (Linux); required aborts boot without it'),
+  'server.mlock': unflagged(
+    HARDENING,
+    'best_effort',
+    'Locks the memory of secrets and turns core dumps off (Linux); required aborts boot without it; skipped in an enclave',
+  ),
+  'server.trust_proxy_headers': unflagged(
+    boolean,
+    false,
+    'Take client_ip of audit lines from X-Forwarded-For when the peer is in trusted_proxy_cidrs; never for authorization',
+  ),
+  'server.trusted_proxy_cidrs': unflagged(safeCidrs, [], 'Source networks of trusted proxies'),
+  'server.health_check.poll_interval_seconds': flagged(
+    SECONDS,
+    30,
+    'Background poll of the anti-slashing backend for /healthcheck',
+  ),
+  'server.health_check.poll_timeout_ms': flagged(integer(1, 600_000), 2000, 'Timeout of one poll, milliseconds'),
+  'metrics.listen_address': flagged(listenAddress, '0.0.0.0', 'Address of the metrics listener'),
+  'metrics.listen_port': flagged(port, 3000, 'Port of the metrics listener; 0 takes any free port'),
+  'metrics.refresh_interval_seconds': flagged(SECONDS, 30, 'Refresh period of polled metrics'),
+} as const satisfies Record<string, Option>;
+
+// Options of what the signer tells of itself: traces and the log.
+
+export const TELEMETRY_OPTIONS = {
+  'opentelemetry.enabled': flagged(boolean, false, 'OTLP tracing export'),
+  'opentelemetry.endpoint': flagged(httpUrl, 'http://localhost:4317', 'OTLP gRPC URL of the collector'),
+  'opentelemetry.service_name': flagged(text, 'strongroom', 'Service name on traces'),
+  'logging.level': flagged(
+    logFilter,
+    'info',
+    'Log level, or a filter of levels by module. Audit lines have the level `audit=info` unless the filter names another or is `off`',
+  ),
+  'logging.format': flagged(oneOf('text', 'json'), 'text', 'Log format'),
+  'logging.color': flagged(
+    boolean,
+    undefined,
+    'ANSI colour; unset: as in every program (docs/specification/operating.md#colour)',
+  ),
+} as const satisfies Record<string, Option>;

@@ -1,0 +1,139 @@
+// Options of the signing path and of the signer's state: permits, batches, the priority pool; the state table, which
+// selects stateful authorization.
+
+import { OPERATIONS } from '../../api/operations.ts';
+import { flagged, type Option, unflagged } from '../option.ts';
+import { boolean, deploymentId, integer, listOf, oneOf, postgresUrl, table, text } from '../values/values.ts';
+import { SECONDS_OR_OFF } from './ranges.ts';
+
+export const SIGNING_OPTIONS = {
+  'signer_state.backend': flagged(oneOf('dynamodb'), undefined, 'State backend; selects stateful authorization'),
+  'signer_state.table': flagged(
+    table,
+    undefined,
+    'State table, by name or ARN: master key, latch, policies and tokens',
+    '--signer-state-dynamodb-table',
+  ),
+  'signer_state.refresh_interval_seconds': flagged(SECONDS_OR_OFF, 1, 'State and auth reload period; 0 disables both'),
+  'signer_state.deployment_id': unflagged(
+    deploymentId,
+    undefined,
+    'Names the deployment that the master key belongs to (docs/guides/custody.md); unset: the name of the table. It stays the same for the life of the master key',
+  ),
+  'signing.max_concurrent_jobs': flagged(integer(1, 100_000), 2000, 'Concurrent signing operations'),
+  'signing.queue_buffer_size': flagged(
+    integer(0, 1_000_000),
+    4000,
+    'Requests that wait for a permit, of both pools together; overflow gets 503',
+  ),
+  'signing.batch_max_keys': unflagged(
+    integer(1, 16_384),
+    2048,
+    'Keys that one batch may name; each also needs a place in the queue',
+  ),
+  'signing.priority.enabled': unflagged(boolean, false, 'Enable the priority pool'),
+  'signing.priority.max_concurrent_jobs': unflagged(
+    integer(1, 100_000),
+    50,
+    'Permits carved out of signing.max_concurrent_jobs for the priority pool',
+  ),
+  'signing.priority.operations': unflagged(
+    listOf(oneOf(...OPERATIONS)),
+    [],
+    'Operations routed to the priority pool; without any there is none',
+  ),
+  'signing.heal': unflagged(
+    boolean,
+    true,
+    'Sign with the fork of the schedule when a client sent another one with the right signingRoot (docs/specification/signing.md#healing)',
+  ),
+  'signing.heze': unflagged(
+    boolean,
+    false,
+    'Sign INCLUSION_LIST (EIP-7805), for which the remote signing API has no type yet',
+  ),
+  'signing.builder': unflagged(boolean, false, 'Sign EXECUTION_PAYLOAD_BID, which commits the money of a builder'),
+  'signing.root_tables': unflagged(
+    boolean,
+    true,
+    'Native core: sign a root that many keys sign with a table of its multiples; false leaves every multiplication to blst',
+  ),
+} as const satisfies Record<string, Option>;
+
+// Options of slashing protection: which store, how it is reached, and the jump at boot. Without any, sqlite protects;
+// no protection needs a flag of its own besides.
+
+export const ANTI_SLASHING_OPTIONS = {
+  'anti_slashing.backend': flagged(
+    oneOf('noop', 'sqlite', 'postgres', 'dynamodb'),
+    'sqlite',
+    'Slashing protection; noop is no protection and needs --allow-unsafe-noop-anti-slashing',
+  ),
+  'anti_slashing.path': flagged(
+    text,
+    './slashing_protection.sqlite',
+    'sqlite only: database file',
+    '--anti-slashing-sqlite-path',
+  ),
+  'anti_slashing.url': flagged(
+    postgresUrl,
+    undefined,
+    'postgres only; TLS unless ?sslmode=disable. Secret: prefer the environment, env:VAR_NAME or file:/PATH to the flag',
+    '--anti-slashing-postgres-url',
+  ),
+  'anti_slashing.pool_size': flagged(
+    integer(1, 1024),
+    64,
+    'postgres only: connections at most; no more than a few are ever in use',
+    '--anti-slashing-postgres-pool-size',
+  ),
+  'anti_slashing.force_ipv4': flagged(
+    boolean,
+    false,
+    'postgres only: resolve to IPv4 addresses only',
+    '--anti-slashing-postgres-force-ipv4',
+  ),
+  'anti_slashing.table': flagged(
+    table,
+    undefined,
+    'dynamodb only: the table, by name or ARN (docs/guides/custody.md)',
+    '--anti-slashing-dynamodb-table',
+  ),
+  'anti_slashing.max_concurrent_writes': flagged(
+    integer(1, 10_000),
+    256,
+    'dynamodb only; about 1/8 of signing.max_concurrent_jobs is advised',
+    '--anti-slashing-dynamodb-max-concurrent-writes',
+  ),
+  'anti_slashing.jump_after_unclean_end': unflagged(
+    boolean,
+    true,
+    'sqlite without signer_state: jump when the file is not the one that was closed in order last: after kill -9, a crash, a copy put back, chown of the file. It costs a validator at most one vote. Off, an older file that was put back can get a validator slashed',
+  ),
+  'anti_slashing.jump_at_boot': unflagged(
+    boolean,
+    undefined,
+    'Refuse everything up to the present at each start, whatever the store says, and everything ahead of the clock. On by default in an enclave, off elsewhere. It costs a validator at most one vote a start',
+  ),
+} as const satisfies Record<string, Option>;
+
+// Options of the log of receipts: without a storage there is none.
+
+export const RECEIPT_OPTIONS = {
+  'receipts.storage': unflagged(
+    oneOf('folder', 'state_table'),
+    undefined,
+    'Keep a log of all decisions on signing requests, there (docs/guides/receipts.md); an enclave has state_table only. Unset: no log',
+  ),
+  'receipts.path': unflagged(text, undefined, 'storage folder only: the folder; it is made when it is not there'),
+  'receipts.interval_seconds': unflagged(
+    integer(1, 3600),
+    60,
+    'Time between heads: decisions since the last one are not provable after a crash',
+  ),
+  'receipts.required': unflagged(
+    boolean,
+    false,
+    'Refuse to sign (503 receipts_unavailable) while the log cannot be kept; otherwise the signer signs on, and is degraded',
+  ),
+} as const satisfies Record<string, Option>;

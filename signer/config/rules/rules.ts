@@ -1,0 +1,72 @@
+// Every cross-field rule: the startup failures (specification/operating.md#startup-failures) that configuration alone
+// decides, and what else would start a signer that does not do what its configuration asks for. A rule is skipped when
+// an option it reads is refused already, so that one mistake makes one violation. A program has the rules on what it
+// has: those on an ordinary host alone are in service/config/rules.ts.
+
+import { CUSTODY_RULES } from './custody.ts';
+import { ENCLAVE_RULES } from './enclave.ts';
+import { LISTENER_RULES } from './listeners.ts';
+import { NETWORK_RULES } from './network.ts';
+import { type Rule, when } from './rule.ts';
+import { STATIC_AUTH_RULES } from './static-auth.ts';
+import { TABLE_RULES } from './tables.ts';
+
+export const SIGNING_RULES: readonly Rule[] = [
+  {
+    says: '`anti_slashing.backend: postgres` needs `anti_slashing.url`, and `dynamodb` needs `anti_slashing.table`.',
+    reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
+    broken: ({ anti_slashing }) =>
+      (
+        [
+          ['postgres', 'url'],
+          ['dynamodb', 'table'],
+        ] as const
+      ).flatMap(([backend, member]) =>
+        when(anti_slashing.backend === backend && anti_slashing[member] === undefined, {
+          at: `anti_slashing.${member}`,
+          problem: `is missing, and the backend is ${backend}`,
+          remedy: `set anti_slashing.${member}`,
+        }),
+      ),
+  },
+  {
+    says: '`anti_slashing.url` is for the backend `postgres`, `anti_slashing.table` for `dynamodb`: with another backend the shared database would go unused.',
+    reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
+    broken: ({ anti_slashing: { backend } }, { isSet }) =>
+      (
+        [
+          ['anti_slashing.url', 'postgres'],
+          ['anti_slashing.table', 'dynamodb'],
+        ] as const
+      ).flatMap(([at, itsBackend]) =>
+        when(isSet(at) && backend !== itsBackend, {
+          at,
+          problem: isSet('anti_slashing.backend')
+            ? `is set, and the backend is ${backend}, which does not use it`
+            : 'is set, and no anti_slashing.backend is: the default, sqlite, would not use it',
+          remedy: `set anti_slashing.backend: ${itsBackend}, or remove it`,
+        }),
+      ),
+  },
+  {
+    says: 'With `signing.priority.enabled`, its `max_concurrent_jobs` is less than `signing.max_concurrent_jobs`.',
+    reads: ['signing.priority', 'signing.max_concurrent_jobs'],
+    broken: ({ signing }) =>
+      when(signing.priority.enabled && signing.priority.max_concurrent_jobs >= signing.max_concurrent_jobs, {
+        at: 'signing.priority.max_concurrent_jobs',
+        problem: 'leaves nothing of signing.max_concurrent_jobs to other operations',
+        remedy: 'make it less than signing.max_concurrent_jobs',
+      }),
+  },
+];
+
+/** Those of an image. */
+export const RULES: readonly Rule[] = [
+  ...STATIC_AUTH_RULES,
+  ...NETWORK_RULES,
+  ...SIGNING_RULES,
+  ...CUSTODY_RULES,
+  ...LISTENER_RULES,
+  ...ENCLAVE_RULES,
+  ...TABLE_RULES,
+];

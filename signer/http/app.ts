@@ -1,0 +1,266 @@
+// The HTTP application: hooks in the order of refusal, the routes, and one shape of error. It knows nothing of sockets:
+// listeners/listen.ts puts it behind listeners, tests use inject().
+
+import type { ServerResponse } from 'node:http';
+import fastify, { type FastifyInstance } from 'fastify';
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
+import type { Tracing } from '../../common/observe/tracing.ts';
+import { type ErrorReason, SignerError } from '../api/errors.ts';
+import type { Authenticator } from '../auth/authenticator.ts';
+import type { ClientAddressOptions } from '../auth/client-address.ts';
+import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
+import type { KeyManagementParts } from '../keys/management/management.ts';
+import type { KeyStore } from '../keys/store.ts';
+import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
+import type { SigningDependencies } from '../signing/sign.ts';
+import { type Admission, acceptAnyBodyAsBytes, createAdmission } from './admission.ts';
+import { type Audit, createAudit, type HttpObserver } from './audit.ts';
+import { callerTurns, type GoOn } from './caller-turns.ts';
+import { answerClientError } from './client-errors.ts';
+import { type HttpRequest, NO_ROUTE, newContext, type Route, requestId, trackOpenRequests } from './context.ts';
+import type { RecordDecision } from './decisions.ts';
+import { keepEscapes } from './escapes.ts';
+import { toSignerError } from './faults.ts';
+import { CONNECTION_LIMITS, headerTimes, settlePlace } from './listeners/connection-limits.ts';
+import { peerAddressOf } from './listeners/connections.ts';
+import { allowOrigins, foreignHost, foreignOrigin } from './origins.ts';
+import { errorAnswer, refuse, sendError } from './refusals.ts';
+import { type Answer, sendAnswer } from './replies.ts';
+import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
+import { mountAuthPolicies } from './routes/auth-policies.ts';
+import { mountAuthTokens } from './routes/auth-tokens.ts';
+import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
+import { type ChamberKeyLimits, mountChamberKeys } from './routes/chamber-keys.ts';
+import { type GenerateRoutes, mountChamberKeysGenerate } from './routes/chamber-keys-generate.ts';
+import { mountHealth, type Readiness } from './routes/health.ts';
+import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
+import { mountPublicKeys } from './routes/public-keys.ts';
+import { mountReceipts, type ReceiptRoutes } from './routes/receipts.ts';
+import { createSignHandler, mountSign } from './routes/sign.ts';
+import { createSignBatchHandler, mountSignBatch } from './routes/sign-batch.ts';
+import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
+
+export interface AppOptions {
+  readonly maxRequestBodyBytes: number;
+  readonly requestTimeoutSeconds: number;
+  readonly batchMaxKeys: number;
+  readonly headersTimeoutMs?: number;
+  /** null: no CORS. `['*']`: every origin. */
+  readonly corsAllowedOrigins: readonly string[] | null;
+  readonly allowedHosts: readonly string[] | null;
+  readonly clientAddress: ClientAddressOptions;
+}
+
+export interface KeyRoutes {
+  readonly management: KeyManagementParts;
+  readonly keyManager: KeyManagerLimits | undefined;
+  readonly chamber: ChamberKeyLimits;
+  readonly generate: GenerateRoutes;
+}
+
+/** Describes every route that is mounted afterwards. */
+export type DescribeRoutes = (app: FastifyInstance) => Promise<void>;
+
+/** Mounts the routes of one program. */
+export type MountRoutes = (app: FastifyInstance) => void;
+
+export interface AppDependencies {
+  readonly authenticator: Authenticator;
+  readonly keys: KeyStore;
+  readonly signing: SigningDependencies;
+  readonly readiness: Readiness;
+  readonly chamber: ChamberRoutes;
+  readonly auth?: StatefulAuthenticator | undefined;
+  readonly slashingRecords: SlashingRecords;
+  readonly keyRoutes: KeyRoutes;
+  readonly attestation?: AttestationRoute | undefined;
+  readonly receipts?: ReceiptRoutes | undefined;
+  readonly recordDecision?: RecordDecision | undefined;
+  /** The routes that only one program has: `/reload` of a service. */
+  readonly mountOwn?: MountRoutes | undefined;
+  /** Only a service has the document of its routes. */
+  readonly describeRoutes?: DescribeRoutes | undefined;
+  readonly signingRefusal: () => ErrorReason | undefined;
+  readonly observer: HttpObserver;
+  /** @param waiting requests that wait for a turn of their caller */
+  readonly onTurns?: (waiting: () => number) => void;
+  readonly tracing?: Tracing | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly auditLog?: Log;
+}
+
+/** Longer than any client's idle time (specification/signing.md#clients). */
+const KEEP_ALIVE_SECONDS = 75;
+const MAX_PATH_PARAMETER_CHARACTERS = 256;
+
+/** @throws Error when a route does not state who may use it. */
+export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
+  const app = fastify({
+    logger: false,
+    http: headerTimes(options.headersTimeoutMs ?? CONNECTION_LIMITS.headersTimeoutMs),
+    genReqId: requestId,
+    bodyLimit: options.maxRequestBodyBytes,
+    keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
+    requestTimeout: 0, // bodies have a deadline of their own each (admission.ts): an import takes longer than a request
+    forceCloseConnections: 'idle',
+    return503OnClosing: false, // listeners/listen.ts answers in the shape of every other error
+    exposeHeadRoutes: false,
+    clientErrorHandler: answerClientError,
+    routerOptions: { maxParamLength: MAX_PATH_PARAMETER_CHARACTERS, ignoreTrailingSlash: true },
+    frameworkErrors: (error, request, reply) => {
+      request.context = newContext(NO_ROUTE, dependencies.clock.monotonic(), peerAddressOf(request.raw.socket));
+      reply.header('x-request-id', request.id);
+      void sendError(request, reply, toSignerError(error));
+    },
+  });
+  installContext(app, dependencies.clock);
+  await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
+  const { admission, audit } = installHooks(app, options, dependencies);
+  const envelopes = envelopeReader({ log: dependencies.log });
+  app.addHook('onClose', () => envelopes.close());
+  const onAuthRejection = dependencies.observer.authRejected;
+  await dependencies.describeRoutes?.(app);
+  mountHealth(app, dependencies.readiness);
+  mountPublicKeys(app, dependencies.keys);
+  mountSign(
+    app,
+    createSignHandler(options, { ...dependencies, envelopes, onAuthRejection, readmit: admission.readmit }),
+  );
+  mountSignBatch(app, createSignBatchHandler(options, { ...dependencies, audit, onAuthRejection }));
+  mountSlashingProtection(app, dependencies.slashingRecords, admission);
+  mountChamber(app, dependencies.chamber);
+  mountKeys(app, dependencies.keyRoutes);
+  dependencies.mountOwn?.(app);
+  if (dependencies.attestation !== undefined) mountAttestation(app, dependencies.attestation);
+  if (dependencies.receipts !== undefined) mountReceipts(app, dependencies.receipts);
+  if (dependencies.auth !== undefined) {
+    mountAuthPolicies(app, dependencies.auth);
+    mountAuthTokens(app, dependencies.auth, dependencies.clock);
+  }
+  await app.ready();
+  return app;
+}
+
+function mountKeys(app: FastifyInstance, { management, keyManager, chamber, generate }: KeyRoutes): void {
+  mountChamberKeys(app, chamber, management);
+  mountChamberKeysGenerate(app, generate, management);
+  if (keyManager !== undefined) mountKeystores(app, keyManager, management);
+}
+
+function installContext(app: FastifyInstance, clock: Clock): void {
+  app.decorateRequest('context');
+  app.addHook('onRequest', (request, reply, done) => {
+    const { config, url } = request.routeOptions; // made anew by each look
+    const route: Route = { url, access: config.access, streamsBody: config.streamsBody === true };
+    request.context = newContext(route, clock.monotonic(), peerAddressOf(request.raw.socket));
+    reply.header('x-request-id', request.id);
+    done();
+  });
+}
+
+function installHooks(
+  app: FastifyInstance,
+  options: AppOptions,
+  dependencies: AppDependencies,
+): { readonly admission: Admission; readonly audit: Audit } {
+  const { log } = dependencies;
+  const audit = createAudit(options.clientAddress, { ...dependencies, log: dependencies.auditLog ?? dependencies.log });
+  const admission = createAdmission({
+    maxRequestBodyBytes: options.maxRequestBodyBytes,
+    authenticator: dependencies.authenticator,
+    keys: dependencies.keys,
+    signingRefusal: dependencies.signingRefusal,
+    onAuthRejection: dependencies.observer.authRejected,
+    isForeignOrigin: foreignOrigin(options.corsAllowedOrigins),
+    isForeignHost: foreignHost(options.allowedHosts),
+  });
+  app.addHook('onRoute', (route) => {
+    if (route.config?.access === undefined && route.method !== 'OPTIONS') {
+      throw new Error(`${String(route.method)} ${route.url} does not state who may use it`);
+    }
+  });
+  keepEscapes(app, (request, reply, error) => {
+    dependencies.observer.routeFailed('escaped');
+    log.error({ request_id: request.id, err: error }, 'a route left a fault behind');
+    if (!reply.sent) sendError(request, reply, new SignerError('internal_error', { cause: error }));
+  });
+  const turns = callerTurns({ nextTurn: setImmediate, monotonic: () => dependencies.clock.monotonic() });
+  dependencies.onTurns?.(() => turns.waiting);
+  const openRequests = trackOpenRequests((request, response) => {
+    admission.release(request);
+    request.context.onEnd?.();
+    audit.record(request, response);
+    endTrace(request, response);
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!openRequests.begin(request, reply.raw)) return;
+    request.context.span = dependencies.tracing?.startRequest({ method: request.method, route: request.context.route });
+    const refusal = admitted(request, admission);
+    if (refusal !== undefined) return void refuse(request, reply, refusal);
+    const { caller } = request.context;
+    if (caller === undefined) return done();
+    settlePlace(request.raw.socket);
+    const goOn: GoOn = (hasWaited) => {
+      if (request.context.released) return; // its client is gone
+      const changed = hasWaited ? admission.readmit(request) : undefined;
+      if (changed === undefined) done();
+      else refuse(request, reply, changed);
+    };
+    if (!turns.enter(caller.accessor, goOn)) refuse(request, reply, 'overloaded');
+  });
+  acceptAnyBodyAsBytes(app, admission);
+  app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
+  const isToldAlready = oneLineWhileStarting();
+  app.setErrorHandler((thrown, request, reply) =>
+    sendAnswer(reply, answerToThrown(request, thrown, { ...dependencies, isToldAlready })),
+  );
+  return { admission, audit };
+}
+
+function admitted(request: HttpRequest, admission: Admission): ErrorReason | undefined {
+  const span = request.context.span?.child('auth');
+  try {
+    return admission.admit(request);
+  } finally {
+    span?.end();
+  }
+}
+
+interface FaultParts extends Pick<AppDependencies, 'log' | 'observer'> {
+  readonly isToldAlready: (error: SignerError) => boolean;
+}
+
+function oneLineWhileStarting(): FaultParts['isToldAlready'] {
+  let isTold = false;
+  return ({ reason }) => {
+    if (reason !== 'starting') return false;
+    const wasTold = isTold;
+    isTold = true;
+    return wasTold;
+  };
+}
+
+function answerToThrown(request: HttpRequest, thrown: unknown, { log, observer, isToldAlready }: FaultParts): Answer {
+  const error = toSignerError(thrown);
+  if (error.reason === 'internal_error') {
+    observer.routeFailed('thrown');
+    log.error({ request_id: request.id, err: error.cause }, 'request failed');
+  } else if (error.status === 503 && !isToldAlready(error)) logFault(log, request.id, error);
+  return errorAnswer(request, error);
+}
+
+function endTrace({ context, id }: HttpRequest, response: ServerResponse): void {
+  if (context.span === undefined) return;
+  context.span.setAttribute('request_id', id);
+  context.span.setAttribute('http.response.status_code', response.statusCode);
+  if (context.operation !== undefined) context.span.setAttribute('operation', context.operation);
+  if (context.reason !== undefined) context.span.setAttribute('reason', context.reason);
+  context.span.end();
+}
+
+function logFault(log: Log, id: string, error: ReturnType<typeof toSignerError>): void {
+  const cause = error.cause instanceof Error ? error.cause.message : undefined;
+  log.warn({ request_id: id, reason: error.reason, cause, ...error.detail }, 'request could not be served');
+}

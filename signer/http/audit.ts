@@ -1,0 +1,163 @@
+// One audit line per request of an authenticated route, and what the metrics want to know of every request. Names, not
+// values: no token, no body, no signature is ever in it.
+
+import type { ServerResponse } from 'node:http';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
+import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
+import type { ClientFault } from '../api/forks.ts';
+import { builderName } from '../api/payments.ts';
+import type { AuditLine } from '../api/reference/audit-members.ts';
+import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
+import type { HttpRequest, RequestContext } from './context.ts';
+import { headerValues } from './header-values.ts';
+
+export interface HttpObserver {
+  requestEnded(route: string, status: number, seconds: number): void;
+  /** @param operation undefined when the body was not understood @param count more than one for the keys of a batch */
+  signingEnded(operation: string | undefined, outcome: 'signed' | ErrorReason, seconds: number, count: number): void;
+  requestHealed(fault: ClientFault, count: number): void;
+  authRejected(reason: ErrorReason): void;
+  /** A fault that is no refusal: thrown by a route (500), or a rejection that it left behind (escapes.ts). */
+  routeFailed(kind: 'thrown' | 'escaped'): void;
+}
+
+export interface RefusedKey {
+  readonly publicKey: string;
+  readonly reason: ErrorReason;
+  readonly deniedBy: string | undefined;
+}
+
+export interface Audit {
+  record(request: HttpRequest, response: ServerResponse): void;
+  /** Before the answer goes out, in which the batch is recorded as one request. */
+  keyRefused(request: HttpRequest, key: RefusedKey): void;
+}
+
+export function createAudit(
+  addresses: ClientAddressOptions,
+  { clock, log, observer }: { clock: Clock; log: Log; observer: HttpObserver },
+): Audit {
+  const addressOf = rememberedPeer(addresses);
+  return {
+    record(request, response) {
+      const { context } = request;
+      if (!response.writableFinished) context.reason ??= 'client_closed';
+      const statusCode = response.writableFinished ? response.statusCode : ERROR_REASONS.client_closed.status;
+      const seconds = (clock.monotonic() - context.startedAt) / 1000;
+      const { access, route } = context;
+      observer.requestEnded(access === undefined ? 'unknown' : (route ?? 'unknown'), statusCode, seconds);
+      if (access === undefined || access.kind === 'open') return;
+      const outcome = statusCode < 400 ? 'ok' : 'refused';
+      const scope = access.kind === 'scope' ? access.scope : undefined;
+      if (scope === 'sign') countSigning(context, seconds, observer);
+      const signed = context.batch?.outcomes.get('signed') ?? 0;
+      log.info(
+        {
+          audit: true,
+          client_ip: addressOf(context.peerAddress, forwardedFor(request)),
+          accessor: context.caller?.accessor,
+          scope,
+          // Administration has no scopes: what was done is the method and the route, to whom is the subject.
+          method: scope === undefined ? request.method : undefined,
+          route: scope === undefined ? route : undefined,
+          subject: context.subject,
+          public_key: context.publicKey,
+          keys: context.batch?.keys,
+          signed: context.batch === undefined ? undefined : signed,
+          refused: context.batch === undefined ? undefined : context.batch.keys - signed,
+          ...messageMembers(context),
+          ...paymentMembers(context),
+          outcome,
+          status: statusCode,
+          reason: context.reason,
+          denied_by: context.deniedBy,
+          request_id: request.id,
+          duration_ms: Math.round(seconds * 1e6) / 1e3,
+        } satisfies AuditLine,
+        'request',
+      );
+    },
+    keyRefused(request, { publicKey, reason, deniedBy }) {
+      const { context } = request;
+      log.info(
+        {
+          audit: true,
+          client_ip: addressOf(context.peerAddress, forwardedFor(request)),
+          accessor: context.caller?.accessor,
+          scope: context.access?.kind === 'scope' ? context.access.scope : undefined,
+          public_key: publicKey,
+          ...messageMembers(context),
+          outcome: 'refused',
+          status: ERROR_REASONS[reason].status,
+          reason,
+          denied_by: deniedBy,
+          request_id: request.id,
+        } satisfies AuditLine,
+        'key of a batch',
+      );
+    },
+  };
+}
+
+/** Which duty it was: what two signatures that may be slashable are found and told apart by. */
+function messageMembers({ operation, position, signingRoot, healed }: RequestContext) {
+  return {
+    operation,
+    slot: position?.slot,
+    epoch: position?.epoch,
+    source_epoch: position?.sourceEpoch,
+    target_epoch: position?.targetEpoch,
+    signing_root: signingRoot === undefined ? undefined : encodeHex(signingRoot),
+    client_fault: healed,
+  };
+}
+
+function paymentMembers({ payment }: RequestContext) {
+  return {
+    fee_recipient: payment?.feeRecipient,
+    gas_limit: payment?.gasLimit?.toString(),
+    builder: payment?.builder === undefined ? undefined : builderName(payment.builder),
+    builder_index: payment?.builderIndex?.toString(),
+  };
+}
+
+/** Each key of a batch counts as a single request would; what was signed for a client that is gone was not answered. */
+function countSigning(context: RequestContext, seconds: number, observer: HttpObserver): void {
+  const { batch, operation, reason, healed } = context;
+  const healedCount = reason === undefined ? (batch === undefined ? 1 : (batch.outcomes.get('signed') ?? 0)) : 0;
+  if (healed !== undefined && healedCount > 0) observer.requestHealed(healed, healedCount);
+  if (batch === undefined) {
+    observer.signingEnded(operation, reason ?? 'signed', seconds, 1);
+    return;
+  }
+  let answered = 0;
+  for (const [outcome, count] of batch.outcomes) {
+    if (outcome === 'signed' && reason !== undefined) continue;
+    observer.signingEnded(operation, outcome, seconds, count);
+    answered += count;
+  }
+  if (answered < batch.keys)
+    observer.signingEnded(operation, reason ?? 'internal_error', seconds, batch.keys - answered);
+}
+
+/** The walk over all headers is for the few requests that have this one. */
+function forwardedFor({ raw, headers }: HttpRequest): string[] | undefined {
+  return headers['x-forwarded-for'] === undefined ? undefined : headerValues(raw, 'x-forwarded-for');
+}
+
+type AddressOf = (peer: string | undefined, forwardedFor: readonly string[] | undefined) => string;
+
+function rememberedPeer(addresses: ClientAddressOptions): AddressOf {
+  let lastPeer: string | undefined;
+  let lastAddress = clientAddress(addresses, undefined, undefined);
+  return (peer, forwardedFor) => {
+    if (forwardedFor !== undefined) return clientAddress(addresses, peer, forwardedFor);
+    if (peer !== lastPeer) {
+      lastAddress = clientAddress(addresses, peer, undefined);
+      lastPeer = peer;
+    }
+    return lastAddress;
+  };
+}

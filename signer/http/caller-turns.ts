@@ -1,0 +1,102 @@
+// Whose request goes on after its head: callers take turns here, before a body is read. Node takes what all connections
+// have in one turn of its event loop, so a request of one token would wait behind the bodies of hundreds of another.
+// Of those who wait only a few go on in each turn, and the connections of the others are not read meanwhile. Nothing
+// waits while one caller alone asks. It stands alone because its test drives the event loop.
+
+/** So many go on in one turn of the event loop: some milliseconds of work. */
+export const MAX_PER_TURN = 16;
+export const MAX_WAITING_OF_CALLER = 4096;
+/** Of all callers; beyond it a caller has one place. */
+export const MAX_WAITING = 2 * MAX_WAITING_OF_CALLER;
+/** Two epochs of 32 slots: whoever has validators asks in each. */
+const ALONE_AFTER_MS = 2 * 32 * 12_000;
+
+/** @param hasWaited what was decided at the head may have changed since */
+export type GoOn = (hasWaited: boolean) => void;
+
+export interface CallerTurns {
+  /** @returns false when there is no place to wait; then `goOn` is not called */
+  enter(caller: string, goOn: GoOn): boolean;
+  readonly waiting: number;
+}
+
+export interface EventLoop {
+  nextTurn(work: () => void): void;
+  monotonic(): number;
+}
+
+export function callerTurns({ nextTurn, monotonic }: EventLoop): CallerTurns {
+  /** The next turn's caller first. */
+  const lines = new Map<string, Set<GoOn>>();
+  /** Callers that went on in this turn of the event loop. */
+  const went = new Set<string>();
+  let wentOn = 0;
+  let waiting = 0;
+  let isTurnPlanned = false;
+  let latest: { readonly caller: string; at: number } | undefined;
+  let sharedUntil = Number.NEGATIVE_INFINITY;
+
+  const planTurn = (): void => {
+    if (isTurnPlanned) return;
+    isTurnPlanned = true;
+    nextTurn(beginTurn);
+  };
+  const count = (caller: string): void => {
+    went.add(caller);
+    wentOn += 1;
+    planTurn();
+  };
+  const beginTurn = (): void => {
+    isTurnPlanned = false;
+    went.clear();
+    wentOn = 0;
+    for (let places = MAX_PER_TURN; places > 0; places--) letNextGo();
+  };
+  const letNextGo = (): void => {
+    for (const [caller, line] of lines) {
+      const [next] = line;
+      if (next === undefined) continue;
+      line.delete(next);
+      lines.delete(caller);
+      if (line.size > 0) lines.set(caller, line); // behind the others
+      waiting -= 1;
+      count(caller);
+      next(true);
+      return;
+    }
+  };
+  const isShared = (caller: string): boolean => {
+    const now = monotonic();
+    if (caller === latest?.caller) latest.at = now;
+    else {
+      if (latest !== undefined) sharedUntil = latest.at + ALONE_AFTER_MS;
+      latest = { caller, at: now };
+    }
+    return now < sharedUntil;
+  };
+
+  return {
+    enter(caller, goOn) {
+      const line = lines.get(caller);
+      if (!isShared(caller) && waiting === 0) {
+        goOn(false);
+        return true;
+      }
+      if (line === undefined && (wentOn < MAX_PER_TURN || !went.has(caller))) {
+        count(caller);
+        goOn(false);
+        return true;
+      }
+      const places = waiting < MAX_WAITING ? MAX_WAITING_OF_CALLER : 1;
+      if ((line?.size ?? 0) >= places) return false;
+      if (line === undefined) lines.set(caller, new Set([goOn]));
+      else line.add(goOn);
+      waiting += 1;
+      planTurn();
+      return true;
+    },
+    get waiting() {
+      return waiting;
+    },
+  };
+}

@@ -1,0 +1,208 @@
+// What the server knows of one request while it lives: the caller, what it asks for, when it began, and how it ended.
+// Each request of an authenticated route gets exactly one audit line from it (specification/operating.md#logs).
+
+import assert from 'node:assert/strict';
+import { randomUUIDv7 } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyRequest } from 'fastify';
+import type { Span } from '../../common/observe/tracing.ts';
+import type { ErrorReason } from '../api/errors.ts';
+import type { ClientFault } from '../api/forks.ts';
+import type { Operation, Scope } from '../api/operations.ts';
+import type { Payment } from '../api/payments.ts';
+import type { Position } from '../api/positions.ts';
+import type { Caller } from '../auth/authenticator.ts';
+import type { AccessDecision } from '../auth/evaluate.ts';
+import type { PublicKeyHex } from '../slashing/types.ts';
+
+export type RouteAccess =
+  | { readonly kind: 'open' }
+  /** Management tokens only: policies and tokens are no scope (specification/authorization.md#scopes). */
+  | { readonly kind: 'management' }
+  | { readonly kind: 'any_token' }
+  | {
+      readonly kind: 'scope';
+      readonly scope: Scope;
+      /** Admits as well as `scope` does, which is what the audit line names. */
+      readonly orScope?: Scope;
+      /** The path names one validator key, which the policy has to allow. */
+      readonly namesKey: boolean;
+      /** Answers 503 while the signer may not sign; other routes answer 401 while the credentials are sealed. */
+      readonly needsSigning: boolean;
+      /** A management token is admitted too, whatever its policies say (specification/authorization.md#tokens). */
+      readonly orManagement?: true;
+      /** Served also while the state is stale: to look what is wrong, and to seal. */
+      readonly whileStale?: true;
+    };
+
+export interface RequestContext {
+  readonly startedAt: number;
+  readonly peerAddress: string | undefined;
+  readonly route: string | undefined;
+  readonly access: RouteAccess | undefined;
+  readonly streamsBody: boolean;
+  caller: Caller | undefined;
+  publicKey: PublicKeyHex | undefined;
+  operation: Operation | undefined;
+  position: Position | undefined;
+  signingRoot: Uint8Array | undefined;
+  healed: ClientFault | undefined;
+  /** Where the message says that a proposer is paid; undefined for messages that say nothing of it. */
+  payment: Payment | undefined;
+  batch: BatchCounts | undefined;
+  subject: string | undefined;
+  reason: ErrorReason | undefined;
+  deniedBy: string | undefined;
+  span: Span | undefined;
+  bodyReservation: number;
+  /** The accessor that these bytes are counted for. */
+  bodyHolder: string | undefined;
+  released: boolean;
+  /** What is to be given up when the request ends before it is answered. */
+  onEnd: (() => void) | undefined;
+  bodyDeadline: NodeJS.Timeout | undefined;
+}
+
+export interface BatchCounts {
+  readonly keys: number;
+  readonly outcomes: Map<'signed' | ErrorReason, number>;
+}
+
+export interface Route {
+  readonly url: string | undefined;
+  readonly access: RouteAccess | undefined;
+  readonly streamsBody: boolean;
+}
+
+export const NO_ROUTE: Route = Object.freeze({ url: undefined, access: undefined, streamsBody: false });
+
+export function newContext(route: Route, startedAt: number, peerAddress: string | undefined): RequestContext {
+  return {
+    startedAt,
+    peerAddress,
+    route: route.url,
+    access: route.access,
+    streamsBody: route.streamsBody,
+    caller: undefined,
+    publicKey: undefined,
+    operation: undefined,
+    position: undefined,
+    signingRoot: undefined,
+    healed: undefined,
+    payment: undefined,
+    batch: undefined,
+    subject: undefined,
+    reason: undefined,
+    deniedBy: undefined,
+    span: undefined,
+    bodyReservation: 0,
+    bodyHolder: undefined,
+    released: false,
+    onEnd: undefined,
+    bodyDeadline: undefined,
+  };
+}
+
+export type HttpRequest = Pick<FastifyRequest, 'raw' | 'headers' | 'id' | 'method' | 'params' | 'context'>;
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    context: RequestContext;
+  }
+  interface FastifyContextConfig {
+    access?: RouteAccess;
+    streamsBody?: true;
+  }
+}
+
+const REQUEST_ID = /^[\x20-\x7e]{1,128}$/;
+
+/** The client's X-Request-Id when it is printable ASCII of at most 128 characters, else a new UUIDv7. */
+export function requestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUIDv7();
+}
+
+export function callerOf({ context }: HttpRequest): Caller {
+  assert(context.caller !== undefined, 'admission lets nobody in without a caller');
+  return context.caller;
+}
+
+export function isAllowed(request: HttpRequest, decision: AccessDecision): boolean {
+  if (!decision.allowed && decision.why === 'denied_by_rule') request.context.deniedBy = decision.policy;
+  return decision.allowed;
+}
+
+// Every request from its headers to its end: answered, refused, given up by the client, or cut off with its connection.
+// Only this part returns what a request holds, so a client that goes away cannot keep it.
+
+/** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
+export const MAX_UNANSWERED_REQUESTS = 16;
+
+/**
+ * For the rest of a body that nobody reads, from the end of the answer: as long as an admitted client has for a whole
+ * one.
+ */
+const UNREAD_BODY_MS = 30_000;
+
+export interface OpenRequests {
+  /** False when the connection has too many already: it is closed, and the request goes no further. */
+  begin(request: HttpRequest, response: ServerResponse): boolean;
+}
+
+const byConnection = new WeakMap<Socket, Map<HttpRequest, ServerResponse>>();
+
+/** Whether the connection has requests that wait for their answer. */
+export function hasOpenRequests(socket: Socket): boolean {
+  return (byConnection.get(socket)?.size ?? 0) > 0;
+}
+
+/** @param onEnd called exactly once for each request that began */
+export function trackOpenRequests(onEnd: (request: HttpRequest, response: ServerResponse) => void): OpenRequests {
+  const openOf = (socket: Socket): Map<HttpRequest, ServerResponse> => {
+    const known = byConnection.get(socket);
+    if (known !== undefined) return known;
+    const open = new Map<HttpRequest, ServerResponse>();
+    byConnection.set(socket, open);
+    // An answer that waits behind another one on this connection never hears that the connection is gone.
+    socket.once('close', () => {
+      for (const [request, response] of open) end(open, request, response);
+    });
+    return open;
+  };
+  const end = (open: Map<HttpRequest, ServerResponse>, request: HttpRequest, response: ServerResponse): void => {
+    if (open.delete(request)) onEnd(request, response);
+  };
+
+  return {
+    begin(request, response) {
+      const { socket } = request.raw;
+      const open = openOf(socket);
+      if (open.size >= MAX_UNANSWERED_REQUESTS) {
+        socket.destroy();
+        return false;
+      }
+      open.set(request, response);
+      // After the last byte is handed over, and also when the connection breaks before.
+      response.once('close', () => {
+        end(open, request, response);
+        boundUnreadBody(request);
+      });
+      return true;
+    },
+  };
+}
+
+/**
+ * Node reads on until the body is over, so that the connection can be used again: who sends it byte by byte would have
+ * it for ever.
+ */
+function boundUnreadBody({ raw }: HttpRequest): void {
+  if (raw.complete || raw.destroyed) return;
+  const timer = setTimeout(() => {
+    if (!raw.complete) raw.destroy(); // and with it its connection, where it has one: under inject() it has none
+  }, UNREAD_BODY_MS);
+  timer.unref();
+  raw.once('close', () => clearTimeout(timer));
+}

@@ -1,0 +1,142 @@
+// TLS handshakes are computed on the main thread, a millisecond each. So they begin when the whole ClientHello is here,
+// and only a few in each turn of the event loop: addresses take turns, and clients on open connections are served in
+// between. Who sends its first message slowly holds nothing but its place (connection-limits.ts), for a limited time.
+
+import type { Server, Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { shareOf } from '../../../common/formats/places.ts';
+import { streamOf } from './connections.ts';
+
+/** Handshakes that begin in one turn of the event loop. */
+export const MAX_BEGUN_PER_TURN = 2;
+
+export interface Handshakes {
+  /**
+   * Calls `begin` when the client's first message is here and its turn has come; never when the connection ended.
+   * @param address whose turn it takes
+   */
+  await(socket: Socket, address: string | undefined, begin: () => void): void;
+}
+
+export function handshakeTurns(nextTurn: (work: () => void) => void = setImmediate): Handshakes {
+  /** Those whose first message is here, by address; the next turn's first. */
+  const lines = new Map<string, Set<() => void>>();
+  let begun = 0;
+  let isTurnPlanned = false;
+
+  const planTurn = (): void => {
+    if (isTurnPlanned) return;
+    isTurnPlanned = true;
+    nextTurn(() => {
+      isTurnPlanned = false;
+      begun = 0;
+      for (let places = MAX_BEGUN_PER_TURN; places > 0; places--) beginNext();
+    });
+  };
+  const beginNext = (): void => {
+    for (const [share, line] of lines) {
+      const [next] = line;
+      if (next === undefined) continue;
+      line.delete(next);
+      lines.delete(share);
+      if (line.size > 0) lines.set(share, line); // behind the others
+      begun += 1;
+      planTurn();
+      next();
+      return;
+    }
+  };
+  const enter = (socket: Socket, share: string, begin: () => void): void => {
+    const line = lines.get(share) ?? new Set();
+    const inTurn = (): void => {
+      socket.off('close', leave);
+      begin();
+    };
+    const leave = (): void => {
+      line.delete(inTurn);
+      if (line.size === 0 && lines.get(share) === line) lines.delete(share);
+    };
+    socket.once('close', leave);
+    line.add(inTurn);
+    lines.set(share, line);
+    if (begun < MAX_BEGUN_PER_TURN) beginNext();
+    else planTurn();
+  };
+
+  return {
+    await(socket, address, begin) {
+      onFirstMessage(socket, () => enter(socket, shareOf(address), begin));
+    },
+  };
+}
+
+/** The connections of a TLS listener on a port. @param timeoutMs from the connection to the end of the handshake */
+export function paceHandshakes(server: Server, timeoutMs: number): void {
+  const [accept, ...others] = server.listeners('connection');
+  if (accept === undefined || others.length > 0) throw new Error('the listener is not as Node makes it');
+  const turns = handshakeTurns();
+  const deadlines = new WeakMap<Socket, NodeJS.Timeout>();
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const deadline = setTimeout(() => socket.destroy(), timeoutMs);
+    deadlines.set(socket, deadline);
+    socket.once('close', () => clearTimeout(deadline));
+    turns.await(socket, socket.remoteAddress, () => accept.call(server, socket));
+  });
+  server.prependListener('secureConnection', (secure: TLSSocket) => {
+    const raw = streamOf(secure);
+    if (raw !== undefined) clearTimeout(deadlines.get(raw));
+  });
+}
+
+// The first message of a client, a ClientHello in one or more records (RFC 8446 §4, §5.1). It is only measured, and all
+// its bytes stay in the socket.
+
+const RECORD_HEADER_BYTES = 5;
+const MESSAGE_HEADER_BYTES = 4;
+const HANDSHAKE_RECORD = 22;
+/** Clients send some hundred bytes, two thousand with a key share of ML-KEM. */
+const MAX_MEASURED_BYTES = 8192;
+
+function onFirstMessage(socket: Socket, onMessage: () => void): void {
+  let held = Buffer.alloc(0);
+  const look = (): void => {
+    for (let bytes = socket.read() as Buffer | null; bytes !== null; bytes = socket.read() as Buffer | null) {
+      held = Buffer.concat([held, bytes]);
+    }
+    if (!isFirstMessageHere(held)) return;
+    stop();
+    socket.unshift(held);
+    onMessage();
+  };
+  const giveUp = (): void => {
+    stop();
+    socket.destroy();
+  };
+  const stop = (): void => void socket.off('readable', look).off('end', giveUp);
+  socket.on('error', () => undefined); // it is closed after that, which is what counts
+  socket.on('readable', look).once('end', giveUp);
+  look();
+}
+
+/** True also for what is no ClientHello, or longer than any: TLS refuses it, or has it read on, at no cost. */
+export function isFirstMessageHere(bytes: Buffer): boolean {
+  const header: number[] = [];
+  let message = 0;
+  let at = 0;
+  while (at < bytes.length && bytes.length <= MAX_MEASURED_BYTES) {
+    if (bytes[at] !== HANDSHAKE_RECORD) return true;
+    const start = at + RECORD_HEADER_BYTES;
+    if (bytes.length < start) return false;
+    const length = bytes.readUInt16BE(start - 2);
+    if (length === 0) return true;
+    if (bytes.length < start + length) return false;
+    at = start + length;
+    header.push(...bytes.subarray(start, Math.min(at, start + MESSAGE_HEADER_BYTES - header.length)));
+    message += length;
+    const [, high, middle, low] = header;
+    if (high === undefined || middle === undefined || low === undefined) continue;
+    if (message >= MESSAGE_HEADER_BYTES + high * 65_536 + middle * 256 + low) return true;
+  }
+  return bytes.length > MAX_MEASURED_BYTES;
+}

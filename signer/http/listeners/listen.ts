@@ -1,0 +1,75 @@
+// What every listener of the application has: routes over TLS, the end of connections on which nothing moves, and a
+// shutdown that finishes the requests under way. An ordinary host listens on ports (ports.ts), an enclave on its
+// transport.
+
+import type http from 'node:http';
+import https from 'node:https';
+import type { TLSSocket } from 'node:tls';
+import type { FastifyInstance } from 'fastify';
+import { answerClientError } from '../client-errors.ts';
+import { hasOpenRequests } from '../context.ts';
+import { headerTimes } from './connection-limits.ts';
+
+export interface ClosableServer {
+  close(onClosed: () => void): unknown;
+  closeIdleConnections(): void;
+  closeAllConnections(): void;
+}
+
+const IDLE_SWEEP_MS = 50;
+/** Longer than the keep-alive time, which ends idle connections first. */
+const STALLED_AFTER_MS = 120_000;
+
+/**
+ * The application's routes over TLS, with the times of the plain listener unless others are given; it does not listen
+ * yet.
+ */
+export function createTlsServer(app: FastifyInstance, options: https.ServerOptions): https.Server {
+  const { keepAliveTimeout, requestTimeout, headersTimeout } = app.server;
+  const times = { keepAliveTimeout, requestTimeout, ...headerTimes(headersTimeout) };
+  const server = https.createServer({ ...times, ...options }, app.routing);
+  server.on('secureConnection', readThroughStream);
+  server.on('tlsClientError', (_error, socket) => socket.destroy());
+  server.on('clientError', answerClientError);
+  cutStalledConnections(server);
+  return server;
+}
+
+/**
+ * Makes node:http read the connection as a stream, which waits while it is paused; by the handle of TLS it would lose
+ * requests (docs/decisions/0010). The parser copies what it takes: what is left here is plaintext that is not needed.
+ */
+function readThroughStream(socket: TLSSocket): void {
+  if (!socket.destroyed) socket.on('data', (bytes: Buffer) => void bytes.fill(0));
+}
+
+/**
+ * Stop accepting, close idle connections, let requests in flight finish, and cut what is open when the time is over.
+ * @returns whether everything ended within the time
+ */
+export async function closeGracefully(servers: readonly ClosableServer[], timeoutSeconds: number): Promise<boolean> {
+  const closed = Promise.all(servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))));
+  // A kept-alive connection that was busy just now would stay open for its whole idle time.
+  const sweep = setInterval(() => {
+    for (const server of servers) server.closeIdleConnections();
+  }, IDLE_SWEEP_MS);
+  const { promise: late, resolve } = Promise.withResolvers<'late'>();
+  const timer = setTimeout(resolve, timeoutSeconds * 1000, 'late');
+  const first = await Promise.race([closed, late]);
+  clearTimeout(timer);
+  clearInterval(sweep);
+  if (first !== 'late') return true;
+  for (const server of servers) server.closeAllConnections();
+  await closed;
+  return false;
+}
+
+/**
+ * A connection on which nothing moves is cut when its client does not read an answer, or has no request. One that waits
+ * for us is left alone (specification/signing.md#permits).
+ */
+export function cutStalledConnections(server: http.Server | https.Server): void {
+  server.setTimeout(STALLED_AFTER_MS, (socket) => {
+    if (socket.writableLength > 0 || !hasOpenRequests(socket)) socket.destroy();
+  });
+}

@@ -1,0 +1,60 @@
+// Rules for web pages: which origins a browser may let in (CORS), and the refusal of requests that it sends for other
+// pages with its reader's place in the network. It trusts two headers that no page can set (Fetch Standard, forbidden
+// request headers).
+
+import type { IncomingHttpHeaders } from 'node:http';
+import cors from '@fastify/cors';
+import type { FastifyInstance } from 'fastify';
+
+/** What a web page may read of an answer besides the usual (Fetch Standard, CORS-safelisted response headers). */
+const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
+
+export type ForeignOrigin = (headers: IncomingHttpHeaders) => boolean;
+export type ForeignHost = (headers: IncomingHttpHeaders) => boolean;
+
+/** Before the routes, and before admission: a preflight carries no credentials. */
+export async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
+  if (origins === null) return;
+  const methods: string[] = []; // each that a route is mounted with, from here on: preflights read it when they come
+  app.addHook('onRoute', ({ method }) => {
+    for (const name of [method].flat()) if (name !== 'OPTIONS' && !methods.includes(name)) methods.push(name);
+  });
+  await app.register(cors, {
+    origin: origins.includes('*') ? '*' : [...origins],
+    methods,
+    exposedHeaders: EXPOSED_HEADERS,
+    hideOptionsRoute: true,
+  });
+}
+
+export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin {
+  if (allowed?.includes('*') === true) return () => false;
+  return (headers) => {
+    const { origin, 'sec-fetch-site': site } = headers;
+    if (origin === undefined && site === undefined) return false; // no browser
+    if (origin !== undefined && allowed?.includes(origin) === true) return false;
+    // Given twice it comes joined: whatever says cross-site counts.
+    return String(site).includes('cross-site') || (origin !== undefined && !isOwnHost(origin, headers.host));
+  };
+}
+
+export function foreignHost(allowed: readonly string[] | null): ForeignHost {
+  if (allowed === null) return () => false;
+  const names = new Set(allowed);
+  return ({ host = '' }) => !names.has(hostName(host));
+}
+
+/** Without the port, and without the brackets of an IPv6 address. */
+function hostName(host: string): string {
+  return host
+    .toLowerCase()
+    .replace(/:[0-9]*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
+}
+
+/** The same host and port, a default port written or not. The scheme is the page's: a proxy may have ended TLS. */
+function isOwnHost(origin: string, host: string | undefined): boolean {
+  const page = URL.parse(origin);
+  if (page === null || host === undefined || !['http:', 'https:'].includes(page.protocol)) return false;
+  return page.origin === origin.toLowerCase() && URL.parse(`${page.protocol}//${host}`)?.host === page.host;
+}

@@ -1,0 +1,50 @@
+// Writes a refusal: the body of specification/signing.md#errors, with the headers that its status needs. app.ts uses
+// it, for admission and for thrown errors. No route imports this file: a route throws SignerError (replies.ts).
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';
+import type { HttpRequest, RouteAccess } from './context.ts';
+import { type Answer, sendAnswer } from './replies.ts';
+
+/** Seconds after which a client should try again; a slot is 12. */
+const RETRY_AFTER_SECONDS = '1';
+/** A client whose certificate was refused shows it again on its next connection, to the authorities of that moment. */
+const ENDS_CONNECTION: ReadonlySet<ErrorReason> = new Set([
+  'shutting_down',
+  'client_certificate_expired',
+  'client_certificate_untrusted',
+  'client_certificate_unknown',
+]);
+const CHALLENGES = ['Basic realm="strongroom"', 'Bearer'];
+
+export function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: SignerError): Answer {
+  request.context.reason = error.reason;
+  const body = errorBody(error, request.id);
+  const headers: Record<string, string | string[]> = {};
+  if (error.status === 401) headers['www-authenticate'] = CHALLENGES;
+  if (error.status === 503) headers['retry-after'] = RETRY_AFTER_SECONDS;
+  // The rest of an oversized body is not read, and a signer that ends serves no further request.
+  if (error.status === 413 || ENDS_CONNECTION.has(error.reason)) headers['connection'] = 'close';
+  return { status: error.status, headers, contentType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
+}
+
+export function refuse(request: FastifyRequest, reply: FastifyReply, reason: ErrorReason): FastifyReply {
+  const hint = reason === 'denied' ? neededAccess(request.context.access) : undefined;
+  return sendError(request, reply, new SignerError(reason, hint === undefined ? {} : { hint }));
+}
+
+/** What a denied caller asks its administrator for. The route says it to everybody (OpenAPI); no policy is told. */
+function neededAccess(access: RouteAccess | undefined): string | undefined {
+  if (access?.kind === 'management') return 'a management token is needed';
+  if (access?.kind !== 'scope' || access.scope === 'sign') return undefined;
+  const scopes = [access.scope, ...(access.orScope === undefined ? [] : [access.orScope])].join(' or ');
+  return `the scope ${scopes}${access.orManagement === true ? ', or a management token,' : ''} is needed`;
+}
+
+export function sendError(request: FastifyRequest, reply: FastifyReply, error: SignerError): FastifyReply {
+  return sendAnswer(reply, errorAnswer(request, error));
+}
+
+export function errorBody({ status, reason, message }: SignerError, id: string): ErrorBody {
+  return { code: status, reason, message, request_id: id };
+}

@@ -1,0 +1,85 @@
+// The answers of routes: a success is sent, a refusal is thrown (`accepted`), and a signature is JSON or text as the
+// client asks.
+
+import type { FastifyReply } from 'fastify';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { type ErrorReason, SignerError } from '../api/errors.ts';
+
+export type Success = 200 | 201 | 202;
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[]>>;
+  readonly contentType: string;
+  readonly body: string | Uint8Array;
+}
+
+export interface SuccessAnswer extends Answer {
+  readonly status: Success;
+}
+
+export function sendAnswer(reply: FastifyReply, { status, headers, contentType, body }: Answer): FastifyReply {
+  return reply.code(status).headers(headers).type(contentType).serializer(unchanged).send(body);
+}
+
+/** With a serializer Fastify leaves the content type as it is: to a JSON text without one it adds a charset. */
+function unchanged(body: string): string {
+  return body;
+}
+
+export function sendJson(reply: FastifyReply, status: Success, body: object): FastifyReply {
+  return reply.code(status).type('application/json; charset=utf-8').send(JSON.stringify(body));
+}
+
+/** 204. @param _done proof that the change was made: a caller that ignores a refusal has none */
+export function sendNothing(reply: FastifyReply, _done: { readonly kind: 'done' }): FastifyReply {
+  return reply.code(204).send();
+}
+
+// The one way in which a route refuses: it throws SignerError. Code outside the routes returns refusals as values, and
+// a route passes them to `accepted`.
+
+interface Refused {
+  readonly kind: 'refused';
+  readonly reason: ErrorReason;
+  readonly hint?: string;
+}
+
+type Kinded = { readonly kind: string };
+
+/** @returns the outcome, which is no refusal @throws SignerError the refusal */
+export function accepted<Outcome extends Kinded>(outcome: Outcome | Refused): Exclude<Outcome, { kind: 'refused' }> {
+  if (isRefused(outcome)) throw refusal(outcome);
+  return outcome as Exclude<Outcome, { kind: 'refused' }>;
+}
+
+export function refusal({ reason, hint }: Pick<Refused, 'reason' | 'hint'>): SignerError {
+  return new SignerError(reason, hint === undefined ? {} : { hint });
+}
+
+function isRefused(outcome: Kinded | Refused): outcome is Refused {
+  return outcome.kind === 'refused';
+}
+
+// JSON or bare hex, by the request's Accept (specification/signing.md#answers). Clients break on the other form, so
+// this is exact: no quality values.
+
+type AnswerFormat = 'json' | 'text';
+
+interface SignatureAnswer {
+  readonly contentType: 'application/json' | 'text/plain; charset=utf-8';
+  readonly body: string;
+}
+
+/** JSON when Accept contains `application/json` or `*\/*`; bare hex otherwise, also without an Accept. */
+export function answerFormat(accept: string | undefined): AnswerFormat {
+  const types = accept?.toLowerCase() ?? '';
+  return types.includes('application/json') || types.includes('*/*') ? 'json' : 'text';
+}
+
+export function signatureAnswer(signature: Uint8Array, format: AnswerFormat): SignatureAnswer {
+  const hex = encodeHex(signature);
+  return format === 'json'
+    ? { contentType: 'application/json', body: `{"signature":"${hex}"}` }
+    : { contentType: 'text/plain; charset=utf-8', body: hex };
+}

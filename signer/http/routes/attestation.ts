@@ -1,0 +1,233 @@
+// GET /api/v1/attestation?nonce=…: a fresh document for this RA-TLS connection (specification/evidence.md#nonce). It
+// needs no credentials, because the document is public. So it has limits: a few documents a connection, a queue, and
+// turns by address.
+
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import {
+  CLIENT_NONCE_BYTES,
+  connectionNonce,
+  DOCUMENT_MEDIA_TYPE,
+  EXPORTER_BYTES,
+  EXPORTER_LABEL,
+  keyBinding,
+} from '../../../common/attestation/contract.ts';
+import { parsePeerAddress } from '../../../common/formats/ip-address.ts';
+import { SignerError } from '../../api/errors.ts';
+import { type Nsm, NsmError } from '../../tee/nsm.ts';
+import { attestedIdentityOf, peerAddressOf } from '../listeners/connections.ts';
+
+const ATTESTATION_OUTCOMES = ['ok', 'overloaded', 'connection_limit', 'client_closed', 'failed'] as const;
+export type AttestationOutcome = (typeof ATTESTATION_OUTCOMES)[number];
+
+export interface AttestationRoute {
+  readonly nsm: Pick<Nsm, 'attest'>;
+  readonly onOutcome?: (outcome: AttestationOutcome) => void;
+  readonly onMounted?: (waiting: () => number) => void;
+  readonly limits?: Partial<AttestationLimits>;
+}
+
+export interface AttestationLimits extends FairQueueLimits {
+  readonly maxDocumentsPerConnection: number;
+}
+
+/** The NSM is one slow device, and the signer needs it too. A client waits less than it gives a connection (15 s). */
+const LIMITS: AttestationLimits = { maxRunning: 2, maxWaiting: 256, maxWaitMs: 10_000, maxDocumentsPerConnection: 4 };
+/** RFC 8446 §7.5: in TLS 1.3 the same as none. */
+const NO_CONTEXT = Buffer.alloc(0);
+const NONCE = new RegExp(`^([0-9a-fA-F]{2}){${CLIENT_NONCE_BYTES.min},${CLIENT_NONCE_BYTES.max}}$`);
+const NONCE_HINT = `nonce is ${CLIENT_NONCE_BYTES.min} to ${CLIENT_NONCE_BYTES.max} bytes in hex`;
+
+export function mountAttestation(
+  app: FastifyInstance,
+  { nsm, onOutcome, onMounted, limits: given }: AttestationRoute,
+): void {
+  const limits = { ...LIMITS, ...given };
+  const queue = new FairQueue(limits);
+  const documentsOf = new WeakMap<Socket, number>();
+  onMounted?.(() => queue.waiting);
+
+  const make = async (socket: TLSSocket, fields: Parameters<Nsm['attest']>[0]): Promise<Buffer> => {
+    const made = documentsOf.get(socket) ?? 0;
+    if (made >= limits.maxDocumentsPerConnection) throw new ConnectionLimit();
+    documentsOf.set(socket, made + 1); // also while it waits: a client may ask for several at once
+    const gone = new AbortController();
+    const onClose = (): void => gone.abort();
+    socket.once('close', onClose);
+    try {
+      return await queue.run(turnOf(peerAddressOf(socket)), gone.signal, () => attest(nsm, fields));
+    } catch (error) {
+      documentsOf.set(socket, (documentsOf.get(socket) ?? 1) - 1); // it has none, and may ask again
+      throw error;
+    } finally {
+      socket.off('close', onClose);
+    }
+  };
+
+  const config = { access: { kind: 'open' } } as const;
+  app.get('/api/v1/attestation', { config }, async (request, reply) => {
+    const identity = attestedIdentityOf(request.raw.socket);
+    if (identity === undefined) throw new SignerError('not_found', { hint: 'it is on the RA-TLS listener only' });
+    const clientNonce = readNonce(request);
+    if (clientNonce === undefined) throw new SignerError('malformed_parameter', { hint: NONCE_HINT });
+    const socket = request.raw.socket as TLSSocket;
+    if (socket.destroyed) throw new SignerError('client_closed');
+    const exported = socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT);
+    const nonce = connectionNonce(clientNonce, exported);
+    exported.fill(0);
+    try {
+      const document = await make(socket, { nonce, userData: keyBinding(identity.spki) });
+      onOutcome?.('ok');
+      return reply.type(DOCUMENT_MEDIA_TYPE).header('cache-control', 'no-store').send(document);
+    } catch (error) {
+      onOutcome?.(outcomeOf(error));
+      // The next request of an honest client is worth a new connection; this one gets nothing more.
+      if (error instanceof ConnectionLimit) reply.header('connection', 'close');
+      throw error;
+    }
+  });
+}
+
+/** This connection has had what one connection gets. */
+class ConnectionLimit extends SignerError {
+  constructor() {
+    super('overloaded', { hint: 'this connection has had its documents: open another one' });
+  }
+}
+
+function outcomeOf(error: unknown): AttestationOutcome {
+  if (error instanceof ConnectionLimit) return 'connection_limit';
+  const reason = error instanceof SignerError ? error.reason : undefined;
+  return reason === 'overloaded' || reason === 'client_closed' ? reason : 'failed';
+}
+
+/** An IPv4 address, or the network of 64 bits that one IPv6 host usually has to itself (RFC 4291 §2.5.4). */
+function turnOf(peerAddress: string | undefined): string {
+  const bytes = peerAddress === undefined ? undefined : parsePeerAddress(peerAddress);
+  return bytes === undefined ? '' : Buffer.from(bytes.subarray(0, 8)).toString('hex');
+}
+
+function readNonce({ query }: FastifyRequest): Buffer | undefined {
+  const { nonce } = query as { readonly nonce?: unknown };
+  return typeof nonce === 'string' && NONCE.test(nonce) ? Buffer.from(nonce, 'hex') : undefined;
+}
+
+async function attest(nsm: Pick<Nsm, 'attest'>, fields: Parameters<Nsm['attest']>[0]): Promise<Buffer> {
+  try {
+    return await nsm.attest(fields);
+  } catch (error) {
+    if (error instanceof NsmError) throw new SignerError('attestation_unavailable', { cause: error });
+    throw error;
+  }
+}
+
+// Turns for work that needs no credential: a few requests at a time, the others in a bounded queue. The addresses take
+// turns, so the address with the most requests waits longest; when the queue is full, the one with the most places
+// loses its newest.
+
+export interface FairQueueLimits {
+  readonly maxRunning: number;
+  readonly maxWaiting: number;
+  readonly maxWaitMs: number;
+}
+
+interface Waiter {
+  readonly from: string;
+  begin(): void;
+  refuse(reason: 'overloaded' | 'client_closed'): void;
+}
+
+export class FairQueue {
+  readonly #limits: FairQueueLimits;
+  readonly #waiting = new Map<string, Waiter[]>();
+  #waitingCount = 0;
+  #running = 0;
+
+  constructor(limits: FairQueueLimits) {
+    this.#limits = limits;
+  }
+
+  get waiting(): number {
+    return this.#waitingCount;
+  }
+
+  /**
+   * @param from whose turn it is; all without an address share one @param signal gives the place up
+   * @throws SignerError `overloaded`, `client_closed`; and what the work throws
+   */
+  async run<T>(from: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#limits.maxRunning) await this.#wait(from, signal);
+    else this.#running += 1;
+    try {
+      if (signal.aborted) throw new SignerError('client_closed');
+      return await work();
+    } finally {
+      this.#running -= 1;
+      this.#beginNext();
+    }
+  }
+
+  #wait(from: string, signal: AbortSignal): Promise<void> {
+    const own = this.#waiting.get(from) ?? [];
+    if (this.#waitingCount >= this.#limits.maxWaiting && !this.#makeRoom(own.length + 1)) {
+      return Promise.reject(new SignerError('overloaded'));
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const onAbort = (): void => this.#leave(waiter, 'client_closed');
+    const timer = setTimeout(() => this.#leave(waiter, 'overloaded'), this.#limits.maxWaitMs);
+    const settle = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    };
+    const waiter: Waiter = {
+      from,
+      begin() {
+        settle();
+        resolve();
+      },
+      refuse(reason) {
+        settle();
+        reject(new SignerError(reason));
+      },
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    own.push(waiter);
+    this.#waiting.set(from, own);
+    this.#waitingCount += 1;
+    return promise;
+  }
+
+  #beginNext(): void {
+    const [next] = this.#waiting;
+    if (next === undefined || this.#running >= this.#limits.maxRunning) return;
+    const [from, waiters] = next;
+    const waiter = waiters.shift();
+    this.#waiting.delete(from);
+    if (waiters.length > 0) this.#waiting.set(from, waiters);
+    if (waiter === undefined) return;
+    this.#waitingCount -= 1;
+    this.#running += 1;
+    waiter.begin();
+  }
+
+  /** @param share what the one who asks would hold then: nobody loses a place to one who holds as many */
+  #makeRoom(share: number): boolean {
+    let most: Waiter[] = [];
+    for (const waiters of this.#waiting.values()) if (waiters.length > most.length) most = waiters;
+    const newest = most.at(-1);
+    if (newest === undefined || most.length <= share) return false;
+    this.#leave(newest, 'overloaded');
+    return true;
+  }
+
+  #leave(waiter: Waiter, reason: Parameters<Waiter['refuse']>[0]): void {
+    const waiters = this.#waiting.get(waiter.from) ?? [];
+    const at = waiters.indexOf(waiter);
+    if (at === -1) return; // it had its turn
+    waiters.splice(at, 1);
+    if (waiters.length === 0) this.#waiting.delete(waiter.from);
+    this.#waitingCount -= 1;
+    waiter.refuse(reason);
+  }
+}

@@ -1,0 +1,151 @@
+// POST /api/v1/eth2/sign/{identifier}: bytes to a typed request, and its answer. admission.ts has decided who may use
+// the key; this route decides whether the caller may have this message signed.
+
+import type { FastifyInstance } from 'fastify';
+import type { Log } from '../../../common/observe/log.ts';
+import { type ErrorReason, SignerError } from '../../api/errors.ts';
+import type { ClientFault } from '../../api/forks.ts';
+import { paymentOf } from '../../api/payments.ts';
+import { positionOf } from '../../api/positions.ts';
+import type { SignRequest } from '../../api/sign-request.ts';
+import { evaluate } from '../../auth/evaluate.ts';
+import type { UnmetCondition } from '../../auth/payment-conditions.ts';
+import type { KeyStore } from '../../keys/store.ts';
+import { rememberedRequests } from '../../signing/roots/root.ts';
+import { type Refused, type SigningDependencies, sign } from '../../signing/sign.ts';
+import { type HttpRequest, isAllowed } from '../context.ts';
+import { type RecordDecision, told } from '../decisions.ts';
+import { type LargeBodyParts, largeBodies } from '../envelopes.ts';
+import { accepted, answerFormat, type SuccessAnswer, sendAnswer, signatureAnswer } from '../replies.ts';
+
+const PATH = '/api/v1/eth2/sign/:identifier';
+const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
+
+export interface SignHandlerOptions {
+  readonly requestTimeoutSeconds: number;
+  readonly maxRequestBodyBytes: number;
+}
+
+export interface SignHandlerDependencies extends Pick<LargeBodyParts, 'envelopes' | 'readmit'> {
+  readonly keys: Pick<KeyStore, 'find'>;
+  readonly log: Log;
+  readonly signing: SigningDependencies;
+  /** Undefined without a log of receipts. */
+  readonly recordDecision?: RecordDecision | undefined;
+  readonly onAuthRejection: (reason: ErrorReason) => void;
+}
+
+/** @throws SignerError for what is refused, and for faults as sign() does */
+export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<SuccessAnswer>;
+
+export function createSignHandler(
+  { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
+  { envelopes, keys, log, onAuthRejection, readmit, recordDecision, ...dependencies }: SignHandlerDependencies,
+): SignHandler {
+  const { parse, rootOf } = rememberedRequests(dependencies.signing.network);
+  const signing: SigningDependencies = { ...dependencies.signing, rootOf };
+  const large = largeBodies({ envelopes, maxRequestBodyBytes, parse, readmit });
+  return async (request, body) => {
+    const parsed =
+      body.length > large.largestReadAtOnce
+        ? await inTime(request, requestTimeoutSeconds, (signal) => large.read(request, body, signal))
+        : parse(body);
+    const { request: message } = accepted(parsed);
+    request.context.operation = message.operation;
+    request.context.position = positionOf(message);
+    const { publicKey = '' } = request.context;
+    const tell = (reason: ErrorReason | null): void => recordDecision?.(request.context, publicKey, reason);
+    const decision = decideMessage(request, message);
+    if (typeof decision === 'string') {
+      onAuthRejection(decision);
+      tell(decision);
+      throw new SignerError(decision);
+    }
+    const { onlyForOwnBlocks } = decision;
+
+    const key = keys.find(publicKey);
+    if (key === undefined) throw new SignerError('unknown_key'); // removed while the body came in
+    const { span } = request.context;
+    const caller = request.context.caller?.accessor;
+    const onRoot = (root: Uint8Array): void => {
+      request.context.signingRoot = root;
+    };
+    const onHealed = (fault: ClientFault): void => {
+      request.context.healed = fault;
+    };
+    const outcome = await inTime(request, requestTimeoutSeconds, (signal) =>
+      told(sign(message, key, { signal, span, caller, onRoot, onHealed, onlyForOwnBlocks }, signing), tell),
+    );
+    if (outcome.kind === 'refused') {
+      logDetail(request, outcome, log);
+      if (outcome.reason === 'not_own_block') onAuthRejection(outcome.reason);
+    }
+    return signed(request, accepted(outcome).signature);
+  };
+}
+
+export function mountSign(app: FastifyInstance, handle: SignHandler): void {
+  app.post(PATH, { config: { access: ACCESS } }, async (request, reply) => {
+    const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
+    return sendAnswer(reply, await handle(request, body));
+  });
+}
+
+/** A payment is told which of its values no rule allows, and never what a rule holds. */
+const PAYMENT_REFUSALS = {
+  fee_recipient: 'fee_recipient_not_allowed',
+  gas_limit: 'gas_limit_not_allowed',
+  builder: 'builder_not_allowed',
+  builder_index: 'builder_index_not_allowed',
+} as const satisfies Record<UnmetCondition, ErrorReason>;
+
+function decideMessage(
+  request: HttpRequest,
+  message: SignRequest,
+): ErrorReason | { readonly onlyForOwnBlocks: boolean } {
+  const { caller, publicKey } = request.context;
+  if (caller === undefined || publicKey === undefined) return 'denied';
+  const { operation } = message;
+  const payment = paymentOf(message);
+  request.context.payment = payment;
+  const decision = evaluate(caller.access, { scope: 'sign', publicKey, operation, payment });
+  if (isAllowed(request, decision)) {
+    return { onlyForOwnBlocks: decision.allowed && decision.onlyForOwnBlocks === true };
+  }
+  const unmet = !decision.allowed && decision.why === 'no_matching_allow' ? decision.unmet : undefined;
+  return unmet === undefined ? 'denied' : PAYMENT_REFUSALS[unmet];
+}
+
+/** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
+async function inTime<T>(
+  { context }: HttpRequest,
+  requestTimeoutSeconds: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  if (context.released) throw new SignerError('client_closed'); // while its body was read
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const controller = new AbortController();
+  const abandon = (reason: 'request_timeout' | 'client_closed'): void => {
+    const error = new SignerError(reason, reason === 'request_timeout' ? { hint: 'nothing was signed for it' } : {});
+    controller.abort(error);
+    reject(error);
+  };
+  const timer = setTimeout(abandon, requestTimeoutSeconds * 1000, 'request_timeout');
+  context.onEnd = () => abandon('client_closed');
+  try {
+    // Whichever is first settles the promise, as Promise.race would for twice the time.
+    work(controller.signal).then(resolve, reject);
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    context.onEnd = undefined;
+  }
+}
+
+function logDetail({ id, context }: HttpRequest, { reason, detail }: Refused, log: Log): void {
+  if (detail !== undefined) log.warn({ request_id: id, public_key: context.publicKey, ...detail }, reason);
+}
+
+function signed({ headers }: HttpRequest, signature: Uint8Array): SuccessAnswer {
+  return { status: 200, headers: {}, ...signatureAnswer(signature, answerFormat(headers.accept)) };
+}

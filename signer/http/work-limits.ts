@@ -1,0 +1,52 @@
+// The limits of a route that does long work: how many requests at once (beyond: 503 overloaded, unread), and how long a
+// client waits (beyond: 503 request_timeout).
+
+import { SignerError } from '../api/errors.ts';
+
+export interface WorkLimits {
+  readonly maxConcurrentRequests: number;
+  readonly requestTimeoutSeconds: number;
+}
+
+export interface ItemLimits extends WorkLimits {
+  readonly maxItemsPerRequest: number;
+}
+
+const PART_MAY_BE_DONE = 'a part of it may be done, and what is under way goes on: list the keys before you repeat it';
+
+/** @throws SignerError `overloaded`, `request_timeout`, and what the work throws */
+export type LimitedWork = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+
+/** One for all routes that share a limit. */
+export function limitWork({ maxConcurrentRequests, requestTimeoutSeconds }: WorkLimits): LimitedWork {
+  let running = 0;
+  return async (work) => {
+    if (running >= maxConcurrentRequests) throw new SignerError('overloaded');
+    running += 1;
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const controller = new AbortController();
+    const timer = setTimeout(() => {
+      const error = new SignerError('request_timeout', { hint: PART_MAY_BE_DONE });
+      controller.abort(error);
+      reject(error);
+    }, requestTimeoutSeconds * 1000);
+    return Promise.race([untilItEnds(controller.signal), late]);
+
+    // Work that is not answered any more still holds its place until it ends. Awaited inside, so that work that throws
+    // at once gives its place and its timer back as well.
+    async function untilItEnds(signal: AbortSignal): ReturnType<typeof work> {
+      try {
+        return await work(signal);
+      } finally {
+        running -= 1;
+        clearTimeout(timer);
+      }
+    }
+  };
+}
+
+/** @throws SignerError `too_many_items` */
+export function assertItems(count: number, { maxItemsPerRequest }: Pick<ItemLimits, 'maxItemsPerRequest'>): void {
+  if (count <= maxItemsPerRequest) return;
+  throw new SignerError('too_many_items', { hint: `at most ${maxItemsPerRequest}` });
+}

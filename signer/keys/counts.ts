@@ -1,0 +1,28 @@
+// How many keys there are, by source and status. Keys of the table count by the status of their row, loaded or not; a
+// key that another source loaded counts there.
+
+import type { KeySource } from './loaded-key.ts';
+import type { KeyStore } from './store.ts';
+import type { KeyStatus } from './table/types.ts';
+
+export interface KeyCount {
+  readonly source: KeySource;
+  readonly status: KeyStatus;
+  readonly count: number;
+}
+
+export function countKeys(
+  store: Pick<KeyStore, 'countBySource'>,
+  table: { readonly rows: Readonly<Record<KeyStatus, number>> } | undefined,
+): readonly KeyCount[] {
+  const { filesystem, dynamodb, memory } = store.countBySource();
+  const ofTable: KeyCount[] =
+    table === undefined
+      ? [{ source: 'dynamodb', status: 'active', count: dynamodb }]
+      : (['active', 'inactive'] as const).map((status) => ({ source: 'dynamodb', status, count: table.rows[status] }));
+  return [
+    { source: 'filesystem', status: 'active', count: filesystem },
+    ...ofTable,
+    { source: 'memory', status: 'active', count: memory },
+  ];
+}

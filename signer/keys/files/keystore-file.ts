@@ -1,0 +1,57 @@
+// One keystore on disk with the file of its password. What is wrong is said by file and by name, never by quoting
+// either file.
+
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Keystore } from '../keystores/cipher.ts';
+import { parseKeystoreJson } from '../keystores/keystore.ts';
+import { readSmallFile } from './small-files.ts';
+
+const MAX_KEYSTORE_BYTES = 64 * 1024;
+const MAX_PASSWORD_FILE_BYTES = 4 * 1024;
+
+export interface KeystorePlace {
+  readonly keystoreFile: string;
+  readonly passwordFile: string;
+}
+
+export interface ReadKeystore {
+  readonly keystore: Keystore;
+  readonly password: Uint8Array;
+  /** Equal for equal contents of both files, in this process. */
+  readonly contents: string;
+}
+
+/** `publicKey`: what a keystore without a usable password says it is of. */
+export type KeystoreFile =
+  | ReadKeystore
+  | { readonly refused: string; readonly publicKey?: string; readonly withoutPassword?: true };
+
+const CONTENTS_KEY = randomBytes(32);
+
+export async function readKeystoreFile({ keystoreFile, passwordFile }: KeystorePlace): Promise<KeystoreFile> {
+  const file = await readSmallFile(keystoreFile, MAX_KEYSTORE_BYTES);
+  if ('refused' in file) return { refused: `keystoreFile ${keystoreFile}: ${file.refused}` };
+  const keystore = parseKeystoreJson(file.content.toString('utf8'));
+  if ('refused' in keystore) return { refused: `keystoreFile ${keystoreFile}: ${keystore.reason}` };
+  const password = await readPassword(passwordFile);
+  if ('refused' in password) {
+    const stated = keystore.publicKey === undefined ? {} : { publicKey: keystore.publicKey };
+    return { ...stated, refused: `keystorePasswordFile ${passwordFile}: ${password.refused}`, withoutPassword: true };
+  }
+  const contents = createHmac('sha256', CONTENTS_KEY)
+    .update(`${file.content.length}:`)
+    .update(file.content)
+    .update(password.content)
+    .digest('base64');
+  return { keystore, password: password.content, contents };
+}
+
+async function readPassword(path: string): Promise<{ readonly content: Uint8Array } | { readonly refused: string }> {
+  const file = await readSmallFile(path, MAX_PASSWORD_FILE_BYTES);
+  if ('refused' in file) return file;
+  const lineEnd = file.content.indexOf('\n');
+  const line = lineEnd === -1 ? file.content : file.content.subarray(0, lineEnd);
+  const content = Uint8Array.from(line.at(-1) === 0x0d ? line.subarray(0, -1) : line);
+  file.content.fill(0);
+  return content.length > 0 ? { content } : { refused: 'its first line is empty' };
+}

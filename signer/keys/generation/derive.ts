@@ -1,0 +1,45 @@
+// From a mnemonic to a validator key: BIP-39 seed, then EIP-2333 derivation along an EIP-2334 path. The arithmetic is
+// blst's and the words are @scure/bip39's; both enter here. Refuses paths that are not plain `m/…` with 32-bit indices.
+
+import { SecretKey } from '@chainsafe/blst';
+import { entropyToMnemonic } from '@scure/bip39';
+import { wordlist as englishWords } from '@scure/bip39/wordlists/english.js';
+import { encodeHex } from '../../../common/formats/hex.ts';
+
+/** EIP-2334: purpose 12381, coin type 3600 (Ethereum), account 0, withdrawal key 0, its signing key 0. */
+export const SIGNING_KEY_PATH = 'm/12381/3600/0/0/0';
+
+/** The English BIP-39 mnemonic of 16 to 32 bytes of entropy: 32 bytes give 24 words. A string, because words are. */
+export function mnemonicOfEntropy(entropy: Uint8Array): string {
+  return entropyToMnemonic(entropy, englishWords);
+}
+
+/**
+ * The secret key (32 bytes, big endian) at `path`. The caller wipes both.
+ * @throws RangeError when the seed is shorter than 32 bytes or the path is malformed
+ */
+export function deriveSecretKey(seed: Uint8Array, path: string): Uint8Array {
+  if (seed.length < 32) throw new RangeError('an EIP-2333 seed has at least 32 bytes');
+  // blst wipes each SecretKey when it is collected.
+  let key = SecretKey.deriveMasterEip2333(seed);
+  for (const index of indicesOf(path)) key = key.deriveChildEip2333(index);
+  return key.toBytes();
+}
+
+export function publicKeyOfSecret(secretKey: Uint8Array): string | undefined {
+  try {
+    return encodeHex(SecretKey.fromBytes(secretKey).toPublicKey().toBytes());
+  } catch {
+    return undefined;
+  }
+}
+
+function indicesOf(path: string): number[] {
+  const [root, ...nodes] = path.split('/');
+  if (root !== 'm') throw new RangeError('an EIP-2334 path begins with m');
+  return nodes.map((node) => {
+    const index = Number(node);
+    if (!/^\d{1,10}$/.test(node) || index >= 2 ** 32) throw new RangeError('an EIP-2334 path has indices below 2^32');
+    return index;
+  });
+}

@@ -1,0 +1,75 @@
+// EIP-2335 decryption on node:crypto. A key derivation takes up to a second and 256 MiB, so it runs in
+// keystore-worker.ts. Whether the secret is the key that the file names is checked in store.ts.
+
+import { createDecipheriv, createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';
+
+export type KeyDerivation =
+  | { readonly kind: 'scrypt'; readonly n: number; readonly r: number; readonly p: number; readonly salt: Uint8Array }
+  | { readonly kind: 'pbkdf2'; readonly iterations: number; readonly salt: Uint8Array };
+
+export interface Keystore {
+  readonly keyDerivation: KeyDerivation;
+  readonly checksum: Uint8Array;
+  readonly initializationVector: Uint8Array;
+  readonly encryptedSecretKey: Uint8Array;
+  readonly publicKey: string | undefined;
+  /** As the file spells it; undefined when it is none of letters, digits and dashes. */
+  readonly uuid: string | undefined;
+}
+
+export type DecryptedKeystore =
+  | { readonly secretKey: Uint8Array<ArrayBuffer> }
+  | { readonly refused: 'wrong_password' | 'password_not_utf8' };
+
+/**
+ * @param password the bytes as they stand in the file; the caller wipes them
+ * @returns the secret (32 bytes in an ArrayBuffer of its own), which the caller wipes
+ */
+export function decryptKeystore(keystore: Keystore, password: Uint8Array): DecryptedKeystore {
+  const processed = processPassword(password);
+  if (processed === undefined) return { refused: 'password_not_utf8' };
+  let derived: Buffer | undefined;
+  try {
+    derived = deriveKey(keystore.keyDerivation, processed); // throws where there is no memory for it
+    return decrypt(keystore, derived);
+  } finally {
+    processed.fill(0);
+    derived?.fill(0);
+  }
+}
+
+/** What scrypt takes while it runs, as OpenSSL counts it (B, V and two blocks of scratch). */
+export function keyDerivationMemoryBytes(derivation: KeyDerivation): number {
+  return derivation.kind === 'scrypt' ? 128 * derivation.r * (derivation.n + derivation.p + 2) : 0;
+}
+
+/** EIP-2335, Password requirements. Undefined when the bytes are not UTF-8. */
+export function processPassword(password: Uint8Array): Uint8Array | undefined {
+  // ASCII is its own NFKD: the usual password never becomes a string, which could not be wiped.
+  if (password.every((byte) => byte < 0x80)) return password.filter((byte) => byte >= 0x20 && byte !== 0x7f);
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(password);
+    return new TextEncoder().encode(text.normalize('NFKD').replace(/\p{Cc}/gu, ''));
+  } catch {
+    return undefined;
+  }
+}
+
+function deriveKey(derivation: KeyDerivation, password: Uint8Array): Buffer {
+  if (derivation.kind === 'pbkdf2') return pbkdf2Sync(password, derivation.salt, derivation.iterations, 32, 'sha256');
+  const { n, r, p, salt } = derivation;
+  return scryptSync(password, salt, 32, { N: n, r, p, maxmem: keyDerivationMemoryBytes(derivation) });
+}
+
+/** EIP-2335, Decryption: the second half of the derived key checks the password, the first half decrypts. */
+function decrypt(keystore: Keystore, derived: Buffer): DecryptedKeystore {
+  const checksum = createHash('sha256').update(derived.subarray(16, 32)).update(keystore.encryptedSecretKey).digest();
+  if (!timingSafeEqual(checksum, keystore.checksum)) return { refused: 'wrong_password' };
+  const decipher = createDecipheriv('aes-128-ctr', derived.subarray(0, 16), keystore.initializationVector);
+  const plain = decipher.update(keystore.encryptedSecretKey);
+  // A small array without a buffer lies on the JavaScript heap, where transferring it leaves a copy.
+  const secretKey = new Uint8Array(new ArrayBuffer(plain.length));
+  secretKey.set(plain);
+  plain.fill(0);
+  return { secretKey };
+}

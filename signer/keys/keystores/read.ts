@@ -1,0 +1,97 @@
+// From keystores as a request brings them to secret keys: parsed, decrypted in the pool, and compared with the public
+// key that each names. Trusts nothing in them; one that is bad is answered with why, and does not stop the others.
+
+import { inParallel } from '../../parallel.ts';
+import { publicKeyOfSecret } from '../generation/derive.ts';
+import type { Keystore } from './cipher.ts';
+import { parseKeystore, parseKeystoreJson } from './keystore.ts';
+import type { KeystorePool, PoolAnswer } from './pool.ts';
+
+export interface KeystoreItem {
+  readonly keystore: unknown;
+  /** UTF-8; wiped when it was used, and by the caller when it was not. */
+  readonly password: Buffer;
+}
+
+export interface KeystoreProblem {
+  readonly kind: 'problem';
+  readonly publicKey: string | undefined;
+  readonly message: string;
+}
+
+export interface ParsedItem {
+  readonly kind: 'parsed';
+  readonly publicKey: string | undefined;
+  readonly keystore: Keystore;
+  readonly password: Buffer;
+}
+
+export interface OpenedKeystore {
+  readonly kind: 'opened';
+  readonly publicKey: string;
+  readonly secretKey: Uint8Array;
+}
+
+export function parseItem({ keystore, password }: KeystoreItem): ParsedItem | KeystoreProblem {
+  const parsed = typeof keystore === 'string' ? parseKeystoreJson(keystore) : parseKeystore(keystore);
+  if ('refused' in parsed) {
+    return { kind: 'problem', publicKey: undefined, message: `not an EIP-2335 keystore: ${parsed.reason}` };
+  }
+  return { kind: 'parsed', publicKey: parsed.publicKey, keystore: parsed, password };
+}
+
+/**
+ * Not more at once than the pool has workers, so that many imports do not fill its queue.
+ * @throws SignerError `overloaded`, `shutting_down`; the signal's reason. No secret is left unwiped then
+ */
+export async function openKeystores(
+  items: readonly (ParsedItem | KeystoreProblem)[],
+  pool: KeystorePool,
+  signal: AbortSignal,
+  from: 'request' | 'load' = 'request',
+): Promise<(OpenedKeystore | KeystoreProblem)[]> {
+  const opened: (OpenedKeystore | KeystoreProblem)[] = [];
+  try {
+    await inParallel([...items.entries()], pool.concurrency, async ([index, item]) => {
+      signal.throwIfAborted();
+      opened[index] = item.kind === 'problem' ? item : await openKeystore(item, pool, from);
+    });
+    return opened;
+  } catch (error) {
+    wipeKeystores(opened);
+    throw error;
+  }
+}
+
+export function wipeKeystores(opened: readonly (OpenedKeystore | KeystoreProblem | undefined)[]): void {
+  for (const item of opened) if (item?.kind === 'opened') item.secretKey.fill(0);
+}
+
+async function openKeystore(
+  item: ParsedItem,
+  pool: KeystorePool,
+  from: 'request' | 'load',
+): Promise<OpenedKeystore | KeystoreProblem> {
+  const answer = await pool.decrypt(item.keystore, item.password, from);
+  if ('refused' in answer) {
+    return { kind: 'problem', publicKey: item.publicKey, message: DECRYPTION_PROBLEMS[answer.refused] };
+  }
+  const { secretKey } = answer;
+  const publicKey = publicKeyOfSecret(secretKey);
+  if (publicKey !== undefined && (item.publicKey === undefined || item.publicKey === publicKey)) {
+    return { kind: 'opened', publicKey, secretKey };
+  }
+  secretKey.fill(0);
+  const message =
+    publicKey === undefined
+      ? 'the keystore holds no valid secret key'
+      : 'the keystore holds the secret of another public key than it names';
+  return { kind: 'problem', publicKey: item.publicKey, message };
+}
+
+const DECRYPTION_PROBLEMS: Readonly<Record<Extract<PoolAnswer, { refused: string }>['refused'], string>> = {
+  wrong_password: 'the password does not open the keystore',
+  password_not_utf8: 'the password is not UTF-8',
+  too_much_memory: 'the key derivation of the keystore takes more memory than this machine can give',
+  decryption_failed: 'the keystore could not be decrypted on this machine; the log says why',
+};

@@ -1,0 +1,22 @@
+// A key that can sign, and what became of one that was to be loaded.
+
+import type { KeyHandle } from './vault.ts';
+
+export type KeySource = 'filesystem' | 'dynamodb' | 'memory';
+
+export interface LoadedKey {
+  readonly publicKey: string;
+  readonly handle: KeyHandle;
+  readonly source: KeySource;
+  readonly loadedAt: number;
+  /** The key's tenure when the source of this copy was read (tenures.ts). */
+  readonly tenure: number;
+}
+
+export type KeyRefusal = 'invalid_secret_key' | 'public_key_mismatch' | 'too_many_keys' | 'sealed';
+
+/** `duplicate` carries the key that was there first and stays. */
+export type AddedKey =
+  | { readonly outcome: 'added'; readonly key: LoadedKey }
+  | { readonly outcome: 'duplicate'; readonly key: LoadedKey }
+  | { readonly outcome: 'refused'; readonly reason: KeyRefusal };

@@ -1,0 +1,134 @@
+// Activates and deactivates keys of the key table, in the order of specification/keys.md#order. A key that would sign
+// here all the same, of a file or by the configuration, is an error and stays as it is. A fault in between leaves a
+// key that no signer signs with; a repeated request finishes it.
+
+import { isEnded, type Tenures } from '../../tenure.ts';
+import type { LoadedKey } from '../loaded-key.ts';
+import type { KeyStatus, TableKey } from '../table/types.ts';
+import type { KeyManagementParts } from './management.ts';
+import { whileStopped } from './stop.ts';
+
+export interface StatusChange {
+  readonly publicKey: string;
+  readonly status: KeyStatus;
+}
+
+export interface StatusResult {
+  readonly publicKey: string;
+  readonly status: 'updated' | 'unchanged' | 'not_found' | 'error';
+  readonly message?: string;
+}
+
+/** Each key is named once. @throws SignerError `starting`, `sealed`; `key_table_unavailable`: repeating is safe */
+export async function changeStatus(
+  changes: readonly StatusChange[],
+  parts: KeyManagementParts,
+): Promise<StatusResult[]> {
+  parts.store.assertReady();
+  return parts.turns(
+    changes.map(({ publicKey }) => publicKey),
+    () => changeInTurn(changes, parts),
+  );
+}
+
+type Rows = ReadonlyMap<string, TableKey>;
+
+async function changeInTurn(changes: readonly StatusChange[], parts: KeyManagementParts): Promise<StatusResult[]> {
+  const { table, log } = parts;
+  const named = changes.map(({ publicKey }) => publicKey);
+  // Read before the rows: only this tenure is moved on, so a request that stood still meanwhile changes nothing.
+  const before = await parts.slashing.tenures(named);
+  const rows: Rows = (await table?.rows.get(named)) ?? new Map();
+  parts.store.assertReady(); // sealed meanwhile, it has forgotten the files
+  const settled = new Map<string, StatusResult>();
+  for (const change of changes) {
+    const result = resultWithoutChange(change, rows, parts);
+    if (result !== undefined) settled.set(change.publicKey, result);
+  }
+  const due = changes.filter(({ publicKey }) => !settled.has(publicKey));
+  const ending = due.filter(({ status }) => status === 'inactive').map(({ publicKey }) => publicKey);
+  let takenOut: ReadonlyMap<string, LoadedKey> = new Map();
+  const outcomes = await whileStopped(ending, parts, async (stopped) => {
+    takenOut = stopped;
+    const ended: Tenures = ending.length > 0 ? await parts.slashing.endTenures(ending) : new Map();
+    await parts.imported?.remove(ending); // a copy of memory that stops is not to come back
+    if (table === undefined || due.length === 0) return new Map<string, StatusResult['status']>();
+    const set = await table.rows.setStatus(due);
+    await endAgain(ended, parts);
+    return set;
+  });
+  // Only where the row says so: a key that is not there is not taken in.
+  const beginning = due.filter(
+    ({ publicKey, status }) =>
+      status === 'active' && outcomes.has(publicKey) && outcomes.get(publicKey) !== 'not_found',
+  );
+  const begun = await begin(beginning, before, parts);
+  const results = changes.map(({ publicKey }): StatusResult => {
+    if (begun.moved.has(publicKey)) return { publicKey, status: 'error', message: MOVED };
+    const outcome = settled.get(publicKey)?.status ?? outcomes.get(publicKey) ?? 'not_found';
+    // The row said so already, but a copy of memory signed, or the key's tenure had ended.
+    const isChanged = takenOut.has(publicKey) || begun.begun.has(publicKey);
+    const status = outcome === 'unchanged' && isChanged ? 'updated' : outcome;
+    return { ...settled.get(publicKey), publicKey, status };
+  });
+  const updated = new Set(results.filter(({ status }) => status === 'updated').map(({ publicKey }) => publicKey));
+  for (const { publicKey, status } of due) {
+    if (updated.has(publicKey)) log.info({ public_key: publicKey, status }, 'the status of a key changed');
+  }
+  // What is changed is durable: a refresh that fails now is made up for by the next.
+  if (due.length > 0) await table?.loader.refresh().catch(() => undefined);
+  return results;
+}
+
+/**
+ * Another request may take a key in because it saw the row before that said inactive. Where the row still does, that
+ * has no effect.
+ */
+async function endAgain(ended: Tenures, { slashing, table }: KeyManagementParts): Promise<void> {
+  if (ended.size === 0) return;
+  const keys = [...ended.keys()];
+  const rows: Rows = (await table?.rows.get(keys)) ?? new Map();
+  const inactive = keys.filter((publicKey) => rows.get(publicKey)?.status !== 'active');
+  if (inactive.length > 0) await slashing.endTenures(inactive);
+}
+
+/** The keys that are in a new tenure now, and those whose ended tenure was moved on by another request. */
+async function begin(
+  beginning: readonly StatusChange[],
+  before: Tenures,
+  { slashing }: KeyManagementParts,
+): Promise<{ readonly begun: Tenures; readonly moved: ReadonlySet<string> }> {
+  const from = new Map(
+    beginning.flatMap(({ publicKey }) => {
+      const tenure = before.get(publicKey) ?? 0;
+      return isEnded(tenure) ? [[publicKey, tenure] as const] : [];
+    }),
+  );
+  const begun = from.size === 0 ? new Map<string, number>() : await slashing.beginTenures(from);
+  const moved = new Set([...from.keys()].filter((publicKey) => !begun.has(publicKey)));
+  return { begun, moved };
+}
+
+const MOVED =
+  'another request changed this key at the same time: the row says active, and the key may not sign; look at it and repeat the request';
+
+function resultWithoutChange(
+  { publicKey, status }: StatusChange,
+  rows: Rows,
+  { store, table }: KeyManagementParts,
+): StatusResult | undefined {
+  const error = (message: string): StatusResult => ({ publicKey, status: 'error', message });
+  if (!rows.has(publicKey)) {
+    if (store.find(publicKey) === undefined) return { publicKey, status: 'not_found' };
+    return status === 'active' ? { publicKey, status: 'unchanged' } : error(NOT_OF_THE_TABLE);
+  }
+  if (status === 'active') return undefined;
+  if (store.isInFile(publicKey)) return error(ALSO_OF_A_FILE);
+  return table?.loader.statusFilter.has('inactive') === true ? error(INACTIVE_IS_LOADED) : undefined;
+}
+
+const NOT_OF_THE_TABLE = 'only a key of the key table can be inactive';
+const ALSO_OF_A_FILE =
+  'a key file of this signer holds this key, so it would sign: delete the file, restart the signer, repeat the request';
+const INACTIVE_IS_LOADED =
+  'this signer loads inactive keys too, and they sign: take inactive out of key_sources.dynamodb.status_filter first';

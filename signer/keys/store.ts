@@ -1,0 +1,325 @@
+// The keys that can sign, and the handle of each secret in the BLS core. The list of keys is one complete, published
+// set or an error, never a shorter list: validator clients drop a validator that vanishes from it
+// (specification/signing.md#public-keys).
+
+import assert from 'node:assert/strict';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { Clock } from '../../common/observe/clock.ts';
+import { SignerError } from '../api/errors.ts';
+import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
+import { mergeSorted, sortInPieces } from './sorted.ts';
+import { TenureBook } from './tenures.ts';
+import type { HeldKey, SecretKeyVault } from './vault.ts';
+
+/** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
+export type KeyStoreState = 'loading' | 'ready' | 'sealed';
+
+/**
+ * Changes that the list of public keys shows all at once. Added keys can sign at once; removed ones can until the end.
+ */
+export interface KeyBatch {
+  add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey;
+  /**
+   * Let the vault hold secret keys (32 bytes each, one after another) and derive their public keys; the caller wipes
+   * its copies as soon as this returns. Each goes on to `addHeld` or to `letGo`.
+   * @returns in order; undefined for what is no secret key. Rejects, and holds none, when the store is sealed
+   */
+  hold(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
+  /** As `add`; what it does not add it lets go. */
+  addHeld(held: HeldKey | undefined, source: KeySource, expectedPublicKey?: string): AddedKey;
+  letGo(held: HeldKey | undefined): void;
+  remove(publicKey: string): void;
+}
+
+const MAX_LOADED_KEYS = 500_000;
+
+/** Only `renewTenures` changes the tenure of a copy. */
+type HeldCopy = Omit<LoadedKey, 'tenure'> & { tenure: number };
+
+export class KeyStore {
+  readonly #vault: SecretKeyVault;
+  readonly #clock: Clock;
+  readonly #tenures: TenureBook;
+  /** Keys of which the slashing store has refused the loaded copy, since `takeRefused`. */
+  readonly #refused = new Set<string>();
+  readonly #maximumKeys: number;
+  readonly #keys = new Map<string, HeldCopy>();
+  readonly #countBySource: Record<KeySource, number> = { filesystem: 0, dynamodb: 0, memory: 0 };
+  /** Keys that a key file holds or names although its copy is not the loaded one: the next start may load it. */
+  readonly #alsoInFiles = new Set<string>();
+  /** What each batch that has not ended has added: these keys sign and are not listed. */
+  readonly #openBatches = new Set<Set<string>>();
+  #state: KeyStoreState = 'loading';
+  readonly #listed = new ListedKeys();
+
+  /** @param parts without `tenures` every key is in its first tenure */
+  constructor(
+    options: { readonly maximumKeys?: number },
+    parts: { readonly vault: SecretKeyVault; readonly clock: Clock; readonly tenures?: TenureBook },
+  ) {
+    this.#vault = parts.vault;
+    this.#clock = parts.clock;
+    this.#tenures = parts.tenures ?? new TenureBook(async () => new Map());
+    this.#maximumKeys = options.maximumKeys ?? MAX_LOADED_KEYS;
+  }
+
+  get state(): KeyStoreState {
+    return this.#state;
+  }
+
+  find(publicKey: string): LoadedKey | undefined {
+    return this.#keys.get(publicKey);
+  }
+
+  /** Whether a key file holds or names the key, whichever copy of it is loaded. Complete when the first load is. */
+  isInFile(publicKey: string): boolean {
+    return this.#keys.get(publicKey)?.source === 'filesystem' || this.#alsoInFiles.has(publicKey);
+  }
+
+  noteInFile(publicKey: string): void {
+    this.#alsoInFiles.add(publicKey);
+  }
+
+  /** The files of these keys are gone. A copy that came from one has been taken out before. */
+  forgetFilesOf(publicKeys: Iterable<string>): void {
+    for (const publicKey of publicKeys) this.#alsoInFiles.delete(publicKey);
+  }
+
+  alsoInFiles(): ReadonlySet<string> {
+    return this.#alsoInFiles;
+  }
+
+  /**
+   * Take a secret key (32 bytes, big endian) into the core; the caller wipes its own copy.
+   * @param expectedPublicKey canonical; another one refuses the key @param tenure as the store said unless given
+   */
+  add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string, tenure?: number): AddedKey {
+    const added = this.#take(secretKey, source, expectedPublicKey, tenure);
+    if (added.outcome === 'added') this.#listed.add(added.key.publicKey);
+    return added;
+  }
+
+  /**
+   * The sources of these keys, or of all, were just read: their copies carry the tenures that the slashing store says.
+   * @throws SignerError slashing_*: the copies stay as they are
+   */
+  async renewTenures(publicKeys?: readonly string[]): Promise<void> {
+    await this.#tenures.learn(publicKeys);
+    for (const publicKey of publicKeys ?? [...this.#keys.keys()]) {
+      const key = this.#keys.get(publicKey);
+      const tenure = this.#tenures.of(publicKey);
+      if (key !== undefined) key.tenure = tenure; // in place: it is the same copy
+    }
+  }
+
+  noteRefused(publicKey: string): void {
+    if (this.#keys.has(publicKey)) this.#refused.add(publicKey);
+  }
+
+  takeRefused(source: KeySource): readonly string[] {
+    const refused = [...this.#refused].filter((publicKey) => this.#keys.get(publicKey)?.source === source);
+    for (const publicKey of refused) this.#refused.delete(publicKey);
+    return refused;
+  }
+
+  /** The key is not found any more before its secret is wiped. Answers what it was, or undefined. */
+  remove(publicKey: string): LoadedKey | undefined {
+    const key = this.#keys.get(publicKey);
+    if (key === undefined) return undefined;
+    this.#keys.delete(publicKey);
+    this.#refused.delete(publicKey);
+    for (const added of this.#openBatches) added.delete(publicKey);
+    this.#listed.remove(publicKey);
+    this.#countBySource[key.source] -= 1;
+    this.#vault.removeKey(key.handle);
+    if (key.source === 'filesystem') this.noteInFile(publicKey); // the file is still there
+    return key;
+  }
+
+  /**
+   * Run a refresh: its changes appear in the list in one step. When it throws, what it added is listed (those keys do
+   * sign) and what it wanted removed stays.
+   */
+  async batch<T>(refresh: (batch: KeyBatch) => Promise<T>): Promise<T> {
+    const added = new Set<string>();
+    const removed = new Map<string, LoadedKey>();
+    let ended = false;
+    this.#openBatches.add(added);
+    const noted = (result: AddedKey): AddedKey => {
+      if (result.outcome === 'refused') return result;
+      removed.delete(result.key.publicKey);
+      if (result.outcome === 'added') added.add(result.key.publicKey);
+      return result;
+    };
+    const assertOpen = () => assert(!ended, 'a key added after the end of its batch would never be listed');
+    const batch: KeyBatch = {
+      add: (secretKey, source, expectedPublicKey) => {
+        assertOpen();
+        return noted(this.#take(secretKey, source, expectedPublicKey));
+      },
+      hold: async (secretKeys) => {
+        if (this.#state === 'sealed') throw new SignerError('sealed');
+        return this.#vault.addKeys(secretKeys);
+      },
+      addHeld: (held, source, expectedPublicKey) => {
+        assertOpen();
+        return noted(this.#takeHeld(held, source, expectedPublicKey));
+      },
+      letGo: (held) => {
+        if (held !== undefined) this.#vault.removeKey(held.handle);
+      },
+      remove: (publicKey) => {
+        const key = this.#keys.get(publicKey);
+        if (key !== undefined) removed.set(publicKey, key);
+      },
+    };
+    try {
+      const result = await refresh(batch);
+      ended = true;
+      const inOrder = await sortInPieces([...added]);
+      // A key that someone else took out and brought back meanwhile is not the one this batch meant.
+      for (const [publicKey, key] of removed) if (this.#keys.get(publicKey) === key) this.remove(publicKey);
+      this.#listed.addAll(
+        inOrder.length === added.size ? inOrder : inOrder.filter((publicKey) => added.has(publicKey)),
+      );
+      added.clear();
+      return result;
+    } finally {
+      ended = true;
+      this.#openBatches.delete(added);
+      for (const publicKey of added) this.#listed.add(publicKey);
+    }
+  }
+
+  completeFirstLoad(): void {
+    if (this.#state === 'loading') this.#state = 'ready';
+  }
+
+  assertReady(): void {
+    if (this.#state === 'loading') throw new SignerError('starting', { hint: 'its keys are still being loaded' });
+    if (this.#state === 'sealed') throw new SignerError('sealed');
+  }
+
+  /** Ascending: the same array until something changes. @throws SignerError as assertReady */
+  publicKeys(): readonly string[] {
+    this.assertReady();
+    return this.#listed.ascending();
+  }
+
+  countBySource(): Readonly<Record<KeySource, number>> {
+    return { ...this.#countBySource };
+  }
+
+  /** A load still under way must not bring any key back. */
+  seal(): void {
+    this.#state = 'sealed';
+    this.#keys.clear();
+    this.#refused.clear();
+    for (const added of this.#openBatches) added.clear();
+    this.#listed.clear();
+    this.#alsoInFiles.clear();
+    Object.assign(this.#countBySource, { filesystem: 0, dynamodb: 0, memory: 0 });
+    this.#vault.wipe();
+  }
+
+  #take(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string, tenure?: number): AddedKey {
+    if (this.#state === 'sealed') return { outcome: 'refused', reason: 'sealed' };
+    return this.#takeHeld(this.#hold(secretKey), source, expectedPublicKey, tenure);
+  }
+
+  #takeHeld(held: HeldKey | undefined, source: KeySource, expectedPublicKey?: string, tenure?: number): AddedKey {
+    if (held === undefined) return { outcome: 'refused', reason: 'invalid_secret_key' };
+    if (this.#state === 'sealed') {
+      this.#vault.removeKey(held.handle);
+      return { outcome: 'refused', reason: 'sealed' };
+    }
+    const publicKey = encodeHex(held.publicKey);
+    const first = this.#keys.get(publicKey);
+    const mismatch = expectedPublicKey !== undefined && expectedPublicKey !== publicKey;
+    const full = this.#keys.size >= this.#maximumKeys;
+    if (mismatch || first !== undefined || full) this.#vault.removeKey(held.handle);
+    if (mismatch) return { outcome: 'refused', reason: 'public_key_mismatch' };
+    if (source === 'filesystem' && (full || first !== undefined)) this.#noteUnlessFromFile(publicKey);
+    if (first !== undefined) return { outcome: 'duplicate', key: first };
+    if (full) return { outcome: 'refused', reason: 'too_many_keys' };
+    const key: HeldCopy = {
+      publicKey,
+      handle: held.handle,
+      source,
+      loadedAt: this.#clock.now(),
+      tenure: tenure ?? this.#tenures.of(publicKey),
+    };
+    this.#keys.set(publicKey, key);
+    this.#countBySource[source] += 1;
+    return { outcome: 'added', key };
+  }
+
+  #noteUnlessFromFile(publicKey: string): void {
+    if (this.#keys.get(publicKey)?.source !== 'filesystem') this.noteInFile(publicKey);
+  }
+
+  /** Undefined for a scalar that is zero or not below the group order. */
+  #hold(secretKey: Uint8Array): HeldKey | undefined {
+    try {
+      return this.#vault.addKey(secretKey);
+    } catch (error) {
+      if (error instanceof RangeError) return undefined;
+      throw error;
+    }
+  }
+}
+
+// The list that clients are given, made again when it is asked for: a hundred thousand keys that came in a batch are a
+// merge, and not a sort of everything.
+
+class ListedKeys {
+  #published: readonly string[] = [];
+  readonly #since = new Set<string>();
+  /** The same, ascending, of batches: a hundred thousand keys are listed without touching each. */
+  #batchesSince: (readonly string[])[] = [];
+  /** After all of these; added again since, or waiting for the end of a batch, when it is loaded. */
+  readonly #removedSince = new Set<string>();
+  #isCurrent = true;
+
+  add(publicKey: string): void {
+    this.#since.add(publicKey);
+    this.#isCurrent = false;
+  }
+
+  addAll(publicKeys: readonly string[]): void {
+    if (publicKeys.length === 0) return;
+    if (this.#removedSince.size > 0) this.#publish(); // of these, too, some may have been removed before
+    this.#batchesSince.push(publicKeys);
+    this.#isCurrent = false;
+  }
+
+  remove(publicKey: string): void {
+    this.#since.delete(publicKey);
+    this.#removedSince.add(publicKey);
+    this.#isCurrent = false;
+  }
+
+  clear(): void {
+    this.#since.clear();
+    this.#batchesSince = [];
+    this.#removedSince.clear();
+    this.#published = [];
+  }
+
+  ascending(): readonly string[] {
+    if (!this.#isCurrent) this.#publish();
+    return this.#published;
+  }
+
+  #publish(): void {
+    // A key that was removed and is there again is among those added since, or waits for the end of its batch.
+    const stays = (publicKey: string) => !this.#removedSince.has(publicKey);
+    const staying = (list: readonly string[]) => (this.#removedSince.size === 0 ? list : list.filter(stays));
+    const lists = [...this.#batchesSince.map(staying), [...this.#since].sort()];
+    this.#published = lists.reduce(mergeSorted, staying(this.#published));
+    this.#batchesSince = [];
+    this.#since.clear();
+    this.#removedSince.clear();
+    this.#isCurrent = true;
+  }
+}

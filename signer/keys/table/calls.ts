@@ -1,0 +1,71 @@
+// How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with
+// one token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
+
+import { readBatchOfItems } from '../../aws/batch-read.ts';
+import { type DynamoDBClient, type Item, QueryCommand, type TransactWriteItem } from '../../aws/dynamodb.ts';
+import { transactWrite, type WriteOutcome } from '../../aws/dynamodb-transact.ts';
+import { faultsAs } from '../../aws/errors.ts';
+import { keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
+
+/** Rounds of one batch read while the service leaves rows unprocessed. */
+const MAX_READ_ROUNDS = 8;
+export interface TableConnection {
+  readonly client: DynamoDBClient;
+  readonly tableName: string;
+}
+
+export interface Page {
+  readonly items: readonly Item[];
+  readonly next: string | undefined;
+}
+
+/** The rows that exist among at most MAX_BATCH_GET_ITEMS keys, in no order. */
+export function readItems({ client, tableName }: TableConnection, keys: readonly Item[]): Promise<Item[]> {
+  return reading(() => readBatchOfItems({ client, tableName, keys, maxRounds: MAX_READ_ROUNDS }));
+}
+
+export async function readRevisions(connection: TableConnection): Promise<readonly number[]> {
+  const items = await readItems(connection, SHARDS.map(keyOfRevision));
+  const byPartition = new Map(items.map((item) => [item['pk']?.S, item]));
+  return SHARDS.map((shard) => revisionIn(byPartition.get(partitionOf(shard))));
+}
+
+export interface PageOptions {
+  readonly after: string | undefined;
+  readonly limit: number;
+  readonly status?: string | undefined;
+  readonly projection?: { ProjectionExpression: string; ExpressionAttributeNames: Record<string, string> };
+}
+
+/** Keys of a shard in ascending order, never its revision row; with a status, maybe fewer than there are. */
+export function readPage({ client, tableName }: TableConnection, shard: number, options: PageOptions): Promise<Page> {
+  const { after, limit, status, projection } = options;
+  const pk = { S: partitionOf(shard) };
+  const filter = status === undefined ? {} : { FilterExpression: '#status = :status' };
+  const names = { ...projection?.ExpressionAttributeNames, ...(status === undefined ? {} : { '#status': 'status' }) };
+  const values = { ':pk': pk, ':prefix': { S: '0x' }, ...(status === undefined ? {} : { ':status': { S: status } }) };
+  return reading(async () => {
+    const answer = await client.send(
+      new QueryCommand({
+        TableName: tableName,
+        ConsistentRead: true,
+        KeyConditionExpression: 'pk = :pk AND begins_with(sk, :prefix)',
+        ExpressionAttributeValues: values,
+        ...filter,
+        ...(projection === undefined ? {} : { ProjectionExpression: projection.ProjectionExpression }),
+        ...(Object.keys(names).length === 0 ? {} : { ExpressionAttributeNames: names }),
+        ...(after === undefined ? {} : { ExclusiveStartKey: { pk, sk: { S: after } } }),
+        Limit: limit,
+      }),
+    );
+    return { items: answer.Items ?? [], next: answer.LastEvaluatedKey?.['sk']?.S };
+  });
+}
+
+export function transact({ client }: TableConnection, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {
+  return reading(() => transactWrite(client, items));
+}
+
+function reading<T>(read: () => Promise<T>): Promise<T> {
+  return faultsAs('key_table_unavailable', read);
+}

@@ -1,0 +1,241 @@
+// Reads one shard into a batch of the KeyStore: adds what is ours, fresh and wanted, removes what is not, and says why
+// each other row is refused. It works in small slices, on the thread that signatures pass through; each row is judged
+// when its key is derived: what holds then decides.
+
+import { strict as assert } from 'node:assert';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Clock } from '../../../common/observe/clock.ts';
+import type { Log } from '../../../common/observe/log.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { Item } from '../../aws/dynamodb.ts';
+import type { KeyRefusal } from '../loaded-key.ts';
+import type { KeyBatch, KeyStore } from '../store.ts';
+import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
+import { readPage, type TableConnection } from './calls.ts';
+import type { TableFreshness } from './freshness.ts';
+import { decodeRow, LOAD_PROJECTION, partitionOf, type TableRow } from './rows.ts';
+import type { KeySealer } from './seal.ts';
+import type { KeyStatus } from './types.ts';
+
+export interface ShardReaderParts extends TableConnection {
+  readonly store: Pick<KeyStore, 'find'>;
+  readonly sealer: KeySealer;
+  readonly freshness: TableFreshness;
+  readonly statusFilter: ReadonlySet<KeyStatus>;
+  readonly clock: Clock;
+  readonly isWithheld: (publicKey: string) => boolean;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+export interface ShardRead {
+  /** Rows that are good, by status, without those whose key signs from another source. */
+  readonly counts: Readonly<Record<KeyStatus, number>>;
+  /** Why each refused row is refused, by sort key. */
+  readonly refused: ReadonlyMap<string, string>;
+  readonly present: ReadonlySet<string>;
+}
+
+/** Rows of one Query: few enough that taking its answer apart does not hold up signing. */
+const PAGE_ROWS = 250;
+/** How long the main thread works at once; then everything else has its turn. */
+const SLICE_MS = 4;
+
+const ADD_REFUSALS = {
+  invalid_secret_key: 'the secret is zero or not below the group order',
+  public_key_mismatch: 'the secret does not belong to the public key',
+  too_many_keys: 'as many keys are loaded as the signer holds',
+} as const satisfies Record<Exclude<KeyRefusal, 'sealed'>, string>;
+
+/** @param revision read before; rows may be newer. */
+export type ReadShard = (shard: number, revision: number, batch: KeyBatch) => Promise<ShardRead>;
+
+export function shardReader(parts: ShardReaderParts): ReadShard {
+  const inSlices = slices(parts.clock);
+  return async (shard, revision, batch) => {
+    const reading = startReading(parts, { shard, revision, batch });
+    let after: string | undefined;
+    do {
+      const page = await readPage(parts, shard, { after, limit: PAGE_ROWS, projection: LOAD_PROJECTION });
+      const rows: TableRow[] = [];
+      const held = await holding(batch, page.items.length, (secretKeys) =>
+        inSlices(page.items, (item) => {
+          parts.signal.throwIfAborted();
+          const at = rows.length * SECRET_KEY_BYTES;
+          const row = reading.take(item, secretKeys.subarray(at, at + SECRET_KEY_BYTES));
+          if (row !== undefined) rows.push(row);
+        }).then(() => rows.length),
+      );
+      let next = 0;
+      try {
+        await inSlices(rows, (row) => {
+          parts.signal.throwIfAborted();
+          reading.conclude(row, { held: held[next++] });
+        });
+      } finally {
+        for (const left of held.slice(next)) batch.letGo(left);
+      }
+      after = page.next;
+    } while (after !== undefined);
+    await inSlices([...parts.freshness.ofShard(shard).keys()], reading.removeUnlessWanted);
+    return reading;
+  };
+}
+
+/** What the batch holds of the secrets that `fill` has put there; they are wiped, whatever happens. */
+async function holding(
+  batch: KeyBatch,
+  most: number,
+  fill: (secretKeys: Buffer) => Promise<number>,
+): Promise<readonly (HeldKey | undefined)[]> {
+  const secretKeys = Buffer.alloc(most * SECRET_KEY_BYTES);
+  let held: Promise<readonly (HeldKey | undefined)[]> | undefined;
+  try {
+    const count = await fill(secretKeys);
+    if (count > 0) held = batch.hold(secretKeys.subarray(0, count * SECRET_KEY_BYTES));
+  } finally {
+    secretKeys.fill(0);
+  }
+  return (await held) ?? [];
+}
+
+interface Reading {
+  readonly shard: number;
+  readonly revision: number;
+  readonly batch: KeyBatch;
+}
+
+interface NewKey {
+  readonly held: HeldKey | undefined;
+}
+
+function startReading(parts: ShardReaderParts, { shard, revision, batch }: Reading) {
+  const { store, sealer, statusFilter, log, isWithheld } = parts;
+  const seen = parts.freshness.ofShard(shard);
+  const counts: Record<KeyStatus, number> = { active: 0, inactive: 0 };
+  const refused = new Map<string, string>();
+  const present = new Set<string>();
+  /** What stays loaded, or comes. */
+  const wanted = new Set<string>();
+  /** A copy of a file is not the table's to stop (specification/keys.md#sources). */
+  const inactive = new Set<string>();
+
+  const isNewer = (publicKey: string) => (seen.generation(publicKey) ?? 0) > revision;
+
+  /** Whether the key would be loaded if its row were judged now. */
+  const needsKey = ({ publicKey, status, generation }: TableRow): boolean =>
+    statusFilter.has(status) &&
+    store.find(publicKey) === undefined &&
+    !isWithheld(publicKey) &&
+    seen.isFresh(publicKey, generation);
+
+  const load = ({ publicKey }: TableRow, newKey: NewKey | undefined): string | undefined => {
+    wanted.add(publicKey);
+    const loaded = store.find(publicKey);
+    if (isWithheld(publicKey) || loaded !== undefined) {
+      batch.letGo(newKey?.held);
+      const isFirstSight = seen.generation(publicKey) === undefined;
+      if (!isWithheld(publicKey) && isFirstSight && loaded?.source !== 'dynamodb') {
+        log.warn({ public_key: publicKey, source: loaded?.source }, 'a key of the table is loaded from another source');
+      }
+      return undefined;
+    }
+    assert(newKey !== undefined, 'a row that needs its key is judged with it');
+    const added = batch.addHeld(newKey.held, 'dynamodb', publicKey);
+    if (added.outcome !== 'refused') return undefined;
+    if (added.reason === 'sealed') throw new SignerError('sealed');
+    wanted.delete(publicKey);
+    return ADD_REFUSALS[added.reason];
+  };
+
+  const deactivate = ({ publicKey, generation }: TableRow): void => {
+    inactive.add(publicKey);
+    const isNews = seen.generation(publicKey) !== generation;
+    if (!isNews || store.find(publicKey)?.source !== 'filesystem') return;
+    log.warn({ public_key: publicKey }, 'a key that is inactive in the table signs: a key file has it');
+  };
+
+  /** Why the row is refused, or undefined. */
+  const judge = (row: TableRow, newKey: NewKey | undefined): string | undefined => {
+    const { publicKey, status, generation } = row;
+    const isLoaded = statusFilter.has(status);
+    const isFresh = seen.isFresh(publicKey, generation);
+    if (!isLoaded || !isFresh) batch.letGo(newKey?.held);
+    // This process has changed the row since it was read here: the next look will see.
+    if (!isFresh && isNewer(publicKey)) return void wanted.add(publicKey);
+    if (!isFresh) return 'older than what was seen before';
+    if (!isLoaded && status === 'inactive') deactivate(row);
+    const refusal = isLoaded ? load(row, newKey) : undefined;
+    seen.note(publicKey, generation);
+    // A key that signs from another source is counted there; a copy in memory of an inactive row ends with this look.
+    const source = store.find(publicKey)?.source ?? 'dynamodb';
+    const countsElsewhere = source === 'filesystem' || (source === 'memory' && !inactive.has(publicKey));
+    if (refusal === undefined && !countsElsewhere) counts[status] += 1;
+    return refusal;
+  };
+
+  const conclude = (row: TableRow, newKey?: NewKey): void => {
+    const refusal = judge(row, newKey);
+    if (refusal !== undefined) refused.set(row.publicKey, refusal);
+  };
+
+  return {
+    counts,
+    refused,
+    present,
+    conclude,
+    /** The row, and its secret in `place`, when `conclude` is to be told what became of that; all others are judged. */
+    take(item: Item, place: Buffer): TableRow | undefined {
+      const sortKey = item['sk']?.S ?? '';
+      present.add(sortKey);
+      const opened = openRow(item, shard, sealer);
+      if ('refused' in opened) return void refused.set(sortKey, opened.refused);
+      try {
+        if (!needsKey(opened.row)) return void conclude(opened.row);
+        opened.secretKey.copy(place);
+        return opened.row;
+      } finally {
+        opened.secretKey.fill(0);
+      }
+    },
+    /** A key whose row is gone, refused, or of a status that is not loaded stops signing. */
+    removeUnlessWanted(publicKey: string): void {
+      if (wanted.has(publicKey)) return;
+      if (!present.has(publicKey) && isNewer(publicKey)) return;
+      const source = store.find(publicKey)?.source;
+      if (source === 'dynamodb' || (source === 'memory' && inactive.has(publicKey))) batch.remove(publicKey);
+    },
+  };
+}
+
+function openRow(
+  item: Item,
+  shard: number,
+  sealer: KeySealer,
+): { readonly row: TableRow; readonly secretKey: Buffer } | { readonly refused: string } {
+  const decoded = decodeRow(item);
+  if ('refused' in decoded) return decoded;
+  const { row } = decoded;
+  if (item['pk']?.S !== partitionOf(shard)) return { refused: 'in the answer for another shard' };
+  const secretKey = sealer.open(row);
+  return secretKey === undefined ? { refused: 'not sealed under this master key as it is' } : { row, secretKey };
+}
+
+/** Work on many things, from any number of callers, never longer than SLICE_MS without a turn for everything else. */
+function slices(clock: Clock) {
+  let tail: Promise<void> = Promise.resolve();
+  return <T>(things: readonly T[], work: (thing: T) => void): Promise<void> => {
+    const turn = tail.then(async () => {
+      await nextTurn();
+      let startedAt = clock.monotonic();
+      for (const thing of things) {
+        work(thing);
+        if (clock.monotonic() - startedAt < SLICE_MS) continue;
+        await nextTurn();
+        startedAt = clock.monotonic();
+      }
+    });
+    tail = turn.catch(() => undefined);
+    return turn;
+  };
+}

@@ -1,0 +1,337 @@
+// The key table as key management sees it (types.ts): it believes only rows sealed under this master key and not older
+// than what this process has seen. Keys of one shard are changed one transaction after the other.
+
+import { strict as assert } from 'node:assert';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Clock } from '../../../common/observe/clock.ts';
+import type { Log } from '../../../common/observe/log.ts';
+import { SignerError } from '../../api/errors.ts';
+import { MAX_BATCH_GET_ITEMS } from '../../aws/batch-read.ts';
+import type { Item, TransactWriteItem } from '../../aws/dynamodb.ts';
+import { jittered } from '../../aws/dynamodb-transact.ts';
+import { readItems, readPage, type TableConnection, transact } from './calls.ts';
+import type { TableFreshness } from './freshness.ts';
+import {
+  decodeRow,
+  digestOfDetails,
+  encodeRow,
+  keyOfRevision,
+  keyOfRow,
+  revisionIn,
+  SHARDS,
+  shardOf,
+  type TableRow,
+} from './rows.ts';
+import type { KeySealer } from './seal.ts';
+import type { KeyTable, NewTableKey, StoredDeposit, TableKey } from './types.ts';
+
+export interface KeyTableParts extends TableConnection {
+  readonly sealer: KeySealer;
+  readonly freshness: TableFreshness;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const MAX_LIST_LIMIT = 1000;
+const LIST_PAGE_ROWS = 250;
+
+export function openKeyTable(parts: KeyTableParts): KeyTable {
+  const rows = rowReader(parts);
+  const change = shardChanger(parts);
+  const now = () => new Date(parts.clock.now()).toISOString();
+  const reseal = (row: TableRow, changes: Partial<TableRow>, generation: number): TableRow | undefined => {
+    const secretKey = parts.sealer.open(row);
+    if (secretKey === undefined) return undefined;
+    try {
+      const { backup, deposit } = { ...row, ...changes };
+      const detailsDigest = digestOfDetails(backup, deposit);
+      return parts.sealer.seal({ ...row, ...changes, detailsDigest, generation, updatedAt: now() }, secretKey);
+    } finally {
+      secretKey.fill(0);
+    }
+  };
+
+  return {
+    list: (options) => listKeys(parts, rows.accept, options),
+
+    async get(publicKeys) {
+      const found = await rows.read(publicKeys);
+      return new Map([...found].map(([publicKey, row]) => [publicKey, tableKeyOf(row)]));
+    },
+
+    existing: async (publicKeys) => new Set((await rows.items(publicKeys)).map((item) => item['sk']?.S ?? '')),
+
+    create(keys) {
+      const byPublicKey = new Map(keys.map((key) => [key.publicKey, key]));
+      assert.equal(byPublicKey.size, keys.length, 'a key is created once');
+      return change([...byPublicKey.keys()], (publicKey, item, generation) => {
+        if (item !== undefined) return { outcome: 'duplicate', row: 'kept' };
+        const key = byPublicKey.get(publicKey);
+        assert(key !== undefined);
+        return { outcome: 'created', row: parts.sealer.seal(newRow(key, generation, now()), key.secretKey) };
+      });
+    },
+
+    setStatus(changes) {
+      const wanted = new Map(changes.map(({ publicKey, status }) => [publicKey, status]));
+      return change([...wanted.keys()], (publicKey, item, generation) => {
+        const row = item === undefined ? undefined : rows.accept(item);
+        const status = wanted.get(publicKey);
+        if (row === undefined || status === undefined) return { outcome: 'not_found', row: 'kept' };
+        if (row.status === status) return { outcome: 'unchanged', row: 'kept' };
+        return orNotFound('updated', reseal(row, { status }, generation));
+      });
+    },
+
+    async setDeposit(publicKey, deposit, { replace }) {
+      const text = JSON.stringify(deposit);
+      const outcomes = await change<DepositOutcome>([publicKey], (_, item, generation) => {
+        const row = item === undefined ? undefined : rows.accept(item);
+        if (row === undefined) return { outcome: 'not_found', row: 'kept' };
+        if (row.deposit === text) return { outcome: 'existing', row: 'kept' };
+        if (row.deposit !== undefined && !replace) return { outcome: 'conflict', row: 'kept' };
+        return orNotFound('created', reseal(row, { deposit: text }, generation));
+      });
+      return outcomes.get(publicKey) ?? 'not_found';
+    },
+
+    delete: (publicKeys) =>
+      change([...new Set(publicKeys)], (_, item) =>
+        item === undefined ? { outcome: 'not_found', row: 'kept' } : { outcome: 'deleted', row: 'removed' },
+      ),
+
+    async backupsOf(publicKeys) {
+      const found = await rows.read(publicKeys);
+      return new Map([...found].map(([publicKey, { backup }]) => [publicKey, backup]));
+    },
+
+    async secretOf(publicKey) {
+      const row = (await rows.read([publicKey])).get(publicKey);
+      return row === undefined ? undefined : parts.sealer.open(row);
+    },
+  };
+}
+
+type DepositOutcome = Awaited<ReturnType<KeyTable['setDeposit']>>;
+
+function orNotFound<Outcome>(outcome: Outcome, row: TableRow | undefined): Planned<Outcome | 'not_found'> {
+  return row === undefined ? { outcome: 'not_found', row: 'kept' } : { outcome, row };
+}
+
+function newRow({ publicKey, status, backup, deposit }: NewTableKey, generation: number, now: string) {
+  const depositText = deposit === undefined ? undefined : JSON.stringify(deposit);
+  const detailsDigest = digestOfDetails(backup, depositText);
+  return { publicKey, status, generation, createdAt: now, updatedAt: now, detailsDigest, backup, deposit: depositText };
+}
+
+/** Rows with their backup and deposit data: undefined for one that is not ours, or older than what was seen. */
+function rowReader(parts: KeyTableParts) {
+  const { sealer, freshness, log } = parts;
+  const refuse = (key: string, reason: string): undefined => {
+    log.error({ public_key: key, reason }, 'a row of the key table is refused');
+  };
+
+  const verify = (item: Item): TableRow | undefined => {
+    const decoded = decodeRow(item);
+    if ('refused' in decoded) return refuse(decoded.publicKey, decoded.refused);
+    const { row } = decoded;
+    const secretKey = sealer.open(row);
+    if (secretKey === undefined) return refuse(row.publicKey, 'not sealed under this master key as it is');
+    secretKey.fill(0);
+    const isWhole = row.detailsDigest.equals(digestOfDetails(row.backup, row.deposit));
+    return isWhole ? row : refuse(row.publicKey, 'its backup or deposit data is not what was written');
+  };
+  const accept = (item: Item): TableRow | undefined => {
+    const row = verify(item);
+    if (row === undefined || freshness.isFresh(row.publicKey, row.generation)) return row;
+    return refuse(row.publicKey, 'older than what was seen before');
+  };
+
+  async function read(publicKeys: readonly string[]): Promise<ReadonlyMap<string, TableRow>> {
+    const rows = new Map<string, TableRow>();
+    for (const item of await items(publicKeys)) {
+      const row = accept(item);
+      if (row !== undefined) rows.set(row.publicKey, row);
+    }
+    return rows;
+  }
+
+  async function items(publicKeys: readonly string[]): Promise<Item[]> {
+    const found: Item[] = [];
+    for (const keys of chunksOf([...new Set(publicKeys)], MAX_BATCH_GET_ITEMS)) {
+      found.push(...(await readItems(parts, keys.map(keyOfRow))));
+    }
+    return found;
+  }
+  return { accept, read, items };
+}
+
+function shardChanger(parts: KeyTableParts) {
+  const tails = new Map<number, Promise<unknown>>();
+  const inTurn = <T>(shard: number, run: () => Promise<T>): Promise<T> => {
+    const turn = (tails.get(shard) ?? Promise.resolve()).then(run);
+    tails.set(
+      shard,
+      turn.catch(() => undefined),
+    );
+    return turn;
+  };
+
+  return async <Outcome>(publicKeys: readonly string[], plan: Plan<Outcome>): Promise<Map<string, Outcome>> => {
+    const { freshness } = parts;
+    const byShard = Map.groupBy(publicKeys, shardOf);
+    const outcomes = new Map<string, Outcome>();
+    const changes = [...byShard].flatMap(([shard, keys]) =>
+      chunksOf(keys, MAX_KEYS_PER_CHANGE).map((chunk) =>
+        inTurn(shard, async () => {
+          const lowestGeneration = (freshness.ofShard(shard).revision ?? 0) + 1;
+          const { planned, generation } = await changeShard(parts, { shard, lowestGeneration }, chunk, plan);
+          for (const [publicKey, { outcome, row }] of planned) {
+            outcomes.set(publicKey, outcome);
+            if (row !== 'kept') freshness.note(publicKey, generation);
+          }
+        }),
+      ),
+    );
+    const failed = (await Promise.allSettled(changes)).find((change) => change.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+    return outcomes;
+  };
+}
+
+async function listKeys(
+  parts: KeyTableParts,
+  accept: (item: Item) => TableRow | undefined,
+  { status, limit, cursor }: Parameters<KeyTable['list']>[0],
+): ReturnType<KeyTable['list']> {
+  assert(limit >= 1 && limit <= MAX_LIST_LIMIT);
+  const keys: TableKey[] = [];
+  let { shard, after } = placeOf(cursor);
+  while (shard < SHARDS.length) {
+    const page = await readPage(parts, shard, { after, status, limit: Math.min(LIST_PAGE_ROWS, limit - keys.length) });
+    for (const item of page.items) {
+      const row = accept(item);
+      if (row !== undefined) keys.push(tableKeyOf(row));
+    }
+    if (page.next === undefined) shard += 1;
+    after = page.next;
+    if (keys.length >= limit) break;
+  }
+  return { keys, nextCursor: shard < SHARDS.length ? `${shard}.${after ?? ''}` : undefined };
+}
+
+function placeOf(cursor: string | undefined): { shard: number; after: string | undefined } {
+  if (cursor === undefined) return { shard: 0, after: undefined };
+  const [, shard, after] = /^(\d|1[0-5])\.(0x[0-9a-f]{96})?$/.exec(cursor) ?? [];
+  if (shard === undefined) throw new SignerError('malformed_parameter', { detail: { problem: 'not a cursor' } });
+  return { shard: Number(shard), after };
+}
+
+function tableKeyOf({ publicKey, status, generation, createdAt, updatedAt, backup, deposit }: TableRow): TableKey {
+  return {
+    publicKey,
+    status,
+    generation,
+    createdAt,
+    updatedAt,
+    hasBackup: backup !== undefined,
+    // Authenticated by the digest of the row: it is what this signer wrote.
+    deposit: deposit === undefined ? undefined : (JSON.parse(deposit) as StoredDeposit),
+  };
+}
+
+function chunksOf<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, index) =>
+    all.slice(index * size, (index + 1) * size),
+  );
+}
+
+// One change: the rows of some keys of one shard, and the shard's revision, in one transaction. It starts again when
+// another writer was faster; a change whose answer was lost is recognised in the table.
+
+/** Keys of one change: below what one read and one transaction may hold. */
+const MAX_KEYS_PER_CHANGE = 50;
+/** Other signers may be writing to the shard at the same time. */
+const MAX_ATTEMPTS = 12;
+const RETRY_PAUSE_MS = 20;
+
+type Planned<Outcome> = { readonly outcome: Outcome; readonly row: TableRow | 'removed' | 'kept' };
+
+/** Asked again in every attempt. @param generation of the rows it seals */
+export type Plan<Outcome> = (publicKey: string, item: Item | undefined, generation: number) => Planned<Outcome>;
+
+export interface Change<Outcome> {
+  readonly planned: ReadonlyMap<string, Planned<Outcome>>;
+  readonly generation: number;
+}
+
+/** @param lowestGeneration above every revision this process has seen, so that no generation is given twice */
+async function changeShard<Outcome>(
+  connection: TableConnection,
+  { shard, lowestGeneration }: { readonly shard: number; readonly lowestGeneration: number },
+  publicKeys: readonly string[],
+  plan: Plan<Outcome>,
+): Promise<Change<Outcome>> {
+  let lastTry: Change<Outcome> | undefined;
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    if (attempt > 1) await pause(jittered(RETRY_PAUSE_MS * attempt));
+    const revisionKey = keyOfRevision(shard);
+    const found = await readItems(connection, [revisionKey, ...publicKeys.map(keyOfRow)]);
+    const items = new Map(found.map((item) => [item['sk']?.S ?? '', item]));
+    if (lastTry !== undefined && wasWritten(lastTry, items)) return lastTry;
+    const revision = items.get(revisionKey['sk']?.S ?? '');
+    const generation = Math.max(revisionIn(revision) + 1, lowestGeneration);
+    const planned = new Map(publicKeys.map((key) => [key, plan(key, items.get(key), generation)]));
+    const change = { planned, generation };
+    const writes = [...planned].flatMap(([key, { row }]) => writeOf(connection, key, row, items.get(key)));
+    if (writes.length === 0) return change;
+    const writeRevision = moveRevision(connection, shard, revision, generation);
+    if ((await transact(connection, [writeRevision, ...writes])) === 'written') return change;
+    lastTry = change;
+  }
+  throw new SignerError('key_table_unavailable', { detail: { problem: 'others keep changing the same shard' } });
+}
+
+function writeOf(
+  { tableName: TableName }: TableConnection,
+  publicKey: string,
+  row: TableRow | 'removed' | 'kept',
+  found: Item | undefined,
+): TransactWriteItem[] {
+  if (row === 'kept') return [];
+  if (row === 'removed') return [{ Delete: { TableName, Key: keyOfRow(publicKey), ...stillAs(found, 'secret') } }];
+  return [{ Put: { TableName, Item: encodeRow(row), ...stillAs(found, 'secret') } }];
+}
+
+function moveRevision(
+  { tableName: TableName }: TableConnection,
+  shard: number,
+  found: Item | undefined,
+  revision: number,
+): TransactWriteItem {
+  const item = { ...keyOfRevision(shard), revision: { N: String(revision) } };
+  return { Put: { TableName, Item: item, ...stillAs(found, 'revision') } };
+}
+
+/** Every write of a row has a nonce of its own: the same secret bytes are the same row. */
+function stillAs(found: Item | undefined, attribute: 'secret' | 'revision') {
+  const ExpressionAttributeNames = { '#attribute': attribute };
+  const value = found?.[attribute];
+  if (value === undefined) return { ConditionExpression: 'attribute_not_exists(#attribute)', ExpressionAttributeNames };
+  return {
+    ConditionExpression: '#attribute = :found',
+    ExpressionAttributeNames,
+    ExpressionAttributeValues: { ':found': value },
+  };
+}
+
+/** A condition also fails on the echo of our own write. A transaction is whole: one of its rows tells of all. */
+function wasWritten({ planned }: Change<unknown>, items: ReadonlyMap<string, Item>): boolean {
+  const rows = [...planned].filter(([, { row }]) => row !== 'kept');
+  const puts = rows.flatMap(([, { row }]) => (typeof row === 'string' ? [] : [row]));
+  if (puts.length === 0) return rows.every(([publicKey]) => !items.has(publicKey));
+  return puts.some(({ publicKey, sealedSecret }) => {
+    const stored = items.get(publicKey)?.['secret']?.B;
+    return stored !== undefined && sealedSecret.equals(stored);
+  });
+}

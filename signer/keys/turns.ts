@@ -1,0 +1,22 @@
+// One change of a key ends before the next of the same key begins: otherwise an import whose row is durable would load
+// the key after a deletion of that row was answered.
+
+/** Runs the work when every earlier turn of any of these keys has ended; turns of other keys go on beside it. */
+export type KeyTurns = <T>(publicKeys: readonly string[], work: () => Promise<T>) => Promise<T>;
+
+export function keyTurns(): KeyTurns {
+  const lastTurns = new Map<string, Promise<void>>();
+  return async (publicKeys, work) => {
+    // All places are taken at once, so no two turns wait for each other.
+    const earlier = publicKeys.flatMap((publicKey) => lastTurns.get(publicKey) ?? []);
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    for (const publicKey of publicKeys) lastTurns.set(publicKey, ended);
+    try {
+      await Promise.all(earlier);
+      return await work();
+    } finally {
+      resolve();
+      for (const publicKey of publicKeys) if (lastTurns.get(publicKey) === ended) lastTurns.delete(publicKey);
+    }
+  };
+}

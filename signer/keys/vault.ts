@@ -1,0 +1,19 @@
+// Where secret keys lie: a BLS core, as far as the keys of a signer need it. Who has a handle may use the secret, and
+// nobody gets it back.
+
+export const SECRET_KEY_BYTES = 32;
+
+/** Names one loaded secret key inside a core (signing/bls). Meaningless outside the core that gave it. */
+export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
+
+export interface HeldKey {
+  readonly handle: KeyHandle;
+  readonly publicKey: Uint8Array;
+}
+
+export interface SecretKeyVault {
+  addKey(secretKey: Uint8Array): HeldKey;
+  addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
+  removeKey(handle: KeyHandle): void;
+  wipe(): void;
+}

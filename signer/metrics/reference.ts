@@ -1,0 +1,52 @@
+// docs/reference/metrics.md, generated from the catalogue: the metrics are an interface, and described like one.
+
+import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
+import { type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
+
+/** A longer list of values stands at the first metric that has it. */
+const LONGEST_REPEATED = 4;
+
+export function metricsReference(): string {
+  const entries: readonly MetricEntry[] = Object.values(METRICS);
+  return [
+    '# Metrics',
+    '',
+    'Generated from `signer/metrics/catalogue.ts`. Served as Prometheus text at `GET /metrics` on the metrics',
+    'listener. Names are stable. A counter or histogram starts at zero, with all of its series when they are at most',
+    `${MAX_INITIAL_SERIES}; a gauge appears when it is first set. The value \`${UNKNOWN}\` stands for whatever is not listed.`,
+    'Reasons are those of the error bodies (`errors.md`).',
+    '',
+    ...entries.flatMap((entry) => section(entry, entries)),
+  ].join('\n');
+}
+
+function section(entry: MetricEntry, entries: readonly MetricEntry[]): string[] {
+  return [
+    `## \`${entry.name}\``,
+    '',
+    `${capitalised(entry.type)}. ${entry.help}`,
+    '',
+    ...labelList(entry.labels, entries),
+    ...bucketText(entry, entries),
+  ];
+}
+
+function bucketText({ name, buckets }: MetricEntry, entries: readonly MetricEntry[]): string[] {
+  if (buckets.length === 0) return [];
+  const first = entries.find((entry) => entry.buckets === buckets);
+  return [`Buckets${first?.name === name ? `: ${buckets.join(', ')}` : ` as of \`${first?.name}\``}.`, ''];
+}
+
+function labelList(labels: Labels, entries: readonly MetricEntry[]): string[] {
+  const lines = Object.entries(labels).map(([name, label]) => {
+    const first = entries.find((entry) => Object.values(entry.labels).includes(label));
+    const isLong = label.values.length > LONGEST_REPEATED;
+    const values = label.values.map((value) => `\`${value}\``).join(', ');
+    return `- \`${name}\`: ${isLong && first?.labels !== labels ? `as of \`${first?.name}\`` : values}`;
+  });
+  return lines.length === 0 ? [] : [...lines, ''];
+}
+
+function capitalised(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
+}

@@ -1,0 +1,12 @@
+// The ioctl of the Nitro Secure Module, for signer/native/nsm-device.ts.
+#ifndef STRONGROOM_NSM_H
+#define STRONGROOM_NSM_H
+
+#include <node_api.h>
+
+#include <stdbool.h>
+
+/** Export nsmRequest. */
+bool export_nsm(napi_env env, napi_value exports);
+
+#endif

@@ -1,0 +1,331 @@
+// The log of one boot's decisions (specification/receipts.md#log): a hash a decision on the path to the answer, and the
+// tree, the heads and their storage apart from it. It trusts that what it is told was decided. It refuses to state two
+// heads of one sequence: a head that was signed is the next one that is kept, or none is.
+
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
+import { encodeLeaf, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import {
+  digestOfHead,
+  type Head,
+  type HeadStatement,
+  headText,
+  MAX_NAMED_HEADS,
+  type ReadHead,
+  readHead,
+  signedHead,
+} from '../../common/receipts/head.ts';
+import { type BootIdentity, bootOf, encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
+import { Bundle, CHECKPOINT, headPath, IDENTITY, PARTIAL, tilePath } from '../../common/receipts/tiles.ts';
+import { type FullTile, hashOfLeaf, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
+import type { ReceiptFile, ReceiptStorage } from './storage.ts';
+
+/** Intervals without a kept head, after which the log counts as not kept. */
+const MISSED_INTERVALS = 3;
+/** Written together, and at once when so many wait: the entries of 8,192 decisions and their hashes. */
+const GROUP_FILES = 64;
+/** Entries that go into the tree in one turn of the event loop, or with the next head: a turn for each costs more. */
+const GROWN_TOGETHER = 64;
+
+/** What a head says of the signer besides its log. */
+export type SignerFacts = Pick<HeadStatement, 'slashing' | 'latch' | 'auth_revision'>;
+
+export interface ReceiptLogOptions {
+  readonly intervalSeconds: number;
+  /** Entries that wait for the storage; decisions beyond are counted as lost. At most 320 bytes each. */
+  readonly maxWaitingEntries: number;
+  /** `receipts.required`: nothing is signed without room, so no decision is lost. */
+  readonly required: boolean;
+}
+
+export interface ReceiptLogParts {
+  readonly genesisValidatorsRoot: string;
+  /** A document with this user_data; undefined in a plain service. */
+  readonly attest: ((userData: Buffer) => Promise<Buffer>) | undefined;
+  readonly storage: ReceiptStorage;
+  readonly facts: () => SignerFacts;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface WaitingFile extends ReceiptFile {
+  /** Entries that go out of memory with it. */
+  readonly entries: number;
+}
+
+/** Signed, and the next one that is kept. */
+interface PendingHead {
+  readonly head: Head;
+  readonly note: string;
+  /** Of the tiles that were not full, as the head covers them. */
+  readonly partials: readonly PartialFile[];
+}
+
+interface PartialFile extends ReceiptFile {
+  /** The size of the log that makes its tile full: then that one says more. */
+  readonly fullAt: number;
+}
+
+/** Open with openReceiptLog(); then keepHead() each interval, and close(). */
+export class ReceiptLog {
+  readonly identity: BootIdentity;
+  readonly boot: string;
+  readonly #key: KeyObject;
+  readonly #parts: ReceiptLogParts;
+  readonly #options: ReceiptLogOptions;
+  readonly #edge = new TreeEdge((tile) => this.#tileIsFull(tile));
+  /** Hashed, and not yet in the tree. */
+  #fresh: { readonly leaf: Buffer; readonly hash: Buffer }[] = [];
+  /** Of the tile that is not full yet. */
+  readonly #bundle = new Bundle();
+  #files: WaitingFile[] = [];
+  #waitingEntries = 0;
+  /** How many files wait when they are next written without a head. */
+  #writeAt = GROUP_FILES;
+  /** Kept of tiles that are not full: a full one replaces them. */
+  readonly #partials = new Set<string>();
+  #lost = 0;
+  #sequence = 0;
+  #previous: string | null = null;
+  #lastTimeMs = 0;
+  #pending: PendingHead | undefined;
+  #latest: string | undefined;
+  #keptAtMs: number | undefined;
+  #isClosed = false;
+  /** What goes to the storage goes there one after the other. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(identity: BootIdentity, key: KeyObject, options: ReceiptLogOptions, parts: ReceiptLogParts) {
+    this.identity = identity;
+    this.boot = bootOf(identity.publicKey);
+    this.#key = key;
+    this.#options = options;
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#edge.size + this.#fresh.length;
+  }
+
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** Entries in memory: those that wait, and those of the tile that is not full. */
+  get entriesInMemory(): number {
+    return this.#waitingEntries + this.#bundle.count + this.#fresh.length;
+  }
+
+  /** The latest head that is kept, as a note. */
+  get latestHead(): string | undefined {
+    return this.#latest;
+  }
+
+  /** Seconds since a head was kept; infinite before the first. */
+  get headAgeSeconds(): number {
+    if (this.#keptAtMs === undefined) return Number.POSITIVE_INFINITY;
+    return (this.#parts.clock.monotonic() - this.#keptAtMs) / 1000;
+  }
+
+  /** Whether a head was kept of late, and there is room: what `receipts.required` asks before a signature. */
+  get isKept(): boolean {
+    const hasRoom = this.entriesInMemory < this.#options.maxWaitingEntries;
+    return hasRoom && this.headAgeSeconds <= this.#options.intervalSeconds * MISSED_INTERVALS;
+  }
+
+  /**
+   * Log a decision. It waits for nothing and never throws for the storage. A log that is required keeps it without room
+   * too: nothing is begun then, so only what was under way comes here.
+   * @returns whether there was room
+   */
+  record(entry: Omit<ReceiptEntry, 'timeMs'>): boolean {
+    const isFull = !this.#options.required && this.entriesInMemory >= this.#options.maxWaitingEntries;
+    if (this.#isClosed || isFull) {
+      this.#lost += 1;
+      return false;
+    }
+    const leaf = encodeLeaf({ ...entry, timeMs: this.#parts.clock.now() });
+    this.#fresh.push({ leaf, hash: hashOfLeaf(leaf) });
+    if (this.#fresh.length === GROWN_TOGETHER) setImmediate(() => this.#grow());
+    return true;
+  }
+
+  /** Make a head and keep it with all that it covers, behind one that could not be kept. @returns whether it is kept */
+  keepHead(): Promise<boolean> {
+    return this.#inTurn(() => this.#keep(false));
+  }
+
+  /** The last head of this boot; nothing is logged after it. */
+  close(): Promise<boolean> {
+    return this.#inTurn(async () => {
+      this.#isClosed = true;
+      return await this.#keep(true);
+    });
+  }
+
+  /** @param before what the first head names */
+  async begin(before: NonNullable<HeadStatement['before']>): Promise<void> {
+    const content = Buffer.from(`${encodeIdentity(this.identity)}\n`);
+    this.#files.unshift({ path: IDENTITY, content, entries: 0 });
+    this.#pending = this.#sign(before, false);
+    await this.keepHead();
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  /** Apart from the path to an answer. */
+  #grow(): void {
+    const fresh = this.#fresh;
+    this.#fresh = [];
+    for (const { leaf, hash } of fresh) {
+      this.#bundle.append(leaf.subarray(1));
+      this.#edge.append(hash);
+    }
+  }
+
+  async #keep(isLast: boolean): Promise<boolean> {
+    try {
+      if (this.#pending !== undefined) {
+        const { head } = this.#pending;
+        await this.#keepPending(this.#pending);
+        if (head.statement.sequence === 0 && !isLast) return true;
+      }
+      this.#pending = this.#sign(null, isLast);
+      await this.#keepPending(this.#pending);
+      return true;
+    } catch (error) {
+      this.#parts.log.warn({ err: error, waiting_entries: this.entriesInMemory }, 'receipts: the log is not kept');
+      return false;
+    }
+  }
+
+  /** Tiles first: a head that is kept has all that it covers. */
+  async #keepPending({ head, note, partials }: PendingHead): Promise<void> {
+    const { storage } = this.#parts;
+    while (this.#files.length > 0) await this.#writeGroup();
+    const content = Buffer.from(note);
+    const files = partials.filter(({ fullAt }) => fullAt > this.#edge.size);
+    await storage.write(this.boot, files);
+    for (const { path } of files) this.#partials.add(path);
+    await storage.write(this.boot, [{ path: headPath(head.statement.sequence), content }]);
+    await storage.write(this.boot, [{ path: CHECKPOINT, content }]);
+    this.#pending = undefined;
+    this.#latest = note;
+    this.#keptAtMs = this.#parts.clock.monotonic();
+  }
+
+  async #writeGroup(): Promise<void> {
+    const { storage } = this.#parts;
+    const files = this.#files.slice(0, GROUP_FILES);
+    await storage.write(this.boot, files);
+    this.#files = this.#files.slice(files.length);
+    for (const { entries } of files) this.#waitingEntries -= entries;
+    const full = new Set(files.map(({ path }) => path));
+    const replaced = [...this.#partials].filter((path) => full.has(path.slice(0, path.indexOf(PARTIAL))));
+    for (const path of replaced) this.#partials.delete(path);
+    // Files that stay are in nobody's way.
+    await storage.remove(this.boot, replaced).catch(() => undefined);
+  }
+
+  #partialFiles(): PartialFile[] {
+    const { size, levels } = this.#edge;
+    const files = Array.from({ length: levels }, (_, level): PartialFile => {
+      const width = TILE_WIDTH ** (level + 1);
+      const index = Math.floor(size / width);
+      const hashes = this.#edge.partial(level);
+      const path = tilePath(level, index, hashes.length);
+      return { path, content: Buffer.concat(hashes), fullAt: (index + 1) * width };
+    }).filter(({ content }) => content.length > 0);
+    const index = Math.floor(size / TILE_WIDTH);
+    const path = tilePath('entries', index, this.#bundle.count);
+    const bundle = { path, content: this.#bundle.content(), fullAt: (index + 1) * TILE_WIDTH };
+    return this.#bundle.count > 0 ? [...files, bundle] : files;
+  }
+
+  #tileIsFull({ level, index, hashes }: FullTile): void {
+    this.#files.push({ path: tilePath(level, index, TILE_WIDTH), content: Buffer.concat(hashes), entries: 0 });
+    if (level > 0) return;
+    const { count: entries } = this.#bundle;
+    this.#files.push({ path: tilePath('entries', index, TILE_WIDTH), content: this.#bundle.content(), entries });
+    this.#waitingEntries += entries;
+    this.#bundle.clear();
+    if (this.#files.length < this.#writeAt) return;
+    // One that fails is tried again when as many more wait, or with the next head, which says so.
+    this.#writeAt = this.#files.length + GROUP_FILES;
+    void this.#inTurn(() => this.#writeGroup()).then(
+      () => {
+        this.#writeAt = GROUP_FILES;
+      },
+      () => undefined,
+    );
+  }
+
+  #sign(before: HeadStatement['before'], closed: boolean): PendingHead {
+    this.#grow();
+    // Heads do not go back, whatever the clock does.
+    const time = Math.max(this.#lastTimeMs, this.#parts.clock.now());
+    const head: Head = {
+      kind: this.identity.kind,
+      boot: this.boot,
+      size: this.#edge.size,
+      root: this.#edge.root(),
+      statement: {
+        sequence: this.#sequence,
+        time,
+        previous: this.#previous,
+        before,
+        lost: this.#lost,
+        closed,
+        ...this.#parts.facts(),
+      },
+    };
+    const text = headText(head);
+    this.#sequence += 1;
+    this.#previous = digestOfHead(text);
+    this.#lastTimeMs = time;
+    const note = signedHead(head, this.identity, sign(null, Buffer.from(text), this.#key));
+    return { head, note, partials: this.#partialFiles() };
+  }
+}
+
+/** Make the key of this boot, and keep its first head. A storage that does not answer makes a gap and stops nothing. */
+export async function openReceiptLog(options: ReceiptLogOptions, parts: ReceiptLogParts): Promise<ReceiptLog> {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const publicKey = Buffer.from(privateKey.export({ format: 'jwk' }).x ?? '', 'base64url');
+  const { genesisValidatorsRoot, attest } = parts;
+  const bare = { publicKey, genesisValidatorsRoot };
+  const document = await attest?.(identityBinding({ ...bare, kind: 'attested', document: null }));
+  const identity: BootIdentity =
+    document === undefined ? { ...bare, kind: 'unattested', document: null } : { ...bare, kind: 'attested', document };
+  const log = new ReceiptLog(identity, privateKey, options, parts);
+  await log.begin(await namedHeads(parts));
+  return log;
+}
+
+async function namedHeads({ storage, log }: ReceiptLogParts): Promise<NonNullable<HeadStatement['before']>> {
+  try {
+    const boots = (await storage.boots()).slice(0, MAX_NAMED_HEADS);
+    const heads = await Promise.all(boots.map((boot) => lastHead(storage, boot)));
+    return { heads: heads.map(({ digest }) => digest).toSorted(), gap: null }; // each of its own boot, so no two alike
+  } catch (error) {
+    log.warn({ err: error }, 'receipts: the heads of earlier starts cannot be read; the first head says so');
+    return { heads: [], gap: 'unreadable' };
+  }
+}
+
+/** The checkpoint, or the head behind it: a process that was killed between the two wrote only that. */
+async function lastHead(storage: ReceiptStorage, boot: string): Promise<ReadHead> {
+  const headAt = async (path: string): Promise<ReadHead | undefined> =>
+    readHead((await storage.read(boot, path))?.toString('utf8') ?? '');
+  const checkpoint = await headAt(CHECKPOINT);
+  if (checkpoint?.boot !== boot) {
+    throw new Error(`the checkpoint of the boot ${boot} is no head of its log of receipts`);
+  }
+  const next = await headAt(headPath(checkpoint.statement.sequence + 1));
+  return next?.boot === boot ? next : checkpoint;
+}

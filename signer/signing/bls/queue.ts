@@ -1,0 +1,262 @@
+// The queue of a BLS core. It has two lanes, and takes `priority` always before `normal`. In a lane the callers take
+// turns, and the jobs of one caller go in the order in which they came. The jobs of groups come behind both lanes, but
+// get a fixed share. The queue is bounded as a last resort; the permits of the
+// signing path are the real limit. It copies each root, so that the core signs exactly the root that was passed in.
+
+import assert from 'node:assert/strict';
+import { SignerError } from '../../api/errors.ts';
+import type { KeyHandle } from '../../keys/vault.ts';
+import type { GroupSignature, Lane } from './bls.ts';
+
+/** Jobs that may wait in one core. */
+export const MAX_QUEUED_JOBS = 65_536;
+
+export const ROOT_BYTES = 32;
+export const SIGNATURE_BYTES = 96;
+
+/**
+ * How often in a row jobs of groups are passed over by others: of five batches of a busy core one is theirs at least.
+ */
+const MAX_PASSED_OVER = 4;
+
+export interface Job {
+  readonly handle: KeyHandle;
+  readonly root: Uint8Array;
+  resolve(signature: Uint8Array): void;
+  reject(error: SignerError): void;
+}
+
+/** What a core takes at once of each kind. */
+export interface BatchSizes {
+  readonly single: number;
+  readonly grouped: number;
+}
+
+export interface JobQueue {
+  readonly length: number;
+  /** Single jobs, and jobs with priority. */
+  readonly singles: number;
+  /** Jobs of groups without priority. */
+  readonly grouped: number;
+  /** Append a job; its promise settles when whoever takes the job settles it. @param caller whose turn it takes */
+  push(handle: KeyHandle, root: Uint8Array, lane: Lane, caller?: string): Promise<Uint8Array>;
+  /** Append a job for each handle; resolves when all are settled. */
+  pushGroup(handles: readonly KeyHandle[], root: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
+  /** Priority first. */
+  takeSingles(count: number): Job[];
+  /** Jobs of one group, and so of one root. */
+  takeGrouped(count: number): Job[];
+  /** Jobs of one kind: of groups when no others wait, or when it is their turn. */
+  takeEither(sizes: BatchSizes): Job[];
+  rejectAll(error: SignerError): void;
+}
+
+/**
+ * @param onJobs called after the microtasks in which jobs came: a group commit releases many in one turn, and they
+ * should share batches
+ */
+export function createJobQueue(onJobs: () => void): JobQueue {
+  const priority = createTurns();
+  const normal = createTurns();
+  const grouped = createLine();
+  let passedOver = 0;
+  let isTold = false;
+  const tellSoon = (): void => {
+    if (isTold) return;
+    isTold = true;
+    queueMicrotask(() => {
+      isTold = false;
+      onJobs();
+    });
+  };
+  const takeSingles = (count: number): Job[] => {
+    const jobs = priority.take(count);
+    return jobs.length === count ? jobs : jobs.concat(normal.take(count - jobs.length));
+  };
+  return {
+    get length() {
+      return this.singles + grouped.length;
+    },
+    get singles() {
+      return priority.length + normal.length;
+    },
+    get grouped() {
+      return grouped.length;
+    },
+    push(handle, root, lane, caller = '') {
+      assert.equal(root.length, ROOT_BYTES);
+      if (this.length >= MAX_QUEUED_JOBS) return Promise.reject(new SignerError('overloaded'));
+      const line = lane === 'priority' ? priority : normal;
+      tellSoon();
+      return new Promise((resolve, reject) =>
+        line.push({ handle, root: new Uint8Array(root), resolve, reject }, caller),
+      );
+    },
+    pushGroup(handles, root, lane) {
+      assert.equal(root.length, ROOT_BYTES);
+      if (handles.length === 0) return Promise.resolve([]);
+      if (this.length + handles.length > MAX_QUEUED_JOBS) return Promise.reject(new SignerError('overloaded'));
+      const isPriority = lane === 'priority';
+      const copy = new Uint8Array(root);
+      tellSoon();
+      return new Promise((resolve) => {
+        const group = new Group(handles.length, resolve);
+        for (let place = 0; place < handles.length; place++) {
+          const job = new GroupJob(handles[place] as KeyHandle, copy, group, place);
+          if (isPriority) priority.push(job, '');
+          else grouped.push(job);
+        }
+      });
+    },
+    takeSingles,
+    takeGrouped: grouped.takeAlike,
+    takeEither(sizes) {
+      const isTheirTurn = grouped.length > 0 && (this.singles === 0 || passedOver >= MAX_PASSED_OVER);
+      passedOver = isTheirTurn || grouped.length === 0 ? 0 : passedOver + 1;
+      return isTheirTurn ? grouped.takeAlike(sizes.grouped) : takeSingles(sizes.single);
+    },
+    rejectAll(error) {
+      rejectJobs(takeSingles(this.singles), error);
+      rejectJobs(grouped.take(grouped.length), error);
+    },
+  };
+}
+
+/** Jobs that are answered together. */
+class Group {
+  readonly signatures: GroupSignature[];
+  readonly #resolve: (signatures: readonly GroupSignature[]) => void;
+  #left: number;
+
+  constructor(size: number, resolve: (signatures: readonly GroupSignature[]) => void) {
+    this.signatures = Array.from({ length: size });
+    this.#left = size;
+    this.#resolve = resolve;
+  }
+
+  settle(place: number, signature: GroupSignature): void {
+    this.signatures[place] = signature;
+    this.#left -= 1;
+    if (this.#left === 0) this.#resolve(this.signatures);
+  }
+}
+
+class GroupJob implements Job {
+  readonly handle: KeyHandle;
+  readonly root: Uint8Array;
+  readonly #group: Group;
+  readonly #place: number;
+
+  constructor(handle: KeyHandle, root: Uint8Array, group: Group, place: number) {
+    this.handle = handle;
+    this.root = root;
+    this.#group = group;
+    this.#place = place;
+  }
+
+  resolve(signature: Uint8Array): void {
+    this.#group.settle(this.#place, signature);
+  }
+
+  reject(error: SignerError): void {
+    this.#group.settle(this.#place, error);
+  }
+}
+
+export function signingUnavailable(why: string, cause?: unknown): SignerError {
+  return new SignerError('signing_unavailable', { detail: { why }, cause });
+}
+
+/**
+ * Give every job its signature out of one buffer of 96 bytes a job. Zeros mean that the key was gone: no compressed
+ * point begins with a zero byte, so this cannot be a signature.
+ */
+export function settleJobs(jobs: readonly Job[], signatures: Uint8Array): void {
+  assert.equal(signatures.length, jobs.length * SIGNATURE_BYTES);
+  let at = 0;
+  for (const job of jobs) {
+    const signature = signatures.subarray(at, at + SIGNATURE_BYTES);
+    at += SIGNATURE_BYTES;
+    if (signature[0] === 0) job.reject(signingUnavailable('the key is not loaded any more'));
+    else job.resolve(signature);
+  }
+}
+
+export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
+  for (const job of jobs) job.reject(error);
+}
+
+/**
+ * A line for each caller, which take turns of one job. A caller alone has its one line, which stays when it is empty:
+ * the signing path makes none anew.
+ */
+function createTurns() {
+  /** The next turn's first. */
+  const lines = new Map<string, ReturnType<typeof createLine>>();
+  let length = 0;
+  const takeInTurn = (count: number): Job[] => {
+    const taken: Job[] = [];
+    for (const [caller, line] of lines) {
+      if (taken.length === count) break;
+      lines.delete(caller);
+      const [job] = line.take(1);
+      if (job === undefined) continue;
+      taken.push(job);
+      lines.set(caller, line); // behind the others; this loop comes to it again
+    }
+    return taken;
+  };
+  return {
+    get length() {
+      return length;
+    },
+    push(job: Job, caller: string) {
+      let line = lines.get(caller);
+      if (line === undefined) {
+        line = createLine();
+        lines.set(caller, line);
+      }
+      line.push(job);
+      length += 1;
+    },
+    take(count: number): Job[] {
+      if (length === 0) return [];
+      let taken: Job[] = [];
+      if (lines.size > 1) taken = takeInTurn(count);
+      else for (const line of lines.values()) taken = line.take(count);
+      length -= taken.length;
+      return taken;
+    },
+  };
+}
+
+/** A list that gives from its front without moving the rest each time. */
+function createLine() {
+  let jobs: Job[] = [];
+  let first = 0;
+  const take = (count: number): Job[] => {
+    const taken = jobs.slice(first, first + count);
+    first += taken.length;
+    if (first * 2 >= jobs.length) {
+      jobs = jobs.slice(first);
+      first = 0;
+    }
+    return taken;
+  };
+  return {
+    get length() {
+      return jobs.length - first;
+    },
+    push(job: Job) {
+      jobs.push(job);
+    },
+    take,
+    /** As many as have the root of the first. */
+    takeAlike(count: number): Job[] {
+      const root = jobs[first]?.root;
+      let alike = 1;
+      while (alike < count && jobs[first + alike]?.root === root) alike += 1;
+      return take(alike);
+    },
+  };
+}

@@ -1,0 +1,42 @@
+// The thread that reads large signing bodies, one at a time. It parses a body and, if it is an envelope, hashes it, so
+// the main thread gets only the root. The parser is as strict as the main thread's; only the limit of values in a body
+// is the envelope's own. A body of another type goes back unchanged. Nothing here is secret.
+
+import assert from 'node:assert/strict';
+import { parentPort } from 'node:worker_threads';
+import { parseStrictJson } from '../../../common/formats/strict-json.ts';
+import { isEnvelopeRequest, type ParsedSignRequest, readSignRequest } from '../../api/sign-request.ts';
+import { envelopeRoot } from '../roots/object-root.ts';
+
+export interface EnvelopeJob {
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+/** `other`: the body is none of an envelope, or not even JSON. */
+export type EnvelopeAnswer = ParsedSignRequest | { readonly kind: 'other'; readonly body: Uint8Array<ArrayBuffer> };
+
+/**
+ * 8,192 deposits of a payload, the most that consensus knows, have six values each; no payload has so many
+ * transactions.
+ */
+const MAX_ENVELOPE_VALUES = 200_000;
+
+const port = parentPort;
+assert(port !== null, 'envelope-worker.ts runs as a worker thread');
+
+port.on('message', ({ body }: EnvelopeJob) => {
+  const answer = readEnvelope(body);
+  port.postMessage(answer, answer.kind === 'other' ? [answer.body.buffer] : []);
+});
+
+function readEnvelope(body: Uint8Array<ArrayBuffer>): EnvelopeAnswer {
+  const json = parseStrictJson(body, MAX_ENVELOPE_VALUES);
+  if (json.kind === 'refused' || !isEnvelopeRequest(json.value)) return { kind: 'other', body };
+  const parsed = readSignRequest(json.value);
+  if (parsed.kind === 'refused') return parsed;
+  const { request } = parsed;
+  assert(request.operation === 'EXECUTION_PAYLOAD_ENVELOPE');
+  // The rest of the message is small, and what rules are held to.
+  const content = { kind: 'root', root: envelopeRoot(request.message) } as const;
+  return { kind: 'request', request: { ...request, message: { ...request.message, content } } };
+}

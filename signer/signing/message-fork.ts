@@ -1,0 +1,253 @@
+// Decides which fork a message belongs to. The fork version decides (specification/signing.md#fork-version): the
+// version that the client's fork_info gives at the message's epoch. The domain uses the same version, so a signature
+// never has the domain of one fork over the container of another. A message is refused when something contradicts this
+// version: a `version` beside it, the network's schedule, or a container of another fork. A `version` that this release
+// does not know contradicts nothing by itself: where it could name another container, the schedule has to know better.
+// Pure.
+
+import { FORK_NAMES, type ForkName, isForkName, type StatedFork } from '../api/forks.ts';
+import { isOfMinimalSlot } from '../api/messages/messages.ts';
+import type { Operation } from '../api/operations.ts';
+import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
+import { type Contradiction, forkOfVersion, judgeForkVersion, possibleForksAt } from './forks.ts';
+import type { Network } from './networks.ts';
+
+export interface ForkRefusal {
+  readonly kind: 'refused';
+  readonly reason: 'unsupported_fork' | 'fork_mismatch';
+  /** For the caller. */
+  readonly hint: string;
+}
+
+/** Undefined when its fork version, its container, what it states and the schedule agree. */
+export function forkRefusal(request: SignRequest, network: Network): ForkRefusal | undefined {
+  const stated = 'version' in request.message ? request.message.version : undefined;
+  const signed = signedAt(request, network);
+  if (signed === undefined) return undefined; // neither its domain nor its container has a fork
+  const verdict = judgeForkVersion(network, signed.version, signed.epoch);
+  if (verdict.kind === 'unknown_version') return ofUnknownVersion(request, network);
+  const { name } = verdict.fork;
+  if (stated !== undefined && !isForkName(stated)) {
+    const refusal = ofUnknownName(request, stated, signed.epoch, network);
+    if (refusal !== undefined) return refusal;
+  } else if (stated !== undefined && stated !== name) {
+    // A custom network whose table has some forks only cannot say that the stated one has another version.
+    if (network.forks.some((fork) => fork.name === stated)) {
+      return mismatch(`version: states ${upper(stated)}, but fork_info selects the fork version of ${upper(name)}`);
+    }
+    if (!SAME_IN_EVERY_FORK.has(request.operation)) return ofUnknownVersion(request, network);
+  }
+  if (verdict.kind === 'contradicts' && !isOfTestChain(network, verdict)) {
+    const possible = verdict.possible.map((fork) => upper(fork.name)).join(' or ');
+    const selected = `fork_info: selects the fork version of ${upper(name)}`;
+    return mismatch(`${selected}, but epoch ${signed.epoch} of the message is in ${possible}`);
+  }
+  return containerRefusal(request, name, network);
+}
+
+/**
+ * The fork of a message that forkRefusal had nothing against; undefined for one whose container no fork has changed.
+ */
+export function containerFork(request: SignRequest, network: Network): ForkName | undefined {
+  const signed = signedAt(request, network);
+  return signed && forkOfVersion(network, signed.version)?.name;
+}
+
+/**
+ * The epoch that a message's domain is taken at, and the fork version there; undefined where fork_info decides neither.
+ */
+export function signedAt(
+  request: SignRequest,
+  { slotsPerEpoch }: Pick<Network, 'slotsPerEpoch'>,
+): { readonly epoch: number; readonly version: Uint8Array } | undefined {
+  const atEpoch = (epoch: number, fork: ForkInfo) => ({ epoch, version: forkVersionAt(epoch, fork) });
+  const atSlot = (slot: number, fork: ForkInfo) => atEpoch(Math.floor(slot / slotsPerEpoch), fork);
+  switch (request.operation) {
+    case 'AGGREGATE_AND_PROOF':
+      return atSlot(request.message.aggregate.data.slot, request.forkInfo);
+    case 'ATTESTATION':
+      return atEpoch(request.message.target.epoch, request.forkInfo);
+    case 'RANDAO_REVEAL':
+      return atEpoch(request.message.epoch, request.forkInfo);
+    case 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF':
+      return atSlot(request.message.contribution.slot, request.forkInfo);
+    case 'PROPOSER_PREFERENCES': // often the next fork's: they are asked for in the epoch before
+      return atSlot(request.message.proposal_slot, request.forkInfo);
+    case 'AGGREGATION_SLOT':
+    case 'BLOCK_V2':
+    case 'EXECUTION_PAYLOAD_BID':
+    case 'EXECUTION_PAYLOAD_ENVELOPE':
+    case 'INCLUSION_LIST':
+    case 'PAYLOAD_ATTESTATION_MESSAGE':
+    case 'SYNC_COMMITTEE_MESSAGE':
+    case 'SYNC_COMMITTEE_SELECTION_PROOF':
+      return atSlot(request.message.slot, request.forkInfo);
+    case 'BUILDER_REQUEST_AUTH':
+    case 'VALIDATOR_REGISTRATION':
+    case 'VOLUNTARY_EXIT':
+      return undefined;
+    default:
+      return unreachable(request);
+  }
+}
+
+/** The fork version in force at an epoch, by the fork the client sent. */
+function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
+  return epoch < fork.epoch ? fork.previousVersion : fork.currentVersion;
+}
+
+/**
+ * Their container is the same in every fork, so they are signed with a version that the network's table does not have.
+ */
+const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
+  'AGGREGATION_SLOT',
+  'ATTESTATION',
+  'INCLUSION_LIST', // of Heze, whose version no table has yet
+  'BLOCK_V2', // a header; of a full block the stated fork names the body's container, and its hash is in the header
+  'RANDAO_REVEAL',
+  'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
+  'SYNC_COMMITTEE_MESSAGE',
+  'SYNC_COMMITTEE_SELECTION_PROOF',
+]);
+
+/** These began with Gloas or later, and we know no fork after it. */
+const SINCE_GLOAS: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
+  'EXECUTION_PAYLOAD_BID',
+  'EXECUTION_PAYLOAD_ENVELOPE',
+  'INCLUSION_LIST',
+  'PAYLOAD_ATTESTATION_MESSAGE',
+  'PROPOSER_PREFERENCES',
+]);
+
+function ofUnknownVersion({ operation }: SignRequest, { name }: Network): ForkRefusal | undefined {
+  if (SAME_IN_EVERY_FORK.has(operation)) return undefined;
+  const remedy = name === 'custom' ? ' (custom_network.config_file or custom_network.fork_versions name forks)' : '';
+  return unsupported(
+    `fork_info: selects a fork version that is none of the network's, and ${operation} needs one${remedy}`,
+  );
+}
+
+/** The container is that of the fork version, and only a schedule that leaves no other fork makes that certain. */
+function ofUnknownName(
+  { operation }: SignRequest,
+  stated: StatedFork,
+  epoch: number,
+  network: Network,
+): ForkRefusal | undefined {
+  if (SAME_IN_EVERY_FORK.has(operation) || possibleForksAt(network, epoch).length === 1) return undefined;
+  return unsupported(`version: ${upper(stated)} is no fork known here, and ${operation} needs one`);
+}
+
+function containerRefusal(request: SignRequest, fork: ForkName, { preset }: Network): ForkRefusal | undefined {
+  if (SINCE_GLOAS.has(request.operation) && fork !== 'gloas') {
+    return unsupported(`fork_info: selects the fork version of ${upper(fork)}, which has no ${request.operation}`);
+  }
+  if (request.operation !== 'AGGREGATE_AND_PROOF') return undefined;
+  const { committee_bits: committees } = request.message.aggregate;
+  const hasCommitteeBits = committees !== undefined;
+  if (hasCommitteeBits && isOfMinimalSlot(committees) !== (preset === 'minimal')) {
+    const expected = preset === 'minimal' ? '1 byte' : '8 bytes';
+    return mismatch(`aggregate_and_proof.aggregate.committee_bits: of preset ${preset} they have ${expected}`);
+  }
+  if (hasCommitteeBits === isSince('electra', fork)) return undefined;
+  const problem = hasCommitteeBits ? 'has none of these' : 'needs them';
+  return mismatch(`aggregate_and_proof.aggregate.committee_bits: the fork of the message, ${upper(fork)}, ${problem}`);
+}
+
+export function isSince(first: ForkName, fork: ForkName): boolean {
+  return FORK_NAMES.indexOf(fork) >= FORK_NAMES.indexOf(first);
+}
+
+/**
+ * Test chains hurry through the forks before Fulu under a public network's root, at epochs that were phase 0's there.
+ * Their recorded traffic is signed as before. The network itself has left these epochs behind: nobody there can use it.
+ */
+function isOfTestChain({ name }: Network, { fork, possible }: Contradiction): boolean {
+  return name !== 'custom' && possible.every((one) => one.name === 'phase0') && !isSince('fulu', fork.name);
+}
+
+function mismatch(hint: string): ForkRefusal {
+  return { kind: 'refused', reason: 'fork_mismatch', hint };
+}
+
+function unsupported(hint: string): ForkRefusal {
+  return { kind: 'refused', reason: 'unsupported_fork', hint };
+}
+
+function upper(fork: string): string {
+  return fork.toUpperCase();
+}
+
+function unreachable(request: never): never {
+  throw new Error(`no epoch for this operation: ${(request as SignRequest).operation}`);
+}
+
+// Decides whether a request is for the network that the signer serves (specification/signing.md#networks): by the
+// genesis_validators_root of its fork_info and by its genesis_fork_version, whichever it states. Where the domain has
+// neither, a fork_info of zeros states nothing; what is stated has to be right all the same. The client is not told
+// which network is configured: both values go to the log. Pure.
+
+interface NetworkRefusal {
+  readonly kind: 'refused';
+  readonly reason: 'network_mismatch';
+  /** For the log. */
+  readonly detail: Readonly<Record<string, unknown>>;
+}
+
+/** Undefined when nothing that the request states is of another network. */
+export function networkRefusal(request: SignRequest, network: Network): NetworkRefusal | undefined {
+  const { operation, givenGenesisForkVersion: genesisForkVersion, forkInfo } = request;
+  const isOurs =
+    (genesisForkVersion === undefined || isEqual(genesisForkVersion, network.genesisForkVersion)) &&
+    (forkInfo === undefined ||
+      isEqual(forkInfo.genesisValidatorsRoot, network.genesisValidatorsRoot) ||
+      (WITHOUT_CHAIN.has(operation) && statesNoOther(forkInfo, network)));
+  return isOurs ? undefined : refusal(request, network);
+}
+
+/** Their domain has the genesis fork version and a root of zeros (builder-specs, compute_domain). */
+const WITHOUT_CHAIN: ReadonlySet<Operation> = new Set<Operation>(['BUILDER_REQUEST_AUTH', 'VALIDATOR_REGISTRATION']);
+
+/**
+ * `ssv-signer` sends registrations with the genesis fork and a root of zeros, as their domain has them. The fork
+ * version still names a network when it is none of zeros, which mainnet's genesis version is.
+ */
+function statesNoOther(
+  { genesisValidatorsRoot, previousVersion, currentVersion }: NonNullable<SignRequest['forkInfo']>,
+  { forks }: Network,
+): boolean {
+  const isOfNetwork = (version: Uint8Array) => isZero(version) || forks.some((fork) => isEqual(fork.version, version));
+  return isZero(genesisValidatorsRoot) && isOfNetwork(previousVersion) && isOfNetwork(currentVersion);
+}
+
+function refusal({ forkInfo, givenGenesisForkVersion }: SignRequest, network: Network): NetworkRefusal {
+  return {
+    kind: 'refused',
+    reason: 'network_mismatch',
+    detail: {
+      network: network.name,
+      expected_genesis_validators_root: hex(network.genesisValidatorsRoot),
+      received_genesis_validators_root: hex(forkInfo?.genesisValidatorsRoot),
+      expected_genesis_fork_version: hex(network.genesisForkVersion),
+      received_genesis_fork_version: hex(givenGenesisForkVersion),
+      received_fork: {
+        previous_version: hex(forkInfo?.previousVersion),
+        current_version: hex(forkInfo?.currentVersion),
+        epoch: String(forkInfo?.epoch),
+      },
+    },
+  };
+}
+
+function isEqual(one: Uint8Array, other: Uint8Array): boolean {
+  return Buffer.compare(one, other) === 0;
+}
+
+function isZero(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0);
+}
+
+/** Empty for what the request does not state. */
+function hex(bytes: Uint8Array | undefined): string {
+  return Buffer.from(bytes ?? []).toString('hex');
+}

@@ -1,0 +1,198 @@
+// Admission to the signing path: a fixed number of jobs at once, a priority pool with a part of these permits, and one
+// bounded queue behind both (specification/signing.md#permits). Those who wait alone get permits by turns of their
+// callers. A full queue refuses at once, before any work is done: the newcomer, or the newest request of the caller
+// that has most places, when the newcomer's caller has fewer. A waiter whose signal aborts leaves the queue and frees
+// its place. A group of keys waits in the same queue, with one place for each key, and gets its permits in shares
+// (permit-groups.ts). However many groups there are, one share stays for requests for one key.
+
+import { SignerError } from '../api/errors.ts';
+import type { Lane } from './bls/bls.ts';
+import { type PermitGroup, type PermitGroups, permitGroups } from './permit-groups.ts';
+
+export interface PermitOptions {
+  /** signing.max_concurrent_jobs: permits of both pools together. */
+  readonly maxConcurrentJobs: number;
+  /** signing.queue_buffer_size: waiters of both pools together at most. */
+  readonly queueLimit: number;
+  /** Permits of the priority pool; 0 when it is off. Smaller than maxConcurrentJobs. */
+  readonly priorityJobs: number;
+}
+
+interface Waiter {
+  readonly caller: string;
+  readonly admit: () => void;
+  readonly refuse: (error: SignerError) => void;
+}
+
+/** Single requests that wait: a caller's in the order in which they came, the next turn's caller first. */
+interface Waiting {
+  readonly byCaller: Map<string, Set<Waiter>>;
+  size: number;
+}
+
+interface Pool {
+  free: number;
+  readonly permits: number;
+  readonly waiting: Waiting;
+  readonly groups: PermitGroups;
+  isTurnOfGroups: boolean;
+}
+
+export interface Permits {
+  /**
+   * Take a permit. Undefined when one was free (the common case, no promise made), else a promise that resolves when
+   * one is.
+   * @param caller whose turn it takes
+   * @throws SignerError `overloaded` when the queue is full; the promise rejects so when another caller with fewer
+   * places needs this one, and with the signal's reason when it aborts.
+   */
+  acquire(lane: Lane, signal: AbortSignal, caller?: string): Promise<void> | undefined;
+  release(lane: Lane): void;
+  /**
+   * Places in the queue for a group of keys, at least one.
+   * @throws SignerError `overloaded` when there are fewer places than keys
+   */
+  enter(lane: Lane, keys: number): PermitGroup;
+  load(lane: Lane): { readonly inFlight: number; readonly queued: number };
+}
+
+export function createPermits(options: PermitOptions): Permits {
+  const pools: Record<Lane, Pool> = {
+    normal: newPool(options.maxConcurrentJobs - options.priorityJobs),
+    priority: newPool(options.priorityJobs),
+  };
+  const placesLeft = (): number => options.queueLimit - queued(pools.normal) - queued(pools.priority);
+  return {
+    acquire(lane, signal, caller = '') {
+      signal.throwIfAborted();
+      const pool = pools[lane];
+      if (pool.free > 0) {
+        pool.free -= 1;
+        return undefined;
+      }
+      if (placesLeft() <= 0 && !makeRoom(pools, caller)) throw new SignerError('overloaded');
+      return waitInLine(pool, signal, caller);
+    },
+    release(lane) {
+      const pool = pools[lane];
+      pool.free += 1;
+      passOn(pool);
+    },
+    enter(lane, keys) {
+      if (placesLeft() < keys) throw new SignerError('overloaded');
+      return pools[lane].groups.enter(keys);
+    },
+    load(lane) {
+      const pool = pools[lane];
+      return { inFlight: pool.permits - pool.free, queued: queued(pool) };
+    },
+  };
+}
+
+function newPool(permits: number): Pool {
+  const pool: Pool = {
+    free: permits,
+    permits,
+    waiting: { byCaller: new Map(), size: 0 },
+    isTurnOfGroups: false,
+    groups: permitGroups(permits, {
+      take: (most) => {
+        const taken = Math.min(most, pool.free);
+        pool.free -= taken;
+        return taken;
+      },
+      giveBack: (count) => {
+        pool.free += count;
+        passOn(pool);
+      },
+    }),
+  };
+  return pool;
+}
+
+function queued({ waiting, groups }: Pool): number {
+  return waiting.size + groups.places;
+}
+
+/** Those who wait alone and the groups take turns, so that neither holds up the other for good. */
+function passOn(pool: Pool): void {
+  while (pool.free > 0) {
+    if (pool.isTurnOfGroups && pool.groups.admitNext()) {
+      pool.isTurnOfGroups = false;
+      continue;
+    }
+    const next = takeNext(pool.waiting);
+    if (next === undefined && !pool.groups.admitNext()) return;
+    if (next === undefined) continue;
+    pool.free -= 1;
+    pool.isTurnOfGroups = true;
+    next.admit();
+  }
+}
+
+/** The first of the caller whose turn it is; its caller's next turn comes after those of the others. */
+function takeNext(waiting: Waiting): Waiter | undefined {
+  for (const [caller, line] of waiting.byCaller) {
+    const [next] = line;
+    if (next === undefined) continue;
+    leave(waiting, next);
+    if (line.size > 0 && waiting.byCaller.size > 1) {
+      waiting.byCaller.delete(caller);
+      waiting.byCaller.set(caller, line);
+    }
+    return next;
+  }
+  return undefined;
+}
+
+/** The newest request of the caller with most places goes, for a caller that has fewer even with one more. */
+function makeRoom(pools: Readonly<Record<Lane, Pool>>, caller: string): boolean {
+  let most: ReadonlySet<Waiter> = new Set();
+  let from: Waiting | undefined;
+  for (const { waiting } of [pools.normal, pools.priority]) {
+    for (const line of waiting.byCaller.values()) {
+      if (line.size <= most.size) continue;
+      most = line;
+      from = waiting;
+    }
+  }
+  const own = (pool: Pool): number => pool.waiting.byCaller.get(caller)?.size ?? 0;
+  if (from === undefined || most.size <= Math.max(own(pools.normal), own(pools.priority)) + 1) return false;
+  const newest = [...most].at(-1);
+  if (newest === undefined) return false;
+  leave(from, newest);
+  newest.refuse(new SignerError('overloaded'));
+  return true;
+}
+
+function leave(waiting: Waiting, waiter: Waiter): void {
+  const line = waiting.byCaller.get(waiter.caller);
+  if (line?.delete(waiter) !== true) return;
+  waiting.size -= 1;
+  if (line.size === 0) waiting.byCaller.delete(waiter.caller);
+}
+
+function waitInLine({ waiting }: Pool, signal: AbortSignal, caller: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => {
+      leave(waiting, waiter);
+      reject(signal.reason);
+    };
+    const waiter: Waiter = {
+      caller,
+      admit: () => {
+        signal.removeEventListener('abort', giveUp);
+        resolve();
+      },
+      refuse: (error) => {
+        signal.removeEventListener('abort', giveUp);
+        reject(error);
+      },
+    };
+    const line = waiting.byCaller.get(caller);
+    if (line === undefined) waiting.byCaller.set(caller, new Set([waiter]));
+    else line.add(waiter);
+    waiting.size += 1;
+    signal.addEventListener('abort', giveUp, { once: true });
+  });
+}

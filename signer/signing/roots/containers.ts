@@ -1,0 +1,324 @@
+// The SSZ containers of all messages, with the limits of the mainnet preset. @chainsafe/ssz does not check its input:
+// it gets only the output of the parser (api/messages/), which has checked every length and range.
+
+import {
+  BitArray,
+  BitListType,
+  BooleanType,
+  ByteListType,
+  ByteVectorType,
+  ContainerType,
+  ListBasicType,
+  ListCompositeType,
+  ProgressiveBitListType,
+  ProgressiveByteListType,
+  ProgressiveContainerType,
+  ProgressiveListCompositeType,
+  UintBigintType,
+  type UintNumberType,
+  VectorCompositeType,
+} from '@chainsafe/ssz';
+import {
+  DEPOSIT_PROOF_LENGTH,
+  MAX_ATTESTATIONS,
+  MAX_ATTESTER_SLASHINGS,
+  MAX_DEPOSITS,
+  MAX_PROPOSER_SLASHINGS,
+  MAX_VALIDATORS_PER_COMMITTEE,
+  MAX_VOLUNTARY_EXITS,
+  SYNC_COMMITTEE_BYTES,
+} from '../../api/messages/block-body.ts';
+import { MAX_BUILDER_AUTH_BYTES } from '../../api/messages/gloas-messages.ts';
+import {
+  COMMITTEE_BYTES,
+  MAX_VALIDATORS_PER_MINIMAL_SLOT,
+  MAX_VALIDATORS_PER_SLOT,
+} from '../../api/messages/messages.ts';
+import type { Bits } from '../../api/primitives.ts';
+import { Bytes4, Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
+
+export const ForkData = new ContainerType({ current_version: Bytes4, genesis_validators_root: Bytes32 });
+
+export const SigningData = new ContainerType({ object_root: Bytes32, domain: Bytes32 });
+
+export const AttestationData = attestationData(SlotOrEpoch);
+
+export const BeaconBlockHeader = blockHeader(SlotOrEpoch);
+
+export const VoluntaryExit = new ContainerType({ epoch: SlotOrEpoch, validator_index: uint64 });
+
+export const ValidatorRegistration = new ContainerType({
+  fee_recipient: Bytes20,
+  gas_limit: uint64,
+  timestamp: uint64,
+  pubkey: Bytes48,
+});
+
+export const SyncAggregatorSelectionData = new ContainerType({ slot: SlotOrEpoch, subcommittee_index: uint64 });
+
+export const ContributionAndProof = new ContainerType({
+  aggregator_index: uint64,
+  contribution: new ContainerType({
+    slot: SlotOrEpoch,
+    beacon_block_root: Bytes32,
+    subcommittee_index: uint64,
+    // The minimal preset's 8 bits and mainnet's 128 both fill one chunk with zeros, so this container has the root of
+    // either.
+    aggregation_bits: new ByteVectorType(SYNC_COMMITTEE_BYTES.mainnet / 4),
+    signature: Bytes96,
+  }),
+  selection_proof: Bytes96,
+});
+
+export const AggregateAndProof = new ContainerType({
+  aggregator_index: uint64,
+  aggregate: new ContainerType({
+    aggregation_bits: new BitListType(MAX_VALIDATORS_PER_COMMITTEE),
+    data: AttestationData,
+    signature: Bytes96,
+  }),
+  selection_proof: Bytes96,
+});
+
+/** EIP-7549. @param maxBits of all committees of a slot: a preset's, and the one difference between presets */
+function electraAggregateAndProof(maxBits: number) {
+  return new ContainerType({
+    aggregator_index: uint64,
+    aggregate: new ContainerType({
+      aggregation_bits: new BitListType(maxBits),
+      data: AttestationData,
+      signature: Bytes96,
+      /** Bitvector[64], hashed as its bytes. The minimal preset's 4 bits fill the same chunk with zeros behind them. */
+      committee_bits: new ByteVectorType(COMMITTEE_BYTES.mainnet),
+    }),
+    selection_proof: Bytes96,
+  });
+}
+
+export const ElectraAggregateAndProof = electraAggregateAndProof(MAX_VALIDATORS_PER_SLOT);
+export const MinimalElectraAggregateAndProof = electraAggregateAndProof(MAX_VALIDATORS_PER_MINIMAL_SLOT);
+
+/** Gloas: the attestation is a progressive container (EIP-7495) and its bits a progressive list (EIP-7916). */
+export const GloasAggregateAndProof = new ContainerType({
+  aggregator_index: uint64,
+  aggregate: new ProgressiveContainerType(
+    {
+      aggregation_bits: new ProgressiveBitListType(),
+      data: AttestationData,
+      signature: Bytes96,
+      /** Gloas kept the vector of fixed length that Electra has. */
+      committee_bits: new ByteVectorType(COMMITTEE_BYTES.mainnet),
+    },
+    [true, true, true, true],
+  ),
+  selection_proof: Bytes96,
+});
+
+const SignedBeaconBlockHeader = new ContainerType({ message: blockHeader(uint64), signature: Bytes96 });
+
+const IndexedAttestation = new ContainerType({
+  attesting_indices: new ListBasicType(uint64, MAX_VALIDATORS_PER_COMMITTEE),
+  data: attestationData(uint64),
+  signature: Bytes96,
+});
+
+const phase0BodyFields = {
+  randao_reveal: Bytes96,
+  eth1_data: new ContainerType({ deposit_root: Bytes32, deposit_count: uint64, block_hash: Bytes32 }),
+  graffiti: Bytes32,
+  proposer_slashings: new ListCompositeType(
+    new ContainerType({ signed_header_1: SignedBeaconBlockHeader, signed_header_2: SignedBeaconBlockHeader }),
+    MAX_PROPOSER_SLASHINGS,
+  ),
+  attester_slashings: new ListCompositeType(
+    new ContainerType({ attestation_1: IndexedAttestation, attestation_2: IndexedAttestation }),
+    MAX_ATTESTER_SLASHINGS,
+  ),
+  attestations: new ListCompositeType(
+    new ContainerType({
+      aggregation_bits: new BitListType(MAX_VALIDATORS_PER_COMMITTEE),
+      data: attestationData(uint64),
+      signature: Bytes96,
+    }),
+    MAX_ATTESTATIONS,
+  ),
+  deposits: new ListCompositeType(
+    new ContainerType({
+      proof: new VectorCompositeType(Bytes32, DEPOSIT_PROOF_LENGTH),
+      data: new ContainerType({
+        pubkey: Bytes48,
+        withdrawal_credentials: Bytes32,
+        amount: uint64,
+        signature: Bytes96,
+      }),
+    }),
+    MAX_DEPOSITS,
+  ),
+  voluntary_exits: new ListCompositeType(
+    new ContainerType({
+      message: new ContainerType({ epoch: uint64, validator_index: uint64 }),
+      signature: Bytes96,
+    }),
+    MAX_VOLUNTARY_EXITS,
+  ),
+};
+
+export const Phase0Body = new ContainerType(phase0BodyFields);
+
+export const AltairBody = altairBody(SYNC_COMMITTEE_BYTES.mainnet);
+
+export const MinimalAltairBody = altairBody(SYNC_COMMITTEE_BYTES.minimal);
+
+export function bitArray({ bytes, length }: Bits): BitArray {
+  return new BitArray(bytes, length);
+}
+
+function altairBody(syncCommitteeBytes: number) {
+  return new ContainerType({
+    ...phase0BodyFields,
+    sync_aggregate: new ContainerType({
+      /** Bitvector, hashed as its bytes. */
+      sync_committee_bits: new ByteVectorType(syncCommitteeBytes),
+      sync_committee_signature: Bytes96,
+    }),
+  });
+}
+
+function attestationData<T extends UintNumberType | UintBigintType>(slotOrEpoch: T) {
+  const checkpoint = new ContainerType({ epoch: slotOrEpoch, root: Bytes32 });
+  return new ContainerType({
+    slot: slotOrEpoch,
+    index: uint64,
+    beacon_block_root: Bytes32,
+    source: checkpoint,
+    target: checkpoint,
+  });
+}
+
+function blockHeader<T extends UintNumberType | UintBigintType>(slot: T) {
+  return new ContainerType({
+    slot,
+    proposer_index: uint64,
+    parent_root: Bytes32,
+    state_root: Bytes32,
+    body_root: Bytes32,
+  });
+}
+
+// The containers that Gloas and Heze add (specification/signing.md#gloas). A progressive container mixes in which of
+// its fields are active: all of them here. A progressive list has no limit in its root.
+
+const boolean = new BooleanType();
+const uint256 = new UintBigintType(32);
+
+export const PayloadAttestationData = new ContainerType({
+  beacon_block_root: Bytes32,
+  slot: SlotOrEpoch,
+  payload_present: boolean,
+  blob_data_available: boolean,
+});
+
+export const ProposerPreferences = new ContainerType({
+  dependent_root: Bytes32,
+  proposal_slot: SlotOrEpoch,
+  validator_index: uint64,
+  fee_recipient: Bytes20,
+  target_gas_limit: uint64,
+});
+
+export const BuilderRequestAuth = new ContainerType({
+  data: new ByteListType(MAX_BUILDER_AUTH_BYTES),
+  slot: SlotOrEpoch,
+});
+
+export const ExecutionPayloadBid = new ProgressiveContainerType(
+  {
+    parent_block_hash: Bytes32,
+    parent_block_root: Bytes32,
+    block_hash: Bytes32,
+    prev_randao: Bytes32,
+    fee_recipient: Bytes20,
+    gas_limit: uint64,
+    builder_index: uint64,
+    slot: SlotOrEpoch,
+    value: uint64,
+    execution_payment: uint64,
+    blob_kzg_commitments: new ProgressiveListCompositeType(Bytes48),
+    execution_requests_root: Bytes32,
+  },
+  allActive(12),
+);
+
+const Withdrawal = new ContainerType({ index: uint64, validator_index: uint64, address: Bytes20, amount: uint64 });
+
+const ExecutionPayload = new ProgressiveContainerType(
+  {
+    parent_hash: Bytes32,
+    fee_recipient: Bytes20,
+    state_root: Bytes32,
+    receipts_root: Bytes32,
+    logs_bloom: new ByteVectorType(256),
+    prev_randao: Bytes32,
+    block_number: uint64,
+    gas_limit: uint64,
+    gas_used: uint64,
+    timestamp: uint64,
+    extra_data: new ByteListType(32),
+    base_fee_per_gas: uint256,
+    block_hash: Bytes32,
+    transactions: new ProgressiveListCompositeType(new ProgressiveByteListType()),
+    withdrawals: new ProgressiveListCompositeType(Withdrawal),
+    blob_gas_used: uint64,
+    excess_blob_gas: uint64,
+    block_access_list: new ProgressiveByteListType(),
+    slot_number: SlotOrEpoch,
+  },
+  allActive(19),
+);
+
+const ExecutionRequests = new ProgressiveContainerType(
+  {
+    deposits: new ProgressiveListCompositeType(
+      new ContainerType({
+        pubkey: Bytes48,
+        withdrawal_credentials: Bytes32,
+        amount: uint64,
+        signature: Bytes96,
+        index: uint64,
+      }),
+    ),
+    withdrawals: new ProgressiveListCompositeType(
+      new ContainerType({ source_address: Bytes20, validator_pubkey: Bytes48, amount: uint64 }),
+    ),
+    consolidations: new ProgressiveListCompositeType(
+      new ContainerType({ source_address: Bytes20, source_pubkey: Bytes48, target_pubkey: Bytes48 }),
+    ),
+    builder_deposits: new ProgressiveListCompositeType(
+      new ContainerType({ pubkey: Bytes48, withdrawal_credentials: Bytes32, amount: uint64, signature: Bytes96 }),
+    ),
+    builder_exits: new ProgressiveListCompositeType(new ContainerType({ source_address: Bytes20, pubkey: Bytes48 })),
+  },
+  allActive(5),
+);
+
+export const ExecutionPayloadEnvelope = new ProgressiveContainerType(
+  {
+    payload: ExecutionPayload,
+    execution_requests: ExecutionRequests,
+    builder_index: uint64,
+    beacon_block_root: Bytes32,
+    parent_beacon_block_root: Bytes32,
+  },
+  allActive(5),
+);
+
+export const InclusionList = new ContainerType({
+  slot: SlotOrEpoch,
+  validator_index: uint64,
+  dependent_root: Bytes32,
+  transactions: new ProgressiveListCompositeType(new ProgressiveByteListType()),
+});
+
+function allActive(fields: number): boolean[] {
+  return Array.from({ length: fields }, () => true);
+}

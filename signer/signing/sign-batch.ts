@@ -1,0 +1,189 @@
+// Signs one message with many keys (specification/signing.md#batches), on the path of sign.ts. There is one root, and
+// one hash of it to the curve. Each key is checked, recorded and signed as a single request would be, and its result
+// does not affect the other keys. This file trusts that the caller was authorised for each of these keys. It refuses
+// what sign.ts refuses.
+
+import { SignerError } from '../api/errors.ts';
+import type { SignRequest } from '../api/sign-request.ts';
+import type { LoadedKey } from '../keys/loaded-key.ts';
+import type { GroupSignature, Lane } from './bls/bls.ts';
+import type { PermitGroup } from './permit-groups.ts';
+import { slashableMessage } from './roots/root.ts';
+import {
+  assertMayRelease,
+  laneOf,
+  type Refused,
+  rootToSign,
+  type SigningContext,
+  type SigningDependencies,
+} from './sign.ts';
+
+/**
+ * Keys that are checked and signed together. A batch has several such parts under way, as many as its permits let it.
+ */
+const MAX_PART_KEYS = 256;
+
+/** What one key gets: its 96 bytes, why it is refused, or the fault that kept it from being signed. */
+export type KeyOutcome =
+  | { readonly kind: 'signed'; readonly signature: Uint8Array }
+  | { readonly kind: 'refused'; readonly reason: Refused['reason'] }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+export interface BatchContext extends SigningContext {
+  /** Called once for each key, with its place among the keys, as it is decided. */
+  readonly onOutcome: (place: number, outcome: KeyOutcome) => void;
+}
+
+/** The same for all parts of a batch. */
+interface Work {
+  readonly request: SignRequest;
+  readonly root: Uint8Array;
+  readonly lane: Lane;
+  readonly keys: readonly LoadedKey[];
+}
+
+/**
+ * Sign one request with each of the keys, all different. In-flight signing has begun with each of them, in the turn in
+ * which it was found; it ends here. Resolves when every key is decided, with what is wrong with the request itself;
+ * then no key is told of.
+ * @throws SignerError `overloaded` when there are fewer places in the queue than keys: nothing was done
+ */
+export async function signBatch(
+  request: SignRequest,
+  keys: readonly LoadedKey[],
+  context: BatchContext,
+  dependencies: SigningDependencies,
+): Promise<Refused | undefined> {
+  let begun = 0;
+  try {
+    const root = rootToSign(request, context, dependencies);
+    if (!(root instanceof Uint8Array)) return root;
+    context.onRoot?.(root);
+    if (keys.length === 0) return undefined;
+    const lane = laneOf(request, dependencies);
+    const permits = dependencies.permits.enter(lane, keys.length);
+    const parts: Promise<void>[] = [];
+    try {
+      while (begun < keys.length) {
+        const count = await permits.take(MAX_PART_KEYS, context.signal);
+        const work: Work = { request, root, lane, keys: keys.slice(begun, begun + count) };
+        parts.push(signPart(work, { begun, permits }, context, dependencies));
+        begun += count;
+      }
+    } catch (error) {
+      for (let place = begun; place < keys.length; place++) context.onOutcome(place, { kind: 'failed', error });
+    } finally {
+      permits.leave();
+    }
+    await Promise.all(parts);
+    return undefined;
+  } finally {
+    for (const { publicKey } of keys.slice(begun)) dependencies.inFlight.end(publicKey);
+  }
+}
+
+/** Never rejects: a fault is the outcome of its keys. */
+async function signPart(
+  work: Work,
+  { begun, permits }: { readonly begun: number; readonly permits: PermitGroup },
+  context: BatchContext,
+  dependencies: SigningDependencies,
+): Promise<void> {
+  const { keys } = work;
+  const isTold = new Uint8Array(keys.length);
+  const tell = (place: number, outcome: KeyOutcome): void => {
+    isTold[place] = 1;
+    context.onOutcome(begun + place, outcome);
+  };
+  try {
+    assertMayRelease(dependencies); // asked before each part, for a batch may take seconds
+    const safe = await checkKeys(work, tell, context, dependencies);
+    context.signal.throwIfAborted();
+    const claimed = claimPlaces(work, safe, tell, dependencies);
+    await signKeys(work, claimed, tell, context, dependencies);
+  } catch (error) {
+    for (const place of keys.keys()) if (isTold[place] === 0) tell(place, { kind: 'failed', error });
+  } finally {
+    permits.release(keys.length);
+    for (const { publicKey } of keys) dependencies.inFlight.end(publicKey);
+  }
+}
+
+type Tell = BatchContext['onOutcome'];
+
+/**
+ * The places of the keys that slashing protection has nothing against, their records durable; of the others it tells.
+ */
+async function checkKeys(
+  { request, root, keys }: Work,
+  tell: Tell,
+  { signal, span }: BatchContext,
+  { slashing, onRetired }: SigningDependencies,
+): Promise<number[]> {
+  const places = [...keys.keys()];
+  const messages = keys.flatMap((key) => slashableMessage(request, key, root) ?? []);
+  if (messages.length === 0) return places;
+  const child = span?.child('slashing');
+  try {
+    const outcomes = await slashing.checkGroup(messages, signal);
+    return places.filter((place) => {
+      const outcome = outcomes[place] ?? { kind: 'failed', error: new SignerError('slashing_unavailable') };
+      if (outcome.kind === 'safe') return true;
+      if (outcome.kind === 'refused' && outcome.reason === 'key_retired') onRetired?.(keys[place]?.publicKey ?? '');
+      tell(place, outcome);
+      return false;
+    });
+  } finally {
+    child?.end();
+  }
+}
+
+/** The places of the keys that have not signed other content in this one's place. */
+function claimPlaces(
+  { request, root, keys }: Work,
+  safe: readonly number[],
+  tell: Tell,
+  { equivocation }: SigningDependencies,
+): readonly number[] {
+  return safe.filter((place) => {
+    try {
+      const reason = equivocation.claim(keys[place]?.publicKey ?? '', request, root);
+      if (reason !== undefined) tell(place, { kind: 'refused', reason });
+      return reason === undefined;
+    } catch (error) {
+      tell(place, { kind: 'failed', error });
+      return false;
+    }
+  });
+}
+
+async function signKeys(
+  { request, root, lane, keys }: Work,
+  safe: readonly number[],
+  tell: Tell,
+  { span }: BatchContext,
+  { core, canaryKeys, onCanary, hindrance }: SigningDependencies,
+): Promise<void> {
+  const signers = safe.length === keys.length ? keys : safe.flatMap((place) => keys[place] ?? []);
+  const child = span?.child('sign');
+  let signatures: readonly GroupSignature[];
+  try {
+    const handles = signers.map(({ handle }) => handle);
+    signatures = await core.signGroup(handles, root, lane);
+    assertMayRelease({ hindrance });
+  } finally {
+    child?.end();
+  }
+  let index = 0;
+  for (const place of safe) {
+    const signature = signatures[index];
+    const publicKey = signers[index]?.publicKey;
+    index += 1;
+    if (!(signature instanceof Uint8Array) || publicKey === undefined) {
+      tell(place, { kind: 'failed', error: signature ?? new SignerError('signing_unavailable') });
+      continue;
+    }
+    if (canaryKeys.has(publicKey)) onCanary(publicKey, request.operation);
+    tell(place, { kind: 'signed', signature });
+  }
+}

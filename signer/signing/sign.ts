@@ -1,0 +1,364 @@
+// The one path from a typed request to a signature; sign-batch.ts uses it for many keys. Nothing else in the program
+// asks a BlsCore to sign for a client. This file trusts that the caller was authorised for this key and operation. It
+// refuses other networks and forks, roots that it did not compute, every message that slashing protection does not call
+// safe, and a second content where one was signed. The slashing record is durable before the key signs.
+
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Span } from '../../common/observe/tracing.ts';
+import { type ErrorReason, SignerError } from '../api/errors.ts';
+import type { ClientFault } from '../api/forks.ts';
+import type { Operation } from '../api/operations.ts';
+import type { SignRequest } from '../api/sign-request.ts';
+import type { LoadedKey } from '../keys/loaded-key.ts';
+import type { SlashingProtection } from '../slashing/protection.ts';
+import type { PublicKeyHex } from '../slashing/types.ts';
+import type { BlsCore, Lane } from './bls/bls.ts';
+import { healedRoot } from './healing.ts';
+import { forkRefusal, networkRefusal } from './message-fork.ts';
+import type { Network } from './networks.ts';
+import type { Permits } from './permits.ts';
+import { type ComputeRoot, computeSigningRoot, envelopeBlockSigningRoot, slashableMessage } from './roots/root.ts';
+
+export interface SigningDependencies {
+  readonly network: Network;
+  /** computeSigningRoot on this network, unless something remembers roots. */
+  readonly rootOf?: ComputeRoot | undefined;
+  readonly core: BlsCore;
+  readonly slashing: Pick<SlashingProtection, 'check' | 'checkGroup' | 'signedBlockRoot'>;
+  readonly permits: Permits;
+  /** A removed key's slashing history is exported only when nothing is under way with it. */
+  readonly inFlight: Pick<InFlightSigning, 'begin' | 'end'>;
+  /** Shared by everything that signs: it remembers what was signed. */
+  readonly equivocation: Pick<EquivocationGuard, 'claim'>;
+  /** signing.builder: without it bids are refused, which commit the money of a builder. */
+  readonly builder?: boolean;
+  /** signing.heze: without it inclusion lists are refused. */
+  readonly heze?: boolean;
+  /** signing.heal: with it the schedule's fork is signed with where the client's root proves that it is meant. */
+  readonly heal?: boolean;
+  /** signing.priority.operations, when the priority pool is on. */
+  readonly priorityOperations: ReadonlySet<Operation>;
+  /** Why nothing may be signed; asked before each part of a batch, and right before a signature is released. */
+  readonly hindrance: () => ErrorReason | undefined;
+  /** Called for each signature made with a configured canary key, before it is released. */
+  readonly onCanary: (publicKey: string, operation: Operation) => void;
+  readonly canaryKeys: ReadonlySet<string>;
+  /** Called when the slashing store refuses the loaded copy of a key as one of an ended tenure. */
+  readonly onRetired?: (publicKey: string) => void;
+}
+
+export interface SigningContext {
+  /** Aborts when the client goes away or the request times out: work that has not begun is given up. */
+  readonly signal: AbortSignal;
+  readonly span?: Span | undefined;
+  /** Whose turn it takes: the accessor. All requests without one share their turns. */
+  readonly caller?: string | undefined;
+  /** Called with what is to be signed, before anything is asked about it: for the audit line. */
+  readonly onRoot?: ((root: Uint8Array) => void) | undefined;
+  /** The caller may have an envelope signed only for a block that the key signed. */
+  readonly onlyForOwnBlocks?: boolean | undefined;
+  /** Called when what is to be signed has another fork than the client said: for the audit line and the count. */
+  readonly onHealed?: ((fault: ClientFault) => void) | undefined;
+}
+
+export interface Refused {
+  readonly kind: 'refused';
+  readonly reason: ErrorReason;
+  /** For the caller. */
+  readonly hint?: string;
+  /** For the log. */
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+export type SignOutcome = { readonly kind: 'signed'; readonly signature: Uint8Array } | Refused;
+
+/**
+ * Sign one request with a loaded key.
+ * @returns the 96-byte signature, or why it is refused
+ * @throws SignerError for faults: overloaded, slashing_*, signing_unavailable; the signal's reason when it aborts
+ */
+export async function sign(
+  request: SignRequest,
+  key: LoadedKey,
+  context: SigningContext,
+  dependencies: SigningDependencies,
+): Promise<SignOutcome> {
+  const root = rootToSign(request, context, dependencies);
+  if (!(root instanceof Uint8Array)) return root;
+  context.onRoot?.(root);
+
+  const lane = laneOf(request, dependencies);
+  dependencies.inFlight.begin(key.publicKey); // nothing was awaited since the key was found
+  try {
+    const turn = dependencies.permits.acquire(lane, context.signal, context.caller);
+    if (turn !== undefined) await turn;
+    try {
+      if (context.onlyForOwnBlocks === true) {
+        const foreign = await ownBlockRefusal(request, key.publicKey, dependencies, context.signal);
+        if (foreign !== undefined) return { kind: 'refused', reason: foreign };
+      }
+      const refusal = await slashingRefusal(request, key, root, context, dependencies);
+      if (refusal !== undefined) return { kind: 'refused', reason: refusal };
+      const claimed = dependencies.equivocation.claim(key.publicKey, request, root);
+      if (claimed !== undefined) return { kind: 'refused', reason: claimed };
+
+      const span = context.span?.child('sign');
+      try {
+        const signature = await dependencies.core.sign(key.handle, root, lane, context.caller);
+        assertMayRelease(dependencies);
+        if (dependencies.canaryKeys.has(key.publicKey)) dependencies.onCanary(key.publicKey, request.operation);
+        return { kind: 'signed', signature };
+      } finally {
+        span?.end();
+      }
+    } finally {
+      dependencies.permits.release(lane);
+    }
+  } finally {
+    dependencies.inFlight.end(key.publicKey);
+  }
+}
+
+/**
+ * A process that stood still since the store answered may have lost the right to sign to another signer. What was
+ * recorded stays recorded.
+ * @throws SignerError why the signature is not released
+ */
+export function assertMayRelease({ hindrance }: Pick<SigningDependencies, 'hindrance'>): void {
+  const reason = hindrance();
+  if (reason !== undefined) throw new SignerError(reason);
+}
+
+const BIDS_ARE_OFF: Refused = {
+  kind: 'refused',
+  reason: 'unsupported_operation',
+  hint: 'EXECUTION_PAYLOAD_BID commits the money of a builder and is signed only with signing.builder: true',
+};
+
+const LISTS_ARE_OFF: Refused = {
+  kind: 'refused',
+  reason: 'unsupported_operation',
+  hint: 'INCLUSION_LIST is of a fork that no network has yet and is signed only with signing.heze: true',
+};
+
+/** 32 bytes, or why the message is not one to sign, whichever key is asked for. */
+export function rootToSign(
+  request: SignRequest,
+  { onHealed }: Pick<SigningContext, 'onHealed'>,
+  dependencies: SigningDependencies,
+): Uint8Array | Refused {
+  const { network, builder, heal, heze } = dependencies;
+  if (request.operation === 'EXECUTION_PAYLOAD_BID' && builder !== true) return BIDS_ARE_OFF;
+  if (request.operation === 'INCLUSION_LIST' && heze !== true) return LISTS_ARE_OFF;
+  const otherNetwork = networkRefusal(request, network);
+  if (otherNetwork !== undefined) return otherNetwork;
+  const asSent = rootAsSent(request, dependencies);
+  if (asSent instanceof Uint8Array || heal !== true) return asSent;
+  const healed = healedRoot(request, network);
+  if (healed === undefined) return asSent;
+  onHealed?.(healed.fault);
+  return healed.root;
+}
+
+/** The root with the fork that the request states. */
+function rootAsSent(request: SignRequest, { network, rootOf }: SigningDependencies): Uint8Array | Refused {
+  const refusal = forkRefusal(request, network);
+  if (refusal !== undefined) return refusal;
+  const root = rootOf?.(request) ?? computeSigningRoot(request, network);
+  if (request.givenSigningRoot !== undefined && Buffer.compare(root, request.givenSigningRoot) !== 0) {
+    return { kind: 'refused', reason: 'signing_root_mismatch' };
+  }
+  return root;
+}
+
+export function laneOf({ operation }: SignRequest, { priorityOperations }: SigningDependencies): Lane {
+  return priorityOperations.has(operation) ? 'priority' : 'normal';
+}
+
+async function slashingRefusal(
+  request: SignRequest,
+  key: LoadedKey,
+  root: Uint8Array,
+  { signal, span }: SigningContext,
+  { slashing, onRetired }: SigningDependencies,
+): Promise<ErrorReason | undefined> {
+  const message = slashableMessage(request, key, root);
+  if (message === null) return undefined;
+  const child = span?.child('slashing');
+  try {
+    const verdict = await slashing.check(message, signal);
+    if (verdict.kind === 'safe') return undefined;
+    if (verdict.reason === 'key_retired') onRetired?.(key.publicKey);
+    return verdict.reason;
+  } finally {
+    child?.end();
+  }
+}
+
+// Whether an execution payload envelope is for a block that its own key signed
+// (specification/authorization.md#own-blocks). The slashing store knows: what it holds for the key at the envelope's
+// slot is the signing root of a header, which is the root of the block bound to the proposer's domain. So the answer
+// survives a restart and holds for every signer of the store. Refused: what the store does not hold, or holds without a
+// root.
+
+interface OwnBlockParts {
+  readonly network: Network;
+  readonly slashing: Pick<SlashingProtection, 'signedBlockRoot'>;
+}
+
+/** @param request one that forkRefusal has nothing against; of another operation it has no block, and is refused */
+async function ownBlockRefusal(
+  request: SignRequest,
+  publicKey: PublicKeyHex,
+  { network, slashing }: OwnBlockParts,
+  signal: AbortSignal,
+): Promise<ErrorReason | undefined> {
+  if (request.operation !== 'EXECUTION_PAYLOAD_ENVELOPE') return 'not_own_block';
+  const signed = await slashing.signedBlockRoot(publicKey, request.message.slot, signal);
+  if (signed === null) return 'not_own_block';
+  const asked = envelopeBlockSigningRoot(request, network);
+  return Buffer.compare(signed, asked) === 0 ? undefined : 'not_own_block';
+}
+
+// At most one signature for different contents of messages that no protocol slashes but that would still do harm
+// (specification/signing.md#gloas): a payload attestation, an envelope and an inclusion list by key and slot, a bid by
+// key, slot and parent. The first content claims its place in one turn of the event loop before it is signed. The claim
+// stays in memory for two epochs after the message's slot and after its signature, whichever is later. A restarted
+// process remembers no claims, and signers of a fleet do not see each other's. Without room for a claim nothing is
+// signed.
+
+/** All payload attesters of a network (512 a slot) for two epochs are a quarter of it. */
+export const MAX_CLAIMS = 131_072;
+/** 64 slots with as many parents each. No client of a key can take up the room of all others. */
+export const MAX_CLAIMS_PER_KEY = 4096;
+/**
+ * The last quarter of the room is for keys with few claims: a payload attester has one or two. Otherwise a client of 32
+ * keys could take up all of it, with slots that are far ahead for good, and nobody else's keys would attest.
+ */
+const FEW_CLAIMS = 16;
+const MAX_CLAIMS_BESIDE_FEW = (MAX_CLAIMS / 4) * 3;
+const HELD_EPOCHS = 2;
+
+export interface EquivocationGuard {
+  /**
+   * Claim the message's place for its content, or find that other content has it. Nothing to claim for most operations.
+   * @param root of the content
+   * @throws SignerError `overloaded` when there is no room to remember it
+   */
+  claim(publicKey: PublicKeyHex, request: SignRequest, root: Uint8Array): ErrorReason | undefined;
+  /** How many places are claimed. */
+  readonly claims: number;
+}
+
+interface Claim {
+  readonly root: Buffer;
+  readonly heldUntilMs: number;
+}
+
+export function equivocationGuard(
+  { time, slotsPerEpoch, slotDurationMs }: Pick<Network, 'time' | 'slotsPerEpoch' | 'slotDurationMs'>,
+  clock: Clock,
+): EquivocationGuard {
+  const epochMs = slotsPerEpoch * slotDurationMs;
+  const keys = new Map<PublicKeyHex, Map<string, Claim>>();
+  let claims = 0;
+  let nextSweepMs = clock.monotonic() + epochMs;
+
+  const forget = (now: number): void => {
+    nextSweepMs = now + epochMs;
+    for (const [publicKey, places] of keys) {
+      for (const [place, { heldUntilMs }] of places) {
+        if (heldUntilMs <= now && places.delete(place)) claims -= 1;
+      }
+      if (places.size === 0) keys.delete(publicKey);
+    }
+  };
+  const untilSlotMs = (slot: number): number =>
+    time === undefined ? 0 : time.genesisTimeSeconds * 1000 + slot * slotDurationMs - clock.now();
+
+  return {
+    claim(publicKey, request, root) {
+      const place = placeOf(request);
+      if (place === undefined) return undefined;
+      const now = clock.monotonic();
+      if (now >= nextSweepMs) forget(now);
+      const places = keys.get(publicKey) ?? new Map<string, Claim>();
+      const claimed = places.get(place.name);
+      if (claimed !== undefined) return claimed.root.equals(root) ? undefined : 'equivocation';
+      const room = places.size < FEW_CLAIMS ? MAX_CLAIMS : MAX_CLAIMS_BESIDE_FEW;
+      if (claims >= room || places.size >= MAX_CLAIMS_PER_KEY) {
+        throw new SignerError('overloaded', { hint: 'too many messages of two epochs are remembered' });
+      }
+      const heldUntilMs = now + Math.max(0, untilSlotMs(place.slot)) + HELD_EPOCHS * epochMs;
+      places.set(place.name, { root: Buffer.from(root), heldUntilMs });
+      keys.set(publicKey, places);
+      claims += 1;
+      return undefined;
+    },
+    get claims() {
+      return claims;
+    },
+  };
+}
+
+/** What may be signed only once; undefined for all operations but four. */
+function placeOf(request: SignRequest): { readonly name: string; readonly slot: number } | undefined {
+  switch (request.operation) {
+    case 'PAYLOAD_ATTESTATION_MESSAGE':
+      return { name: `payload ${request.message.slot}`, slot: request.message.slot };
+    case 'INCLUSION_LIST':
+      return { name: `list ${request.message.slot}`, slot: request.message.slot };
+    case 'EXECUTION_PAYLOAD_ENVELOPE':
+      return { name: `envelope ${request.message.slot}`, slot: request.message.slot };
+    case 'EXECUTION_PAYLOAD_BID': {
+      const { slot, parent_block_root, parent_block_hash } = request.message;
+      // The parent's payload may be missing from the chain or not: two parents of one block root.
+      const parent = [parent_block_root, parent_block_hash]
+        .map((part) => Buffer.from(part).toString('latin1'))
+        .join('');
+      return { name: `bid ${slot} ${parent}`, slot };
+    }
+    default:
+      return undefined;
+  }
+}
+
+// Keys that are signing now. A key that leaves is first removed from the store, so that no request finds it any more.
+// Then its removal waits here for the signatures under way. Only after that is the slashing history of the key final.
+
+export interface InFlightSigning {
+  /** In the same turn in which the key was found, so that no removal falls between the two. */
+  begin(publicKey: string): void;
+  /** Once for each begin: the signature is made and its record durable, or there will be none. */
+  end(publicKey: string): void;
+  /** Resolves when none of the keys is signing. It terminates, because a removed key cannot start new work. */
+  drain(publicKeys: readonly string[]): Promise<void>;
+}
+
+export function inFlightSigning(): InFlightSigning {
+  const counts = new Map<string, number>();
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
+
+  return {
+    begin: (publicKey) => void counts.set(publicKey, (counts.get(publicKey) ?? 0) + 1),
+    end(publicKey) {
+      const left = (counts.get(publicKey) ?? 0) - 1;
+      if (left > 0) {
+        counts.set(publicKey, left);
+        return;
+      }
+      counts.delete(publicKey);
+      if (waiting.size === 0) return;
+      waiting.get(publicKey)?.resolve();
+      waiting.delete(publicKey);
+    },
+    async drain(publicKeys) {
+      for (const publicKey of publicKeys) {
+        if (!counts.has(publicKey)) continue;
+        const ended = waiting.get(publicKey) ?? Promise.withResolvers<void>();
+        waiting.set(publicKey, ended);
+        await ended.promise;
+      }
+    },
+  };
+}

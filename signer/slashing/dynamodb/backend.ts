@@ -1,0 +1,247 @@
+// Slashing protection in a DynamoDB table, for any number of signers: the highest block and the highest vote of each
+// key, raised by conditional writes only. It trusts the service to be linearizable for one item; every item it reads
+// carries an integrity code that is checked before the item decides anything. The signer's role in the account should
+// be allowed to describe, get, batch-get, put, scan, check conditions and update by statement (PartiQLUpdate), and not
+// to delete.
+
+import { encodeHex } from '../../../common/formats/hex.ts';
+import type { Log } from '../../../common/observe/log.ts';
+import { SignerError } from '../../api/errors.ts';
+import type { AwsClientOptions } from '../../aws/client.ts';
+import { createDynamoDBClient, type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
+import { parseTableArn } from '../../aws/table-name.ts';
+import type { Tenures } from '../../tenure.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import { NO_MARKS } from '../history/state.ts';
+import { higherFloor } from '../jump.ts';
+import type {
+  BatchLimits,
+  HighWaterMarks,
+  PublicKeyHex,
+  SlashableMessage,
+  SlashingBackend,
+  StoreFloor,
+  StoreIdentity,
+  ValidatorHistory,
+  Verdict,
+} from '../types.ts';
+import { type CheckContext, checkAndRecordOne, signedBlockRoot, verifiedItems } from './operations/check.ts';
+import { applyUpdates, gatheringReplace } from './operations/gather.ts';
+import { countMarks, exportHistories, importHistories } from './operations/import.ts';
+import { highestMarks, raiseItems } from './operations/jump.ts';
+import { beginTenures, endTenures, readTenures } from './operations/tenures.ts';
+import { firstWrites } from './tables/first-writes.ts';
+import { NETWORK_PARTITION } from './tables/items.ts';
+import { confirmNetwork, type RecordBinding, regionIn } from './tables/record.ts';
+import { checkReplication, openStore, refuseRegion, replicationOf, type Store, startFault } from './tables/store.ts';
+import { type SlashingTable, slashingTable } from './tables/table.ts';
+
+export interface DynamoDBBackendOptions {
+  /** Its name or its ARN. */
+  readonly tableName: string;
+  readonly maxConcurrentWrites: number;
+  readonly genesisValidatorsRoot: Uint8Array;
+  /** For the same network; the caller wipes it after the backend is closed. */
+  readonly integrity: RowIntegrity;
+  readonly client: Omit<AwsClientOptions, 'maxSockets'>;
+  /** Open also a store that only a jump can put right: one bound to another region, or without its record. */
+  readonly isForJump?: boolean | undefined;
+}
+
+/** Beyond the writes: health checks and imports do not wait behind them. */
+const OTHER_SOCKETS = 8;
+
+/**
+ * Bind the table to the network and the region, or check that it is.
+ * @throws SignerError slashing_unavailable, with a hint when the table is missing, of another shape, of another network
+ * or
+ *         region, or written in several regions; slashing_integrity when its codes were made with another key
+ */
+export async function openDynamoDBBackend(
+  options: DynamoDBBackendOptions,
+  { log }: { readonly log: Log },
+): Promise<SlashingBackend> {
+  const maxSockets = options.maxConcurrentWrites + OTHER_SOCKETS;
+  const client = createDynamoDBClient({ ...options.client, maxSockets });
+  try {
+    const region = await client.config.region();
+    const store = await openStore(client, { ...options, region }, log);
+    return new DynamoDBBackend({ client, store, region }, options, log);
+  } catch (error) {
+    client.destroy();
+    throw error;
+  }
+}
+
+interface Opened {
+  readonly client: DynamoDBClient;
+  readonly store: Store;
+  readonly region: string;
+}
+
+class DynamoDBBackend implements SlashingBackend {
+  readonly name = 'dynamodb';
+  readonly batchLimits: BatchLimits;
+  readonly #opened: Opened;
+  readonly #genesisValidatorsRoot: string;
+  readonly #context: CheckContext & { readonly log: Log; readonly store: Store };
+  #closed = false;
+
+  constructor(opened: Opened, options: DynamoDBBackendOptions, log: Log) {
+    const { integrity, maxConcurrentWrites } = options;
+    const { client, store } = opened;
+    // Each message is a write of its own and fails alone; writes share requests further down (operations/gather.ts).
+    this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };
+    this.#opened = opened;
+    this.#genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
+    const table = openTable(client, options, log);
+    this.#context = { table, integrity, verified: verifiedItems(), store, writeFirst: firstWrites(table, store), log };
+  }
+
+  async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
+    this.#assertUsable();
+    const checks = messages.map((message, index) =>
+      checkAndRecordOne(message, floors[index] ?? NO_MARKS, this.#context),
+    );
+    // All of them end before a failure is reported: nothing goes on behind the caller's back.
+    await Promise.allSettled(checks);
+    return Promise.all(checks);
+  }
+
+  async signedBlockRoot(publicKey: string, slot: number): Promise<Uint8Array | null> {
+    this.#assertUsable();
+    return signedBlockRoot(this.#context.table, publicKey, slot);
+  }
+
+  async checkHealth(signal: AbortSignal): Promise<void> {
+    this.#assertOpen();
+    await this.#opened.store.read(signal);
+    this.#assertUsable();
+  }
+
+  async identity(): Promise<StoreIdentity> {
+    this.#assertOpen();
+    const { id, incarnation, floor } = await this.#opened.store.read();
+    return { id, incarnation, floor };
+  }
+
+  async incarnate(expected: string, next: string): Promise<boolean> {
+    this.#assertUsable();
+    const { incarnation } = await this.#opened.store.change((record) =>
+      record.incarnation === expected ? { ...record, incarnation: next } : record,
+    );
+    return incarnation === next;
+  }
+
+  /** First the record, which new keys are judged by, then the item of every key. */
+  async jump(floor: StoreFloor): Promise<StoreIdentity> {
+    this.#assertOpen();
+    const { store, region } = this.#opened;
+    const { id, ...after } = await store.change((record) => ({
+      ...record,
+      // What this process has read of the floor is not lost with the table.
+      floor: higherFloor(higherFloor(record.floor, store.floor ?? floor), floor),
+      region,
+    }));
+    await raiseItems(store.floor ?? floor, this.#context);
+    return { id, incarnation: after.incarnation, floor: after.floor };
+  }
+
+  async highestMarks(): Promise<HighWaterMarks> {
+    this.#assertOpen();
+    return highestMarks(this.#context.table);
+  }
+
+  async tenures(publicKeys?: readonly PublicKeyHex[]) {
+    this.#assertOpen();
+    return readTenures(this.#context.table, publicKeys);
+  }
+
+  async endTenures(publicKeys: readonly PublicKeyHex[]) {
+    this.#assertUsable();
+    return endTenures(publicKeys, this.#context);
+  }
+
+  async beginTenures(from: Tenures) {
+    this.#assertUsable();
+    return beginTenures(from, this.#context);
+  }
+
+  async importHistories(histories: Parameters<SlashingBackend['importHistories']>[0]) {
+    this.#assertUsable();
+    return importHistories(histories, this.#context);
+  }
+
+  async *exportHistories(
+    publicKeys?: Parameters<SlashingBackend['exportHistories']>[0],
+  ): AsyncGenerator<ValidatorHistory> {
+    this.#assertUsable();
+    const { store, table } = this.#context;
+    // By the floor as it is now: the file must refuse what the store does.
+    await store.read();
+    yield* exportHistories(table, store.floor, publicKeys);
+  }
+
+  /** There is one entry of each kind for a key and it is the highest, so there is never anything behind it. */
+  async pruneStep(): Promise<number> {
+    this.#assertOpen();
+    return 0;
+  }
+
+  async status() {
+    this.#assertOpen();
+    const { publicKeys, counts } = await countMarks(this.#context.table);
+    return {
+      validators: publicKeys.size,
+      blocks: counts.block,
+      attestations: counts.attestation,
+      genesisValidatorsRoot: this.#genesisValidatorsRoot,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#opened.client.destroy();
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new SignerError('slashing_unavailable', { detail: { closed: 'dynamodb' } });
+  }
+
+  /** @throws SignerError slashing_unavailable: also of another region, or replaced by another store meanwhile */
+  #assertUsable(): void {
+    this.#assertOpen();
+    this.#opened.store.assertUsable();
+  }
+}
+
+function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {
+  const table = slashingTable(client, tableName, integrity);
+  // A statement has no TableName, and nothing says that an ARN in its text is that one table and no other: so none is
+  // sent.
+  if (parseTableArn(tableName) !== undefined) return table;
+  const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
+  return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };
+}
+
+// The look of `server --check`, beside the opening: the record of the store as far as that needs no key, and nothing
+// written.
+
+export async function lookAtSlashingTable(
+  client: DynamoDBClient,
+  binding: Omit<RecordBinding, 'integrity'>,
+): Promise<'new' | 'good'> {
+  const { tableName } = binding;
+  const explain = (error: unknown) => startFault(error, tableName);
+  const replication = await replicationOf(client, tableName).catch(explain);
+  const Key = { pk: { S: NETWORK_PARTITION } };
+  const get = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true });
+  const { Item: item } = await client.send(get).catch(explain);
+  const bound = item === undefined ? undefined : regionIn(item);
+  if (replication !== 'none') checkReplication(replication, bound, tableName);
+  if (item === undefined) return 'new';
+  confirmNetwork(item, binding);
+  const region = await client.config.region();
+  if (bound !== undefined && bound !== region) throw refuseRegion({ tableName, region, bound });
+  return 'good';
+}

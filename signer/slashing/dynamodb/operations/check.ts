@@ -1,0 +1,183 @@
+// Check and record one message by compare-and-swap: the write carries the condition that the stored item is still the
+// one this process has verified, so what is overwritten was always checked, under any number of signers.
+//
+// Why not one blind conditional write (`target_epoch < :t`)? It would accept an item whose target was lowered by hand,
+// and seal the damage with a fresh code. Here the last verified item of each key is remembered: while this process is
+// the only one that signs for the key a check is one round trip; after another signer's write it is two. The first
+// record of a kind that a key gets is two as well (tables/first-writes.ts).
+//
+// A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
+// may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
+
+import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { isEnded } from '../../../tenure.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../../history/rules.ts';
+import type { HighWaterMarks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
+import type { FirstWrite } from '../tables/first-writes.ts';
+import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from '../tables/items.ts';
+import { floorMarks } from '../tables/record.ts';
+import type { Store } from '../tables/store.ts';
+import type { SlashingTable, Stored } from '../tables/table.ts';
+import { raisedMark } from './merge.ts';
+
+/** Each failed attempt means that another signer wrote the same item in between. */
+const MAX_WRITE_ATTEMPTS = 8;
+/** Two items a key for 200,000 keys. Beyond, a check of a key that is not remembered costs a second round trip. */
+const MAX_REMEMBERED_ITEMS = 400_000;
+
+/** The last verified item of each key and kind, as this process read or wrote it. */
+export interface VerifiedItems {
+  get(key: MarkKey): MarkItem | undefined;
+  /** Answers that arrive late do not replace a higher item. */
+  remember(key: MarkKey, item: MarkItem): void;
+}
+
+export function verifiedItems(): VerifiedItems {
+  const items = new Map<string, MarkItem>();
+  return {
+    get: (key) => items.get(partitionOf(key)),
+    remember(key, item) {
+      const partition = partitionOf(key);
+      const known = items.get(partition);
+      if (known === undefined && items.size >= MAX_REMEMBERED_ITEMS) return;
+      if (!isRolledBack(highWaterMarks(item.mark), highWaterMarks(known?.mark))) items.set(partition, item);
+    },
+  };
+}
+
+export interface CheckContext {
+  readonly table: SlashingTable;
+  readonly integrity: RowIntegrity;
+  readonly verified: VerifiedItems;
+  /** Its floor is the highest that this process has read. */
+  readonly store: Pick<Store, 'floor' | 'read'>;
+  readonly writeFirst: FirstWrite;
+}
+
+/** `floors` is what the caller knows to be recorded. @throws SignerError slashing_unavailable */
+export async function checkAndRecordOne(
+  message: SlashableMessage,
+  floors: HighWaterMarks,
+  { table, integrity, verified, store, writeFirst }: CheckContext,
+): Promise<Verdict> {
+  const { kind, publicKey } = message;
+  const key = { kind, publicKey };
+  const next = markItem(publicKey, markOf(message), message.tenure ?? 0, integrity);
+  let expected = verified.get(key);
+  const known = [relevant(floors, kind), highWaterMarks(expected?.mark)];
+  let isFresh = false;
+
+  for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
+    const { floor } = store;
+    const verdict = judge(message, expected, { floor, known });
+    let stored: Stored;
+    // That a key has no item is never remembered, so it is asked.
+    if (verdict.kind === 'safe' && !verdict.repeat && (expected !== undefined || isFresh)) {
+      const isFirst = expected?.mark === undefined;
+      const replacement = { key, next, expected };
+      const outcome = isFirst ? await writeFirst(replacement, floor) : await table.replace(replacement);
+      if (outcome.kind === 'replaced') {
+        verified.remember(key, next);
+        return verdict;
+      }
+      if (outcome.kind === 'floor_changed') continue;
+      if (outcome.kind === 'rolled_back') return { kind: 'unavailable', reason: 'slashing_rollback' };
+      stored = outcome.stored;
+    } else {
+      // Only what the table says now is an answer; what this process remembers just saves the question.
+      if (isFresh && !(isRollback(verdict) && (await hasNewFloor(store)))) return verdict;
+      stored = await table.read(key);
+    }
+    if (stored === 'damaged') return { kind: 'unavailable', reason: 'slashing_integrity' };
+    if (stored !== undefined) verified.remember(key, stored);
+    expected = stored;
+    isFresh = true;
+  }
+  throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
+}
+
+/** Before a record is called lost: it is none that is missed if another process has jumped since. */
+async function hasNewFloor(store: CheckContext['store']): Promise<boolean> {
+  const { floor } = store;
+  await store.read();
+  return store.floor !== floor;
+}
+
+function isRollback(verdict: Verdict): boolean {
+  return verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
+}
+
+interface Known {
+  readonly floor: StoreFloor | null;
+  readonly known: readonly HighWaterMarks[];
+}
+
+/**
+ * The verdict if `item` is what the table holds. Nothing up to the floor is missed: a jump has raised all keys to it.
+ */
+function judge(message: SlashableMessage, item: MarkItem | undefined, { floor, known }: Known): Verdict {
+  const { tenure = 0 } = message;
+  if (tenure !== (item?.tenure ?? 0) || isEnded(tenure)) return refused('key_retired');
+  const mark = floor === null ? item?.mark : raisedMark(message.kind, item?.mark, floorMarks(floor));
+  const marks = highWaterMarks(mark);
+  if (known.some((floors) => isRolledBack(marks, floors))) return { kind: 'unavailable', reason: 'slashing_rollback' };
+  // A mark that was raised is of no message, so nothing at its place is a second one.
+  const isOfMessage = mark === item?.mark && item?.signed === undefined;
+  return decide(message, mark, isOfMessage);
+}
+
+/** The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. */
+function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: boolean): Decision {
+  const signingRoot = mark === undefined || mark.signingRoot === null ? null : rootBytes(mark.signingRoot);
+  if (message.kind === 'block') {
+    const last = mark?.kind === 'block' ? mark : undefined;
+    const entry = isOfMessage && last?.slot === message.slot ? { signingRoot } : null;
+    return decideBlock(message, { entry, lowWaterSlot: last?.slot ?? null });
+  }
+  const last = mark?.kind === 'attestation' ? mark : undefined;
+  const isSameTarget = isOfMessage && last?.targetEpoch === message.targetEpoch;
+  const entry = last !== undefined && isSameTarget ? { sourceEpoch: last.sourceEpoch, signingRoot } : null;
+  return decideAttestation(message, {
+    entry,
+    // Implicit: a vote that surrounds an earlier one has a lower source than some entry, one that is surrounded has a
+    // lower target, and the marks below are the highest of both.
+    surroundsAnEntry: false,
+    isSurroundedByAnEntry: false,
+    lowWaterSourceEpoch: last?.sourceEpoch ?? null,
+    lowWaterTargetEpoch: last?.targetEpoch ?? null,
+  });
+}
+
+function markOf(message: SlashableMessage): Mark {
+  const signingRoot = encodeHex(message.signingRoot);
+  if (message.kind === 'block') return { kind: 'block', slot: message.slot, signingRoot };
+  return { kind: 'attestation', sourceEpoch: message.sourceEpoch, targetEpoch: message.targetEpoch, signingRoot };
+}
+
+function relevant(floors: HighWaterMarks, kind: SlashableMessage['kind']): HighWaterMarks {
+  return kind === 'block'
+    ? { blockSlot: floors.blockSlot, sourceEpoch: null, targetEpoch: null }
+    : { ...floors, blockSlot: null };
+}
+
+function rootBytes(root: string): Uint8Array {
+  const bytes = decodeHex(root, 32);
+  if (bytes === undefined) throw new TypeError('a verified root is 32 bytes of hex');
+  return bytes;
+}
+
+// A read alone: it records nothing and judges nothing.
+
+export async function signedBlockRoot(
+  table: Pick<SlashingTable, 'read'>,
+  publicKey: PublicKeyHex,
+  slot: number,
+): Promise<Uint8Array | null> {
+  const stored = await table.read({ kind: 'block', publicKey });
+  if (stored === 'damaged') throw new SignerError('slashing_integrity', { detail: { public_key: publicKey } });
+  const mark = stored?.mark;
+  if (mark?.kind !== 'block' || mark.slot !== slot || mark.signingRoot === null) return null;
+  return decodeHex(mark.signingRoot, 32) ?? null;
+}

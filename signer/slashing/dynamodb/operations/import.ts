@@ -1,0 +1,258 @@
+// Merging EIP-3076 histories into the table. The whole input is read, and every item it touches is verified, before
+// the first write. Up to ITEMS_AT_ONCE items are one transaction: all or nothing. The service has no larger one, so a
+// larger import is a series of transactions that a fault may interrupt. That is safe and can be repeated, because a
+// merge only raises marks: what was written refuses more, never less, and is found already present the next time.
+// A file is merged as minimal: one mark of each kind is kept of a key, however many entries the file lists. No item is
+// written below the floor of the store, and retired keys stay retired.
+
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { decodeHex } from '../../../../common/formats/hex.ts';
+import type { Log } from '../../../../common/observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { listConflicts } from '../../history/merge.ts';
+import { isRolledBack } from '../../history/rules.ts';
+import { higherMarks } from '../../history/state.ts';
+import type {
+  HighWaterMarks,
+  ImportConflict,
+  ImportSummary,
+  PublicKeyHex,
+  StoreFloor,
+  ValidatorHistory,
+} from '../../types.ts';
+import {
+  highWaterMarks,
+  MARK_KINDS,
+  type Mark,
+  type MarkItem,
+  type MarkKey,
+  type MarkKind,
+  partitionOf,
+  sealItem,
+} from '../tables/items.ts';
+import { floorMarks } from '../tables/record.ts';
+import type { Store } from '../tables/store.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from '../tables/table.ts';
+import type { VerifiedItems } from './check.ts';
+import { attestationMark, blockMark, isSameMark, mergeMarks, placeOf, raisedMark } from './merge.ts';
+
+/** Each failed attempt means that a signer wrote one of the items in between. */
+const MAX_WRITE_ATTEMPTS = 8;
+const CONFLICT_PAUSE_MS = 10;
+/** The condition on the record of the store takes one place. */
+const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
+/** Entries that are merged between two turns of the event loop: a few milliseconds. */
+const STEP_ENTRIES = 2_000;
+
+export interface ImportContext {
+  readonly table: SlashingTable;
+  readonly integrity: RowIntegrity;
+  readonly verified: VerifiedItems;
+  readonly store: Store;
+  readonly log: Log;
+}
+
+/** @throws SignerError slashing_unavailable (repeat the import), slashing_integrity (nothing was written) */
+export async function importHistories(
+  histories: AsyncIterable<ValidatorHistory>,
+  context: ImportContext,
+): Promise<ImportSummary> {
+  const { entries, counts } = await gather(histories);
+  const batches = chunks([...entries.values()], ITEMS_AT_ONCE);
+  let alreadyPresent = 0;
+  let { conflicts, conflicting } = counts;
+  for (const batch of batches) {
+    for (const [index, stored] of (await readVerified(batch, context)).entries()) {
+      const entry = batch[index];
+      if (entry === undefined || stored?.mark === undefined) continue;
+      const { outcome } = mergeMarks(stored.mark, entry.mark);
+      if (outcome === 'present') alreadyPresent += 1;
+      if (outcome !== 'conflict') continue;
+      conflicts += 1;
+      conflicting = listConflicts(conflicting, entry.key.publicKey, [placeOf(entry.mark)]);
+    }
+  }
+  for (const [index, batch] of batches.entries()) {
+    await writeBatch(batch, context).catch((error: unknown) => {
+      const facts = { items_merged: index * ITEMS_AT_ONCE, items: entries.size };
+      context.log.error({ ...facts, err: error }, 'a slashing import was interrupted: repeat it');
+      throw error;
+    });
+  }
+  return { ...counts, alreadyPresent, conflicts, conflicting };
+}
+
+interface Entry {
+  readonly key: MarkKey;
+  readonly mark: Mark;
+}
+
+const NONE: readonly ImportConflict[] = [];
+
+async function gather(histories: AsyncIterable<ValidatorHistory>) {
+  const entries = new Map<string, Entry>();
+  const validators = new Set<string>();
+  const counts = { validators: 0, blocks: 0, attestations: 0, conflicts: 0, conflicting: NONE };
+  const add = (publicKey: PublicKeyHex, mark: Mark): void => {
+    const key = { kind: mark.kind, publicKey };
+    const known = entries.get(partitionOf(key));
+    const merged = known === undefined ? undefined : mergeMarks(known.mark, mark);
+    if (merged?.outcome === 'conflict') {
+      counts.conflicts += 1;
+      counts.conflicting = listConflicts(counts.conflicting, publicKey, [placeOf(mark)]);
+    }
+    if (known === undefined || merged?.mark !== known.mark) {
+      entries.set(partitionOf(key), { key, mark: merged?.mark ?? mark });
+    }
+  };
+  const pace = paced();
+  for await (const { publicKey, blocks, attestations, leftOut } of histories) {
+    validators.add(publicKey);
+    counts.blocks += blocks.length + (leftOut?.blocks ?? 0);
+    counts.attestations += attestations.length + (leftOut?.attestations ?? 0);
+    for (const block of blocks) {
+      add(publicKey, blockMark(block));
+      if (pace.isTime()) await nextTurn();
+    }
+    for (const vote of attestations) {
+      add(publicKey, attestationMark(vote));
+      if (pace.isTime()) await nextTurn();
+    }
+    if (leftOut !== undefined) addLeftOut(entries, publicKey, leftOut);
+  }
+  return { entries, counts: { ...counts, validators: validators.size } };
+}
+
+/** Entries that the reader left out are known by their highest numbers only, which are of no one message. */
+function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOut: HighWaterMarks): void {
+  for (const kind of MARK_KINDS) {
+    const key = { kind, publicKey };
+    const mark = raisedMark(kind, entries.get(partitionOf(key))?.mark, leftOut);
+    if (mark !== undefined) entries.set(partitionOf(key), { key, mark });
+  }
+}
+
+/** Requests to sign go on between the steps of an import. */
+function paced() {
+  let count = 0;
+  return {
+    isTime() {
+      count = (count + 1) % STEP_ENTRIES;
+      return count === 0;
+    },
+  };
+}
+
+async function writeBatch(batch: readonly Entry[], context: ImportContext): Promise<void> {
+  const { table, store, verified } = context;
+  for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
+    const { floor } = store;
+    const stored = await readVerified(batch, context);
+    const replacements = batch.flatMap((entry, index) =>
+      replacementOf(entry, stored[index], { floor, integrity: context.integrity }),
+    );
+    if (replacements.length === 0) return;
+    // What is new to the table must not come below a floor that a jump raises at the same time.
+    if (store.floor !== floor) continue;
+    const outcome = await table.replaceTogether(replacements, store.isStillBound());
+    if (outcome.kind === 'replaced') {
+      for (const { key, next } of replacements) verified.remember(key, next);
+      return;
+    }
+    if (outcome.kind === 'conflict') await pause(jittered(CONFLICT_PAUSE_MS * attempt));
+    else if (outcome.isGuardBroken) await store.read();
+  }
+  throw new SignerError('slashing_unavailable', { detail: { contended: 'import' } });
+}
+
+function replacementOf(
+  { key, mark }: Entry,
+  expected: MarkItem | undefined,
+  { floor, integrity }: { readonly floor: StoreFloor | null; readonly integrity: RowIntegrity },
+): Replacement[] {
+  const merged = expected?.mark === undefined ? mark : mergeMarks(expected.mark, mark).mark;
+  if (expected?.mark !== undefined && isSameMark(merged, expected.mark)) return [];
+  const raised = floor === null ? merged : (raisedMark(key.kind, merged, floorMarks(floor)) ?? merged);
+  // As the minimal strategy of EIP-3076 has it, what was imported may not even be signed again: no root is kept.
+  const next = { mark: { ...raised, signingRoot: null }, tenure: expected?.tenure ?? 0 };
+  const known = higherMarks(expected?.signed ?? highWaterMarks(expected?.mark), highWaterMarks(mark));
+  const isRaised = isRolledBack(known, highWaterMarks(next.mark));
+  return [{ key, expected, next: sealItem(key, { ...next, signed: isRaised ? known : undefined }, integrity) }];
+}
+
+async function readVerified(batch: readonly Entry[], { table }: ImportContext): Promise<(MarkItem | undefined)[]> {
+  const stored = await table.readMany(batch.map(({ key }) => key));
+  return stored.map((item, index) => {
+    if (item !== 'damaged') return item;
+    throw new SignerError('slashing_integrity', { detail: { public_key: batch[index]?.key.publicKey } });
+  });
+}
+
+function chunks<Element>(list: readonly Element[], size: number): Element[][] {
+  const count = Math.ceil(list.length / size);
+  return Array.from({ length: count }, (_, index) => list.slice(index * size, (index + 1) * size));
+}
+
+// Exports. DynamoDB has no view of a table at one moment; marks only rise, so each exported mark was the highest when
+// it was read, and an export is right for every key that has stopped. What the floor refuses is exported too.
+
+const KEYS_AT_ONCE = MAX_BATCH_ITEMS / 2;
+
+/** One block and one vote a key at most, in ascending order of keys; keys without either are left out. */
+export async function* exportHistories(
+  table: SlashingTable,
+  floor: StoreFloor | null,
+  publicKeys?: readonly PublicKeyHex[],
+): AsyncIterable<ValidatorHistory> {
+  const wanted = [...new Set(publicKeys ?? (await countMarks(table)).publicKeys)].sort();
+  for (let start = 0; start < wanted.length; start += KEYS_AT_ONCE) {
+    const some = wanted.slice(start, start + KEYS_AT_ONCE);
+    const blocks = await readMarks(table, 'block', some);
+    const attestations = await readMarks(table, 'attestation', some);
+    for (const [index, publicKey] of some.entries()) {
+      const marks = { block: blocks[index], attestation: attestations[index] };
+      const raised = MARK_KINDS.map((kind) =>
+        floor === null ? marks[kind] : raisedMark(kind, marks[kind], floorMarks(floor)),
+      );
+      const history = historyOf(publicKey, raised);
+      if (history.blocks.length + history.attestations.length > 0) yield history;
+    }
+  }
+}
+
+/** Keys that were retired before they signed anything have no records. */
+export async function countMarks(table: SlashingTable) {
+  const publicKeys = new Set<PublicKeyHex>();
+  const counts = { block: 0, attestation: 0 };
+  for await (const page of table.scan()) {
+    for (const { key, stored } of page) {
+      if (stored !== 'damaged' && stored.mark === undefined) continue;
+      publicKeys.add(key.publicKey);
+      counts[key.kind] += 1;
+    }
+  }
+  return { publicKeys, counts };
+}
+
+async function readMarks(table: SlashingTable, kind: MarkKind, publicKeys: readonly PublicKeyHex[]) {
+  const stored = await table.readMany(publicKeys.map((publicKey) => ({ kind, publicKey })));
+  return stored.map((item, index) => {
+    // An export that left a damaged key out would let it sign anything elsewhere.
+    if (item === 'damaged') throw new SignerError('slashing_integrity', { detail: { public_key: publicKeys[index] } });
+    return item?.mark;
+  });
+}
+
+function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]): ValidatorHistory {
+  const blocks: ValidatorHistory['blocks'][number][] = [];
+  const attestations: ValidatorHistory['attestations'][number][] = [];
+  for (const mark of marks) {
+    if (mark === undefined) continue;
+    const signingRoot = mark.signingRoot === null ? null : (decodeHex(mark.signingRoot, 32) ?? null);
+    if (mark.kind === 'block') blocks.push({ slot: mark.slot, signingRoot });
+    else attestations.push({ sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch, signingRoot });
+  }
+  return { publicKey, blocks, attestations };
+}

@@ -1,0 +1,125 @@
+// The tenures of keys. The number stands in both items of a key, under their codes, written in one transaction. Every
+// check compares and swaps one of the two, so none of an ended tenure succeeds afterwards, whichever signer makes it.
+// Marks stay as they are: a key that is taken in again refuses what it refused before.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { SignerError } from '../../../api/errors.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { inParallel } from '../../../parallel.ts';
+import { begun, ended, type Tenures } from '../../../tenure.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import type { PublicKeyHex } from '../../types.ts';
+import { MARK_KINDS, type MarkItem, type MarkKey, sealItem } from '../tables/items.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, type Stored } from '../tables/table.ts';
+import type { VerifiedItems } from './check.ts';
+
+/** Each failed attempt means that a signer wrote one of the two items in between. */
+const MAX_WRITE_ATTEMPTS = 64;
+const CONFLICT_PAUSE_MS = 5;
+const KEYS_AT_ONCE = 16;
+
+export interface TenureContext {
+  readonly table: SlashingTable;
+  readonly integrity: RowIntegrity;
+  readonly verified: VerifiedItems;
+}
+
+export async function endTenures(publicKeys: readonly PublicKeyHex[], context: TenureContext): Promise<Tenures> {
+  return moveAll(publicKeys, ended, context);
+}
+
+export async function beginTenures(from: Tenures, context: TenureContext): Promise<Tenures> {
+  const next = (tenure: number, publicKey: PublicKeyHex): number =>
+    tenure === from.get(publicKey) ? begun(tenure) : tenure;
+  return moveAll([...from.keys()], next, context);
+}
+
+/** The tenures of these keys, or of all; those in tenure 0 are left out. */
+export async function readTenures(table: SlashingTable, publicKeys?: readonly PublicKeyHex[]): Promise<Tenures> {
+  const tenures = new Map<PublicKeyHex, number>();
+  const look = ({ publicKey }: MarkKey, stored: Stored) => {
+    const { tenure = 0 } = verified(stored, publicKey) ?? {};
+    // The items of a key are written together; between two reads of them the higher number is the later one.
+    if (tenure > (tenures.get(publicKey) ?? 0)) tenures.set(publicKey, tenure);
+  };
+  if (publicKeys === undefined) {
+    for await (const page of table.scan('with_tenure')) for (const { key, stored } of page) look(key, stored);
+  } else {
+    const keys = [...new Set(publicKeys)].flatMap(keysOf);
+    for (let start = 0; start < keys.length; start += MAX_BATCH_ITEMS) {
+      const some = keys.slice(start, start + MAX_BATCH_ITEMS);
+      const stored = await table.readMany(some);
+      for (const [index, key] of some.entries()) look(key, stored[index]);
+    }
+  }
+  return tenures;
+}
+
+type NextTenure = (tenure: number, publicKey: PublicKeyHex) => number;
+
+async function moveAll(
+  publicKeys: readonly PublicKeyHex[],
+  next: NextTenure,
+  context: TenureContext,
+): Promise<Tenures> {
+  const moved = new Map<PublicKeyHex, number>();
+  await inParallel([...new Set(publicKeys)], KEYS_AT_ONCE, async (publicKey) => {
+    const tenure = await move(publicKey, next, context);
+    if (tenure !== undefined) moved.set(publicKey, tenure);
+  });
+  return moved;
+}
+
+/**
+ * Both items of a key to the tenure that `next` says, in one transaction.
+ * @returns the new tenure; undefined when `next` leaves it as it is
+ * @throws SignerError slashing_unavailable (it may be done), slashing_integrity (the key's record is damaged)
+ */
+async function move(
+  publicKey: PublicKeyHex,
+  next: NextTenure,
+  { table, integrity, verified: remembered }: TenureContext,
+): Promise<number | undefined> {
+  const keys = keysOf(publicKey);
+  let items = (await table.readMany(keys)).map((stored) => verified(stored, publicKey));
+  for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
+    const present = Math.max(...items.map((item) => item?.tenure ?? 0));
+    const tenure = next(present, publicKey);
+    if (tenure === present) return undefined;
+    const replacements = keys.map((key, index): Replacement => {
+      const expected = items[index];
+      const content = { mark: expected?.mark, signed: expected?.signed, tenure };
+      return { key, expected, next: sealItem(key, content, integrity) };
+    });
+    const outcome = await table.replaceTogether(replacements);
+    if (outcome.kind === 'replaced') {
+      for (const { key, next: item } of replacements) remembered.remember(key, item);
+      return tenure;
+    }
+    if (outcome.kind === 'conflict') await pause(jittered(CONFLICT_PAUSE_MS * attempt));
+    else items = itemsNow(items, keys, { replacements, stored: outcome.stored });
+  }
+  throw new SignerError('slashing_unavailable', { detail: { contended: publicKey } });
+}
+
+/** What a failed transaction said of the items that it found otherwise. */
+function itemsNow(
+  items: readonly (MarkItem | undefined)[],
+  keys: readonly MarkKey[],
+  failed: { readonly replacements: readonly Replacement[]; readonly stored: readonly (Stored | 'as_expected')[] },
+): (MarkItem | undefined)[] {
+  return keys.map((key, index) => {
+    const place = failed.replacements.findIndex((replacement) => replacement.key === key);
+    const stored = failed.stored[place];
+    return place === -1 || stored === 'as_expected' ? items[index] : verified(stored, key.publicKey);
+  });
+}
+
+function keysOf(publicKey: PublicKeyHex): MarkKey[] {
+  return MARK_KINDS.map((kind) => ({ kind, publicKey }));
+}
+
+function verified(stored: Stored, publicKey: PublicKeyHex): MarkItem | undefined {
+  if (stored === 'damaged') throw new SignerError('slashing_integrity', { detail: { public_key: publicKey } });
+  return stored;
+}

@@ -1,0 +1,98 @@
+// The first record of a kind that a key gets. There is no item to compare with, so it is judged by the floor of the
+// store, and written in one transaction with the condition that this floor still holds: a jump that comes first is
+// obeyed. Transactions that touch the record of the store get in each other's way, so this process has one under way at
+// a time; first records that are wanted meanwhile go together in the next. Each has an outcome of its own.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import { SignerError } from '../../../api/errors.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import type { StoreFloor } from '../../types.ts';
+import { partitionOf, takeDistinct } from './items.ts';
+import type { Store } from './store.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type ReplaceOutcome, type SlashingTable } from './table.ts';
+
+/** Transactions that one write takes part in: each failed one met another that held an item at that moment. */
+const MAX_TRIES = 12;
+const CONFLICT_PAUSE_MS = 5;
+
+/**
+ * `floor_changed`: judge again, by the store's floor as it is now.
+ * `rolled_back`: the record of the store holds less than this process has read of it before.
+ */
+export type FirstOutcome = ReplaceOutcome | { readonly kind: 'floor_changed' } | { readonly kind: 'rolled_back' };
+
+/** `floor`: what the write was judged by, as `store.floor` gave it. @throws SignerError */
+export type FirstWrite = (replacement: Replacement, floor: StoreFloor | null) => Promise<FirstOutcome>;
+
+interface Waiting {
+  readonly replacement: Replacement;
+  readonly floor: StoreFloor | null;
+  readonly tries: number;
+  readonly resolve: (outcome: FirstOutcome) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Writes that wait are bounded by the caller: they are among its writes under way (`max_concurrent_writes`). */
+export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store: Store): FirstWrite {
+  let waiting: Waiting[] = [];
+  let isUnderWay = false;
+
+  async function sendAll(): Promise<void> {
+    isUnderWay = true;
+    // What starts together goes together.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const room = MAX_BATCH_ITEMS - 1; // and the guard
+      const { taken, left } = takeDistinct(waiting, room, ({ replacement }) => replacement.key);
+      waiting = left;
+      await send(taken).catch((error: unknown) => {
+        for (const { reject } of taken) reject(error);
+      });
+    }
+    isUnderWay = false;
+  }
+
+  async function send(taken: readonly Waiting[]): Promise<void> {
+    const { floor } = store;
+    const writes = taken.filter((write) => write.floor === floor);
+    for (const write of taken) if (write.floor !== floor) write.resolve({ kind: 'floor_changed' });
+    if (writes.length === 0) return;
+    const replacements = writes.map(({ replacement }) => replacement);
+    const outcome = await table.replaceTogether(replacements, store.isStillBound());
+    if (outcome.kind === 'replaced') {
+      for (const { resolve } of writes) resolve({ kind: 'replaced' });
+    } else if (outcome.kind === 'conflict') {
+      await pause(jittered(CONFLICT_PAUSE_MS * (writes[0]?.tries ?? 1)));
+      again(writes);
+    } else if (outcome.isGuardBroken) {
+      await store.read();
+      store.assertUsable();
+      // The floor that is known is the highest of all that were read.
+      const kind = store.floor === floor ? 'rolled_back' : 'floor_changed';
+      for (const { resolve } of writes) resolve({ kind });
+    } else {
+      again(writes.filter((_, index) => outcome.stored[index] === 'as_expected'));
+      for (const [index, { resolve }] of writes.entries()) {
+        const stored = outcome.stored[index];
+        if (stored !== 'as_expected') resolve({ kind: 'changed', stored });
+      }
+    }
+  }
+
+  function again(writes: readonly Waiting[]): void {
+    for (const write of writes) {
+      if (write.tries < MAX_TRIES) waiting.push({ ...write, tries: write.tries + 1 });
+      else write.reject(contended(write));
+    }
+  }
+
+  return (replacement, floor) =>
+    new Promise<FirstOutcome>((resolve, reject) => {
+      waiting.push({ replacement, floor, tries: 1, resolve, reject });
+      if (!isUnderWay) void sendAll();
+    });
+}
+
+function contended({ replacement }: Waiting): SignerError {
+  return new SignerError('slashing_unavailable', { detail: { contended: partitionOf(replacement.key) } });
+}

@@ -1,0 +1,296 @@
+// Reads and changes the record of a slashing table (record.ts). The first process that opens a table makes the record,
+// and every change compares and swaps, so that of any number of signers exactly one makes it. What this process has
+// read of the record binds it from then on: a floor is never forgotten, and a record of another store or region stops
+// all checks. A table that is missing or of another shape stops the start.
+
+import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Log } from '../../../../common/observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
+import {
+  DescribeTableCommand,
+  type DynamoDBClient,
+  GetItemCommand,
+  type Item,
+  PutItemCommand,
+  ScanCommand,
+  type TransactWriteItem,
+} from '../../../aws/dynamodb.ts';
+import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { awsFault } from '../../../aws/errors.ts';
+import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
+import { coversFloor, higherFloor } from '../../jump.ts';
+import type { StoreFloor } from '../../types.ts';
+import { NETWORK_PARTITION } from './items.ts';
+import {
+  decodeRecord,
+  encodeRecord,
+  isStillBound,
+  isStillRecord,
+  type RecordBinding,
+  type StoreRecord,
+  unusable,
+} from './record.ts';
+import { unavailable } from './table.ts';
+
+/** Each failed attempt means that another signer changed the record in between. */
+const MAX_CHANGE_ATTEMPTS = 64;
+const CHANGE_PAUSE_MS = 4;
+const MAX_CHANGE_PAUSE_MS = 200;
+
+export interface StoreBinding extends RecordBinding {
+  /** The client's region: its signers use the store. */
+  readonly region: string;
+  /**
+   * For `strongroom slashing jump`: open also a store that is bound to another region, or whose record is lost. Nothing
+   * is checked or written there before a jump has bound it to this region.
+   */
+  readonly isForJump?: boolean | undefined;
+}
+
+export async function openStore(client: DynamoDBClient, binding: StoreBinding, log: Log): Promise<Store> {
+  const explain = (error: unknown) => startFault(error, binding.tableName);
+  const replication = await replicationOf(client, binding.tableName).catch(explain);
+  const store = new Store(client, binding);
+  const found = await store.find().catch(explain);
+  const bound = found?.reading.region;
+  if (replication !== 'none') checkReplication(replication, bound, binding.tableName);
+  if (replication !== 'none') log.warn({ table: binding.tableName, region: bound }, HAS_REPLICAS);
+  await store.bind(found).catch(explain);
+  if (found === undefined && binding.isForJump !== true) log.warn({ table: binding.tableName }, NEW_STORE);
+  return store;
+}
+
+interface Found {
+  readonly item: Item;
+  readonly reading: StoreRecord;
+}
+
+export class Store {
+  readonly #client: DynamoDBClient;
+  readonly #binding: StoreBinding;
+  #known: StoreRecord | undefined;
+  #fault: SignerError | undefined;
+  #isReplaced = false;
+  #lastChange: Promise<unknown> = Promise.resolve();
+
+  constructor(client: DynamoDBClient, binding: StoreBinding) {
+    this.#client = client;
+    this.#binding = binding;
+  }
+
+  /** The highest floor that this process has read. */
+  get floor(): StoreFloor | null {
+    return this.#known?.floor ?? null;
+  }
+
+  /** @throws SignerError slashing_unavailable: the store is, or has become, none that this process may use */
+  assertUsable(): void {
+    if (this.#fault !== undefined) throw this.#fault;
+  }
+
+  async read(signal?: AbortSignal): Promise<StoreRecord> {
+    const found = await this.find(signal).catch(unavailable);
+    if (found === undefined) throw recordLost(this.#binding.tableName);
+    return this.#learn(found.reading);
+  }
+
+  /** Compare and swap until it succeeds. Those of this process follow each other, so they do not contend. */
+  change(next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
+    const change = this.#changeAfter(this.#lastChange, next);
+    this.#lastChange = change.catch(() => undefined);
+    return change;
+  }
+
+  /** For a transaction: what a first record is judged by still holds. */
+  isStillBound(): TransactWriteItem {
+    this.assertUsable();
+    if (this.#known === undefined) throw recordLost(this.#binding.tableName);
+    const place = { TableName: this.#binding.tableName, Key: { pk: { S: NETWORK_PARTITION } } };
+    return { ConditionCheck: { ...place, ...isStillBound(this.#known) } };
+  }
+
+  /** @throws what the call failed with, or SignerError when the record cannot be believed */
+  async find(signal?: AbortSignal): Promise<Found | undefined> {
+    const Key = { pk: { S: NETWORK_PARTITION } };
+    const get = new GetItemCommand({ TableName: this.#binding.tableName, Key, ConsistentRead: true });
+    const { Item: item } = await this.#client.send(get, signal === undefined ? {} : { abortSignal: signal });
+    return item === undefined ? undefined : { item, reading: decodeRecord(item, this.#binding) };
+  }
+
+  async bind(first: Found | undefined): Promise<void> {
+    const { region, isForJump } = this.#binding;
+    let found = first;
+    if (found === undefined && !(await this.#isEmpty())) {
+      // Another process may have made the record meanwhile, and signed.
+      found = await this.find();
+      if (found === undefined) this.#fault = recordLost(this.#binding.tableName);
+      if (this.#fault !== undefined && isForJump === true) return;
+      this.assertUsable();
+    }
+    for (let attempt = 1; found === undefined; attempt++) {
+      if (attempt > MAX_CHANGE_ATTEMPTS) throw contended();
+      const record: StoreRecord = {
+        id: randomBytes(STORE_ID_BYTES).toString('hex'),
+        incarnation: NO_INCARNATION,
+        floor: null,
+        region,
+      };
+      const outcome = await this.#put(record, undefined);
+      found = outcome === 'conflict' ? await this.find() : outcome;
+    }
+    this.#learn(found.reading);
+    if (isForJump !== true) this.assertUsable();
+  }
+
+  async #changeAfter(earlier: Promise<unknown>, next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
+    await earlier;
+    return this.#change(next);
+  }
+
+  async #change(next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
+    let found = await this.find().catch(unavailable);
+    for (let attempt = 1; attempt <= MAX_CHANGE_ATTEMPTS; attempt++) {
+      const record = found === undefined ? this.#forLostRecord() : this.#learn(found.reading);
+      if (this.#binding.isForJump !== true) this.assertUsable();
+      const changed = next(record);
+      const outcome = await this.#put(changed, found?.item).catch(unavailable);
+      if (outcome !== 'conflict' && outcome.reading === changed) return this.#learn(changed);
+      await pause(jittered(Math.min(CHANGE_PAUSE_MS * attempt, MAX_CHANGE_PAUSE_MS)));
+      found = outcome === 'conflict' ? await this.find().catch(unavailable) : outcome;
+    }
+    throw contended();
+  }
+
+  /** What is there afterwards: ours, or that of a process which was faster. */
+  async #put(record: StoreRecord, expected: Item | undefined): Promise<Found | 'conflict'> {
+    const item = encodeRecord(record, this.#binding);
+    const condition = { ...isStillRecord(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+    try {
+      await this.#client.send(new PutItemCommand({ TableName: this.#binding.tableName, Item: item, ...condition }));
+      return { item, reading: record };
+    } catch (error) {
+      // It may also be our own write, when its answer was lost and the SDK repeated it.
+      const fault = awsFault(error);
+      if (fault === 'conflict') return 'conflict';
+      if (fault !== 'condition_failed') throw error;
+      const { Item: there } = error as { Item?: Item };
+      return there === undefined ? 'conflict' : { item: there, reading: decodeRecord(there, this.#binding) };
+    }
+  }
+
+  /** Every record that is read passes here. */
+  #learn(record: StoreRecord): StoreRecord {
+    const known = this.#known;
+    const { tableName: table, region } = this.#binding;
+    // For good: whatever is in its place later, nobody knows what happened in between.
+    this.#isReplaced ||= known !== undefined && known.id !== record.id;
+    if (this.#isReplaced) {
+      this.#fault = storeReplaced(table);
+      throw this.#fault;
+    }
+    this.#fault =
+      record.region === region ? undefined : refuseRegion({ tableName: table, region, bound: record.region });
+    const floor = known?.floor == null ? record.floor : higherFloor(record.floor, known.floor);
+    // The same object while nothing changes: whoever judged by it can tell.
+    const isSame = known !== undefined && (floor === null || coversFloor(known.floor, floor));
+    this.#known = { ...record, floor: isSame ? known.floor : floor };
+    return record;
+  }
+
+  async #isEmpty(): Promise<boolean> {
+    const scan = { TableName: this.#binding.tableName, Limit: 1, ConsistentRead: true };
+    const { Items = [] } = await this.#client.send(new ScanCommand(scan));
+    // The record may have been made by another process meanwhile.
+    return Items.every((item) => item['pk']?.S === NETWORK_PARTITION);
+  }
+
+  #forLostRecord(): StoreRecord {
+    if (this.#binding.isForJump !== true || this.#known !== undefined) throw recordLost(this.#binding.tableName);
+    return {
+      id: randomBytes(STORE_ID_BYTES).toString('hex'),
+      incarnation: NO_INCARNATION,
+      floor: null,
+      region: this.#binding.region,
+    };
+  }
+}
+
+const HAS_REPLICAS =
+  'the slashing table has replicas: only signers of the region that it is bound to may use it, and a replica that ' +
+  'takes over holds less, so move the table with a jump (strongroom slashing jump)';
+
+const MAKE_ANEW = 'stop all signers that use it and raise it to the present (strongroom slashing jump)';
+const OTHER_STORE =
+  'the slashing table was replaced by another store under the running signer: find out by whom, then start it again';
+const OTHER_REGION =
+  'the slashing table is bound to another region: use the table there; or, when that region is lost, stop all signers ' +
+  'there for good and move it here with a jump (strongroom slashing jump)';
+
+export function recordLost(table: string): SignerError {
+  const hint = `the slashing table has lost its item ${NETWORK_PARTITION}: ${MAKE_ANEW}`;
+  return unusable(hint, { detail: { table } });
+}
+
+export function storeReplaced(table: string): SignerError {
+  return unusable(OTHER_STORE, { detail: { table } });
+}
+
+export function contended(): SignerError {
+  return new SignerError('slashing_unavailable', { detail: { contended: NETWORK_PARTITION } });
+}
+
+export function refuseRegion(found: {
+  readonly tableName: string;
+  readonly region: string;
+  readonly bound: string;
+}): SignerError {
+  const { tableName: table, region: configured, bound: bound_to } = found;
+  return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
+}
+
+/** For `catch`: what a call of the start failed of, with what to do. */
+export function startFault(error: unknown, tableName: string): never {
+  const facts = { cause: error, detail: { table: tableName } };
+  if (awsFault(error) === 'not_found') {
+    throw unusable('the slashing table does not exist: create it with `strongroom setup tables`', facts);
+  }
+  if (error instanceof Error && error.name === 'ValidationException') {
+    throw unusable('the slashing table is of another shape: its one key must be the string `pk`', facts);
+  }
+  return unavailable(error);
+}
+
+// Two regions of a global table each accept a write and compare later, so two signers could each record another vote
+// for one target. A table with such replicas is used only while its record binds it to one region.
+
+/** `eventual`: each region accepts writes by itself; `strong`: they agree before they answer. */
+export type Replication = 'none' | 'eventual' | 'strong';
+
+export async function replicationOf(client: DynamoDBClient, tableName: string): Promise<Replication> {
+  const { Table } = await client.send(new DescribeTableCommand({ TableName: tableName })).catch((error: unknown) => {
+    if (awsFault(error) !== 'denied') throw error;
+    throw unusable(NOT_ALLOWED, { cause: error, detail: { table: tableName } });
+  });
+  // The first version of global tables says its version here and lists no replicas.
+  const isGlobal = (Table?.Replicas ?? []).length > 0 || Table?.GlobalTableVersion !== undefined;
+  if (Table?.MultiRegionConsistency === 'STRONG') return 'strong';
+  return isGlobal ? 'eventual' : 'none';
+}
+
+/** @throws SignerError slashing_unavailable @param boundRegion of the record; undefined while it names none */
+export function checkReplication(replication: Replication, boundRegion: string | undefined, tableName: string): void {
+  const detail = { table: tableName };
+  if (replication === 'strong') throw unusable(NO_TRANSACTIONS, { detail });
+  if (replication === 'eventual' && boundRegion === undefined) throw unusable(NOT_BOUND, { detail });
+}
+
+const NOT_ALLOWED =
+  'the slashing table cannot be described, so nobody knows whether two regions write it: allow the signer ' +
+  'dynamodb:DescribeTable on it (or set the credentials right)';
+const NO_TRANSACTIONS =
+  'the slashing table is a global table with multi-Region strong consistency, which takes no transactions: ' +
+  'use a table in one region';
+const NOT_BOUND =
+  'the slashing table has replicas in other regions, which accept writes of their own, and it is not bound to one ' +
+  'region yet: two signers could each record another vote. Remove the replicas, start a signer once, and add them again';

@@ -1,0 +1,182 @@
+// The calls that the DynamoDB backend makes: strongly consistent reads, and writes on the condition that the stored
+// item is still the one that was read. Nothing here decides about a message. Items that fail their check come back as
+// `damaged`; whatever goes wrong on the way is `slashing_unavailable`, never a refusal.
+
+import { SignerError } from '../../../api/errors.ts';
+import { readBatchOfItems } from '../../../aws/batch-read.ts';
+import {
+  type DynamoDBClient,
+  GetItemCommand,
+  type Item,
+  PutItemCommand,
+  ScanCommand,
+  type TransactWriteItem,
+  TransactWriteItemsCommand,
+} from '../../../aws/dynamodb.ts';
+import { awsFault } from '../../../aws/errors.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import {
+  decodeMarkItem,
+  encodeMarkItem,
+  isStillStored,
+  type MarkItem,
+  type MarkKey,
+  markKeyOf,
+  partitionOf,
+} from './items.ts';
+
+/** Items of one BatchGetItem and of one TransactWriteItems: the service's own limits. */
+export const MAX_BATCH_ITEMS = 100;
+/** Items of one page of a scan: decoding them takes the event loop a few milliseconds. */
+const SCAN_PAGE_ITEMS = 500;
+/** Rounds of one BatchGetItem while the service leaves keys unprocessed. */
+const MAX_READ_ROUNDS = 8;
+
+export type Stored = MarkItem | undefined | 'damaged';
+
+export interface Replacement {
+  readonly key: MarkKey;
+  readonly next: MarkItem;
+  /** What must be stored now; undefined: nothing. */
+  readonly expected: MarkItem | undefined;
+}
+
+export type TogetherOutcome =
+  | { readonly kind: 'replaced' }
+  /** Another transaction holds one of the items at this moment. */
+  | { readonly kind: 'conflict' }
+  | {
+      readonly kind: 'changed';
+      /** The condition of the guard failed. */
+      readonly isGuardBroken: boolean;
+      /** In the order of the replacements; `as_expected`: not known to be otherwise. */
+      readonly stored: readonly (Stored | 'as_expected')[];
+    };
+
+export type ReplaceOutcome = { readonly kind: 'replaced' } | { readonly kind: 'changed'; readonly stored: Stored };
+
+export interface ScannedItem {
+  readonly key: MarkKey;
+  readonly stored: MarkItem | 'damaged';
+}
+
+export interface SlashingTable {
+  /** Strongly consistent. */
+  read(key: MarkKey): Promise<Stored>;
+  /** In the order of the keys; at most MAX_BATCH_ITEMS, no key twice. Strongly consistent item by item. */
+  readMany(keys: readonly MarkKey[]): Promise<Stored[]>;
+  /**
+   * One round trip: written, or what is there instead. A write whose answer was lost may also come back as `changed`.
+   */
+  replace(replacement: Replacement): Promise<ReplaceOutcome>;
+  /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
+  replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome>;
+  /** Every mark's item, or those with a tenure other than 0; in pages and in no order. Strongly consistent. */
+  scan(only?: 'with_tenure'): AsyncIterable<readonly ScannedItem[]>;
+}
+
+export function slashingTable(client: DynamoDBClient, tableName: string, integrity: RowIntegrity): SlashingTable {
+  const decode = (key: MarkKey, item: Item | undefined): Stored =>
+    item === undefined ? undefined : (decodeMarkItem(key, item, integrity) ?? 'damaged');
+
+  return {
+    async read(key) {
+      const Key = { pk: { S: partitionOf(key) } };
+      const answer = await client
+        .send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }))
+        .catch(unavailable);
+      return decode(key, answer.Item);
+    },
+
+    async readMany(keys) {
+      const wanted = keys.map((key): Item => ({ pk: { S: partitionOf(key) } }));
+      const found = await readBatchOfItems({
+        client,
+        tableName,
+        keys: wanted,
+        maxRounds: MAX_READ_ROUNDS,
+      }).catch(unavailable);
+      const items = new Map(found.map((item) => [item['pk']?.S ?? '', item]));
+      return keys.map((key) => decode(key, items.get(partitionOf(key))));
+    },
+
+    async replace({ key, next, expected }) {
+      const Item = encodeMarkItem(key, next);
+      const condition = { ...isStillStored(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+      try {
+        await client.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
+        return { kind: 'replaced' };
+      } catch (error) {
+        if (awsFault(error) !== 'condition_failed') return unavailable(error);
+        return { kind: 'changed', stored: decode(key, (error as { Item?: Item }).Item) };
+      }
+    },
+
+    async replaceTogether(replacements, guard) {
+      const puts = replacements.map(({ key, next, expected }) => ({
+        Put: {
+          TableName: tableName,
+          Item: encodeMarkItem(key, next),
+          ...isStillStored(expected),
+          ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+        },
+      }));
+      const TransactItems = guard === undefined ? puts : [guard, ...puts];
+      try {
+        await client.send(new TransactWriteItemsCommand({ TransactItems }));
+        return { kind: 'replaced' };
+      } catch (error) {
+        const fault = awsFault(error);
+        if (fault === 'conflict') return { kind: 'conflict' };
+        if (fault !== 'condition_failed') return unavailable(error);
+        const reasons = cancellationReasons(error);
+        const ofPuts = guard === undefined ? reasons : reasons.slice(1);
+        return {
+          kind: 'changed',
+          isGuardBroken: guard !== undefined && hasFailed(reasons[0]),
+          stored: replacements.map(({ key }, index) =>
+            hasFailed(ofPuts[index]) ? decode(key, ofPuts[index]?.Item) : 'as_expected',
+          ),
+        };
+      }
+    },
+
+    async *scan(only) {
+      let start: Item | undefined;
+      do {
+        const scan = {
+          TableName: tableName,
+          ConsistentRead: true,
+          Limit: SCAN_PAGE_ITEMS,
+          ExclusiveStartKey: start,
+          ...(only === undefined ? {} : { FilterExpression: 'attribute_exists(tenure)' }),
+        };
+        const answer = await client.send(new ScanCommand(scan)).catch(unavailable);
+        yield (answer.Items ?? []).flatMap((item) => {
+          const key = markKeyOf(item['pk']?.S);
+          return key === undefined ? [] : [{ key, stored: decode(key, item) ?? 'damaged' }];
+        });
+        start = answer.LastEvaluatedKey;
+      } while (start !== undefined);
+    },
+  };
+}
+
+interface CancellationReason {
+  readonly Code?: string;
+  readonly Item?: Item;
+}
+
+function cancellationReasons(error: unknown): readonly CancellationReason[] {
+  return (error as { CancellationReasons?: readonly CancellationReason[] }).CancellationReasons ?? [];
+}
+
+function hasFailed(reason: CancellationReason | undefined): boolean {
+  return reason?.Code === 'ConditionalCheckFailed';
+}
+
+/** For `catch`: whatever a call failed of, the store cannot be used for this request. */
+export function unavailable(error: unknown): never {
+  if (error instanceof SignerError) throw error;
+  throw new SignerError('slashing_unavailable', { cause: error, detail: { fault: awsFault(error) } });
+}

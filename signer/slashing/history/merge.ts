@@ -1,0 +1,345 @@
+// Merges the entries of a file for a key into the record of this key, without I/O, once for every complete store. No
+// protection becomes weaker. When two entries contradict each other, the stored entry has no root, so that both
+// messages are refused. An entry that would have been refused is stored without its root. Low-water marks are never
+// lowered. Entries far behind the highest ones are not stored; the marks refuse them (prune.ts).
+//
+// When the store has no records of a key, it keeps the entries of the file. When it has records, it merges the key as
+// minimal: the file may be pruned, or may lack what the key signed elsewhere, so everything up to the file's marks is
+// refused. EIP-3076's complete strategy is only for a caller that knows that the file lists everything.
+
+import type {
+  ConflictingEntry,
+  HighWaterMarks,
+  ImportConflict,
+  MergeStrategy,
+  PublicKeyHex,
+  StoreFloor,
+  ValidatorHistory,
+} from '../types.ts';
+import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
+import { forgetBlocks, forgetVotes, type Horizon, horizonOf } from './prune.ts';
+import {
+  type BlockEntry,
+  effectiveLowWater,
+  hasRecords,
+  higher,
+  higherMarks,
+  type KeyHistory,
+  type KeyState,
+  type LowWaterMarks,
+  NO_MARKS,
+  type VoteEntry,
+} from './state.ts';
+
+export type Coded<Entry> = Entry & EntryCodes;
+
+export interface MergedKey {
+  readonly state: KeyState;
+  /** Entries to insert. */
+  readonly added: { readonly blocks: readonly Coded<BlockEntry>[]; readonly attestations: readonly Coded<VoteEntry>[] };
+  /** Recorded entries that lose their root: to be replaced by these. */
+  readonly contradicted: MergedKey['added'];
+  readonly alreadyPresent: number;
+  readonly conflicts: number;
+  readonly conflicting: readonly ConflictingEntry[];
+}
+
+export interface KeyToMerge {
+  /** 48 bytes. */
+  readonly publicKey: Uint8Array;
+  readonly state: KeyState;
+  /** The whole history, shown to be whole. */
+  readonly recorded: KeyHistory;
+  /** The store's floor: what it refuses stays refused, also when a file says that it was signed. */
+  readonly floor: StoreFloor | null;
+}
+
+/** `imported`: everything that one import says of the key. */
+export function mergeKey(
+  { publicKey, state, recorded, floor }: KeyToMerge,
+  imported: Omit<ValidatorHistory, 'publicKey'>,
+  strategy: MergeStrategy,
+  codes: HistoryCodes,
+): MergedKey {
+  const blocks = mergeEntries(recorded.blocks, imported.blocks, ({ slot }) => `${slot}`);
+  const votes = mergeEntries(
+    recorded.attestations,
+    imported.attestations,
+    ({ sourceEpoch, targetEpoch }) => `${sourceEpoch} ${targetEpoch}`,
+  );
+  const isSlashable = slashableVotes([...recorded.attestations, ...imported.attestations]);
+  const conflictingVotes = imported.attestations.filter((vote) => isSlashable(vote) || votes.conflicting.has(vote));
+  const rivals = doubleVotesOf(recorded.attestations, imported.attestations, votes.contradicted);
+  const said = highestOf(imported);
+  const highest = higherMarks(state.highest, said);
+  const horizon = importHorizon(state, highest);
+  const [keptBlocks, leftBlocks] = parted(blocks.added, ({ slot }) => slot >= horizon.slot);
+  const [keptVotes, leftVotes] = parted(votes.added, ({ targetEpoch }) => targetEpoch >= horizon.targetEpoch);
+
+  const marks = marksAfter({ state, highest }, recorded, imported, { keptBlocks, leftBlocks, keptVotes, leftVotes });
+  const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
+  // What was left out may contradict what lies up to it: that has no root either.
+  const before = raisedTo(effectiveLowWater(state, floor), imported.leftOut ?? NO_MARKS);
+  const added = {
+    blocks: keptBlocks.map((block) => coded(importedBlock(block, before), codes.block, publicKey)),
+    attestations: keptVotes.map((vote) => {
+      const entry = isSlashable(vote) ? { ...vote, signingRoot: null } : importedVote(vote, before);
+      return coded(entry, codes.attestation, publicKey);
+    }),
+  };
+  const contradicted = {
+    blocks: blocks.contradicted.map(({ after }) => coded(after, codes.block, publicKey)),
+    attestations: [...votes.contradicted, ...rivals].map(({ after }) => coded(after, codes.attestation, publicKey)),
+  };
+  const replaced = {
+    blocks: blocks.contradicted.map(({ before }) => codes.block(publicKey, before)),
+    attestations: [...votes.contradicted, ...rivals].map(({ before }) => codes.attestation(publicKey, before)),
+  };
+  return {
+    state: {
+      highest,
+      lowWater: isMinimal ? raisedTo(marks.lowWater, said) : marks.lowWater,
+      prunedBelow: marks.prunedBelow,
+      blocks: changedSet(state.blocks, replaced.blocks, [...contradicted.blocks, ...added.blocks]),
+      attestations: changedSet(state.attestations, replaced.attestations, [
+        ...contradicted.attestations,
+        ...added.attestations,
+      ]),
+      tenure: state.tenure,
+    },
+    added,
+    contradicted,
+    alreadyPresent: blocks.alreadyPresent + votes.alreadyPresent,
+    conflicts: blocks.conflicting.size + conflictingVotes.length,
+    conflicting: [
+      ...[...blocks.conflicting].map(({ slot }) => ({ slot })),
+      ...conflictingVotes.map(({ sourceEpoch, targetEpoch }) => ({ sourceEpoch, targetEpoch })),
+    ].slice(0, MAX_LISTED_CONFLICTS),
+  };
+}
+
+function highestOf({ blocks, attestations, leftOut }: Omit<ValidatorHistory, 'publicKey'>): HighWaterMarks {
+  return {
+    blockSlot: blocks.reduce((most: number | null, { slot }) => higher(most, slot), leftOut?.blockSlot ?? null),
+    sourceEpoch: attestations.reduce(
+      (most: number | null, { sourceEpoch }) => higher(most, sourceEpoch),
+      leftOut?.sourceEpoch ?? null,
+    ),
+    targetEpoch: attestations.reduce(
+      (most: number | null, { targetEpoch }) => higher(most, targetEpoch),
+      leftOut?.targetEpoch ?? null,
+    ),
+  };
+}
+
+/** Entries below are not kept: they would be pruned next, or were pruned before. */
+function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Horizon {
+  const horizon = horizonOf(highest);
+  return {
+    slot: Math.max(horizon.slot, prunedBelow.slot ?? 0),
+    targetEpoch: Math.max(horizon.targetEpoch, prunedBelow.targetEpoch ?? 0),
+  };
+}
+
+interface PartedEntries {
+  readonly keptBlocks: readonly BlockEntry[];
+  readonly leftBlocks: readonly BlockEntry[];
+  readonly keptVotes: readonly VoteEntry[];
+  readonly leftVotes: readonly VoteEntry[];
+}
+
+function marksAfter(
+  { state }: { readonly state: KeyState; readonly highest: HighWaterMarks },
+  recorded: KeyHistory,
+  { blocks, attestations, leftOut }: Omit<ValidatorHistory, 'publicKey'>,
+  { keptBlocks, leftBlocks, keptVotes, leftVotes }: PartedEntries,
+): Pick<KeyState, 'lowWater' | 'prunedBelow'> {
+  // A mark that is set stays: what was refused below it is refused whatever older entries turn up.
+  const lowWater: LowWaterMarks = {
+    slot: state.lowWater.slot ?? lowest(blocks.map(({ slot }) => slot)),
+    sourceEpoch: state.lowWater.sourceEpoch ?? lowest(attestations.map(({ sourceEpoch }) => sourceEpoch)),
+    targetEpoch: state.lowWater.targetEpoch ?? lowest(attestations.map(({ targetEpoch }) => targetEpoch)),
+  };
+  const kept = [...recorded.blocks, ...keptBlocks].map(({ slot }) => slot);
+  const keptAttestations = [...recorded.attestations, ...keptVotes];
+  const leftSlot = highestOf({ blocks: leftBlocks, attestations: [], leftOut }).blockSlot;
+  const left = highestOf({ blocks: [], attestations: leftVotes, leftOut });
+  const leftEpochs =
+    left.sourceEpoch === null || left.targetEpoch === null
+      ? null
+      : { sourceEpoch: left.sourceEpoch, targetEpoch: left.targetEpoch };
+  const marks = forgetBlocks({ lowWater, prunedBelow: state.prunedBelow }, leftSlot, lowest(kept) ?? leftSlot ?? 0);
+  return forgetVotes(marks, leftEpochs, {
+    sourceEpoch: lowest(keptAttestations.map(({ sourceEpoch }) => sourceEpoch)) ?? left.sourceEpoch ?? 0,
+    targetEpoch: lowest(keptAttestations.map(({ targetEpoch }) => targetEpoch)) ?? left.targetEpoch ?? 0,
+  });
+}
+
+/** Whatever a file does not list below its highest entries is refused. */
+function raisedTo(lowWater: LowWaterMarks, said: HighWaterMarks): LowWaterMarks {
+  return {
+    slot: higher(lowWater.slot, said.blockSlot),
+    sourceEpoch: higher(lowWater.sourceEpoch, said.sourceEpoch),
+    targetEpoch: higher(lowWater.targetEpoch, said.targetEpoch),
+  };
+}
+
+/**
+ * A block that a file adds to a key with these marks (those before the import). At or below the mark every block was
+ * refused, so it comes without its root: with it the block would be a repeat, and signable again.
+ */
+function importedBlock(entry: BlockEntry, { slot }: LowWaterMarks): BlockEntry {
+  return slot !== null && entry.slot <= slot ? { ...entry, signingRoot: null } : entry;
+}
+
+function importedVote(entry: VoteEntry, { sourceEpoch, targetEpoch }: LowWaterMarks): VoteEntry {
+  const isBelow =
+    (sourceEpoch !== null && entry.sourceEpoch < sourceEpoch) ||
+    (targetEpoch !== null && entry.targetEpoch <= targetEpoch);
+  return isBelow ? { ...entry, signingRoot: null } : entry;
+}
+
+function changedSet(set: KeyState['blocks'], removed: readonly EntryCodes[], added: readonly EntryCodes[]) {
+  return added.reduce(withEntry, removed.reduce(withoutEntry, set));
+}
+
+function coded<Entry>(
+  entry: Entry,
+  codesOf: (publicKey: Uint8Array, entry: Entry) => EntryCodes,
+  publicKey: Uint8Array,
+): Coded<Entry> {
+  return { ...entry, ...codesOf(publicKey, entry) };
+}
+
+function parted<Entry>(entries: readonly Entry[], isKept: (entry: Entry) => boolean): [kept: Entry[], left: Entry[]] {
+  const [kept, left]: [Entry[], Entry[]] = [[], []];
+  for (const entry of entries) (isKept(entry) ? kept : left).push(entry);
+  return [kept, left];
+}
+
+function lowest(values: readonly number[]): number | null {
+  return values.reduce<number | null>((low, value) => (low === null || value < low ? value : low), null);
+}
+
+// Entries of a file beside the recorded ones of the same slot or target: which are new, which are there already, and
+// which contradict each other and so lose their roots.
+
+export interface Contradicted<Entry> {
+  readonly before: Entry;
+  readonly after: Entry;
+}
+
+/**
+ * Recorded votes for whose target a file has a vote from another source: neither is a repeat any more, also when one of
+ * the two is forgotten before the other. Those that lost their root already are not named again.
+ */
+export function doubleVotesOf(
+  recorded: readonly VoteEntry[],
+  imported: readonly VoteEntry[],
+  contradicted: readonly Contradicted<VoteEntry>[],
+): Contradicted<VoteEntry>[] {
+  const sourcesOf = new Map<number, Set<number>>();
+  for (const { sourceEpoch, targetEpoch } of imported) {
+    sourcesOf.set(targetEpoch, (sourcesOf.get(targetEpoch) ?? new Set()).add(sourceEpoch));
+  }
+  const done = new Set(contradicted.map(({ before }) => before));
+  return recorded
+    .filter((vote) => {
+      const sources = sourcesOf.get(vote.targetEpoch);
+      const hasRival = sources !== undefined && (sources.size > 1 || !sources.has(vote.sourceEpoch));
+      return hasRival && vote.signingRoot !== null && !done.has(vote);
+    })
+    .map((before) => ({ before, after: { ...before, signingRoot: null } }));
+}
+
+export interface MergedEntries<Entry> {
+  readonly added: readonly Entry[];
+  readonly contradicted: readonly Contradicted<Entry>[];
+  readonly alreadyPresent: number;
+  /** Imported entries whose place holds another root. */
+  readonly conflicting: ReadonlySet<Entry>;
+}
+
+export function mergeEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
+  recorded: readonly Entry[],
+  imported: readonly Entry[],
+  placeOf: (entry: Entry) => string,
+): MergedEntries<Entry> {
+  const before = new Map(recorded.map((entry) => [placeOf(entry), entry]));
+  const after = new Map(before);
+  const conflicting = new Set<Entry>();
+  let alreadyPresent = 0;
+  for (const entry of imported) {
+    const place = placeOf(entry);
+    const there = after.get(place);
+    if (there === undefined) {
+      after.set(place, entry);
+    } else if (sameRoot(there.signingRoot, entry.signingRoot)) {
+      alreadyPresent += 1;
+    } else if (there.signingRoot !== null) {
+      // EIP-3076: an entry without a root may be any message, so nothing at its place is a repeat any more.
+      after.set(place, { ...there, signingRoot: null });
+      if (entry.signingRoot !== null) conflicting.add(entry);
+    }
+  }
+  const added: Entry[] = [];
+  const contradicted: Contradicted<Entry>[] = [];
+  for (const [place, entry] of after) {
+    const earlier = before.get(place);
+    if (earlier === undefined) added.push(entry);
+    else if (earlier !== entry) contradicted.push({ before: earlier, after: entry });
+  }
+  return { added, contradicted, alreadyPresent, conflicting };
+}
+
+function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
+  return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
+}
+
+// EIP-3076 condition 3 over all votes of a key at once, in one pass in each direction.
+
+export function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
+  const sourcesOf = new Map<number, number>();
+  const twice = new Set<number>();
+  for (const { sourceEpoch, targetEpoch } of votes) {
+    if ((sourcesOf.get(targetEpoch) ?? sourceEpoch) !== sourceEpoch) twice.add(targetEpoch);
+    sourcesOf.set(targetEpoch, sourceEpoch);
+  }
+  const targets = new Map<number, { lowest: number; highest: number }>();
+  for (const { sourceEpoch, targetEpoch } of votes) {
+    const known = targets.get(sourceEpoch) ?? { lowest: targetEpoch, highest: targetEpoch };
+    known.lowest = Math.min(known.lowest, targetEpoch);
+    known.highest = Math.max(known.highest, targetEpoch);
+    targets.set(sourceEpoch, known);
+  }
+  const sources = [...targets.entries()].toSorted(([one], [other]) => one - other);
+  const highestBefore = new Map<number, number>();
+  let most = Number.NEGATIVE_INFINITY;
+  for (const [source, range] of sources) {
+    highestBefore.set(source, most);
+    most = Math.max(most, range.highest);
+  }
+  const lowestAfter = new Map<number, number>();
+  let least = Number.POSITIVE_INFINITY;
+  for (const [source, range] of sources.toReversed()) {
+    lowestAfter.set(source, least);
+    least = Math.min(least, range.lowest);
+  }
+  return ({ sourceEpoch, targetEpoch }) =>
+    twice.has(targetEpoch) ||
+    (highestBefore.get(sourceEpoch) ?? Number.NEGATIVE_INFINITY) > targetEpoch ||
+    (lowestAfter.get(sourceEpoch) ?? Number.POSITIVE_INFINITY) < targetEpoch;
+}
+
+/** An import with more of them is nothing that somebody goes through by hand. */
+export const MAX_LISTED_CONFLICTS = 100;
+
+/** Those of a key after those that are listed, as far as they go in. */
+export function listConflicts(
+  listed: readonly ImportConflict[],
+  publicKey: PublicKeyHex,
+  entries: readonly ConflictingEntry[],
+): readonly ImportConflict[] {
+  if (entries.length === 0) return listed;
+  return [...listed, ...entries.map((entry) => ({ publicKey, ...entry }))].slice(0, MAX_LISTED_CONFLICTS);
+}

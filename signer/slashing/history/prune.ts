@@ -1,0 +1,130 @@
+// The one rule for what may be forgotten of a key's history, for background pruning and for what an import leaves out.
+//
+// Entries of blocks with a slot below `highest slot - RETAINED_SLOTS`, and of votes with a target below
+// `highest target - RETAINED_EPOCHS`, may be deleted, oldest first, and in the same transaction the low-water marks
+// rise:
+//   slot mark   = max(itself, highest slot deleted, lowest slot kept)
+//   target mark = max(itself, highest target deleted, lowest target kept)
+//   source mark = max(itself, highest source deleted, lowest source kept)
+// The highest entry always stays. No verdict becomes weaker: a block or a vote that a deleted entry refused lies at or
+// below the slot or target mark (double messages, votes surrounded by it) or has a source below the source mark (votes
+// that surround it). Only repeats of deleted messages change, from allowed to refused.
+
+import type { HighWaterMarks } from '../types.ts';
+import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
+
+/** Epochs of votes kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
+export const RETAINED_EPOCHS = 512;
+/**
+ * Slots of blocks kept behind the highest slot of a key: the same time where an epoch has 32 slots, and more where it
+ * has fewer. One number for every network, because more kept is never weaker and signers of one store have to agree.
+ */
+export const RETAINED_SLOTS = RETAINED_EPOCHS * 32;
+
+/** Entries below these may be forgotten; a horizon of 0 forgets nothing. */
+export interface Horizon {
+  readonly slot: number;
+  readonly targetEpoch: number;
+}
+
+export function horizonOf(highest: HighWaterMarks): Horizon {
+  return {
+    slot: Math.max(0, (highest.blockSlot ?? 0) - RETAINED_SLOTS),
+    targetEpoch: Math.max(0, (highest.targetEpoch ?? 0) - RETAINED_EPOCHS),
+  };
+}
+
+type Marks = Pick<KeyState, 'lowWater' | 'prunedBelow'>;
+
+/**
+ * The marks of a key once blocks are forgotten.
+ * @param forgotten the highest slot among them; null: there are none, and nothing changes
+ * @param lowestKept the lowest slot that stays; there always is one
+ */
+export function forgetBlocks({ lowWater, prunedBelow }: Marks, forgotten: number | null, lowestKept: number): Marks {
+  if (forgotten === null) return { lowWater, prunedBelow };
+  return {
+    lowWater: { ...lowWater, slot: higher(lowWater.slot, Math.max(forgotten, lowestKept)) },
+    prunedBelow: { ...prunedBelow, slot: higher(prunedBelow.slot, lowestKept) },
+  };
+}
+
+export interface VoteEpochs {
+  readonly sourceEpoch: number;
+  readonly targetEpoch: number;
+}
+
+/** The same for votes. The highest, and the lowest, source and target need not be of one vote. */
+export function forgetVotes(
+  { lowWater, prunedBelow }: Marks,
+  forgotten: VoteEpochs | null,
+  lowestKept: VoteEpochs,
+): Marks {
+  if (forgotten === null) return { lowWater, prunedBelow };
+  return {
+    lowWater: {
+      slot: lowWater.slot,
+      sourceEpoch: higher(lowWater.sourceEpoch, Math.max(forgotten.sourceEpoch, lowestKept.sourceEpoch)),
+      targetEpoch: higher(lowWater.targetEpoch, Math.max(forgotten.targetEpoch, lowestKept.targetEpoch)),
+    },
+    prunedBelow: { ...prunedBelow, targetEpoch: higher(prunedBelow.targetEpoch, lowestKept.targetEpoch) },
+  };
+}
+
+/** Whether the history has an entry that was forgotten: then somebody put it back. */
+export function holdsForgotten(
+  { prunedBelow }: Pick<KeyState, 'prunedBelow'>,
+  { blocks, attestations }: KeyHistory,
+): boolean {
+  return (
+    blocks.some(({ slot }) => slot < (prunedBelow.slot ?? 0)) ||
+    attestations.some(({ targetEpoch }) => targetEpoch < (prunedBelow.targetEpoch ?? 0))
+  );
+}
+
+// The same for a reader that goes through the history in steps: it leaves out what pruning would remove, and raises the
+// marks.
+
+export interface KeptEntries {
+  block(entry: BlockEntry): void;
+  vote(entry: VoteEntry): void;
+  /** Once all entries were given: those that stay, and the state of the key as if the others had been pruned. */
+  result(): { readonly state: KeyState; readonly history: KeyHistory };
+}
+
+export function keptEntries(state: KeyState): KeptEntries {
+  const horizon = horizonOf(state.highest);
+  const blocks: BlockEntry[] = [];
+  const attestations: VoteEntry[] = [];
+  let forgottenSlot: number | null = null;
+  let forgottenVote: VoteEpochs | null = null;
+  return {
+    block(entry) {
+      if (entry.slot >= horizon.slot) blocks.push(entry);
+      else forgottenSlot = higher(forgottenSlot, entry.slot);
+    },
+    vote(entry) {
+      if (entry.targetEpoch >= horizon.targetEpoch) attestations.push(entry);
+      else forgottenVote = highest(forgottenVote, entry);
+    },
+    result() {
+      const marks = forgetBlocks(state, forgottenSlot, lowest(blocks.map(({ slot }) => slot)) ?? forgottenSlot ?? 0);
+      const after = forgetVotes(marks, forgottenVote, {
+        sourceEpoch: lowest(attestations.map(({ sourceEpoch }) => sourceEpoch)) ?? forgottenVote?.sourceEpoch ?? 0,
+        targetEpoch: lowest(attestations.map(({ targetEpoch }) => targetEpoch)) ?? forgottenVote?.targetEpoch ?? 0,
+      });
+      return { state: { ...state, ...after }, history: { blocks, attestations } };
+    },
+  };
+}
+
+function highest(one: VoteEpochs | null, { sourceEpoch, targetEpoch }: VoteEpochs): VoteEpochs {
+  return {
+    sourceEpoch: Math.max(one?.sourceEpoch ?? 0, sourceEpoch),
+    targetEpoch: Math.max(one?.targetEpoch ?? 0, targetEpoch),
+  };
+}
+
+function lowest(values: readonly number[]): number | null {
+  return values.reduce<number | null>((least, value) => (least === null || value < least ? value : least), null);
+}

@@ -1,0 +1,219 @@
+// The conditions of EIP-3076, once, for every backend that checks: it reads the facts about one key, this file decides.
+// It trusts that the facts were read under a lock and that their integrity codes were checked. It refuses whatever
+// no rule allows. Nothing here does I/O.
+//
+// With the complete history (sqlite, postgres) the low-water marks are those of the history. A store that knows only
+// its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry:
+// the same conditions then say "source never decreases, target always increases, the same data may be signed again".
+
+import { isEnded } from '../../tenure.ts';
+import type { BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal, StoreFloor, Vote } from '../types.ts';
+import { type EntryCodes, type HistoryCodes, withEntry } from './codes.ts';
+import { type BlockEntry, effectiveLowWater, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
+
+export interface BlockFacts {
+  /** The entry at the slot of the message. A null root (none was given, or two differ) refuses everything there. */
+  readonly entry: { readonly signingRoot: Uint8Array | null } | null;
+  /** The lowest slot the history still answers for; null while the key has no block. */
+  readonly lowWaterSlot: number | null;
+}
+
+export interface AttestationFacts {
+  /** The entry for the target of the message. Where there are several for one target, pass a null root. */
+  readonly entry: { readonly sourceEpoch: number; readonly signingRoot: Uint8Array | null } | null;
+  /** Some entry has a larger source and a smaller target than the message. */
+  readonly surroundsAnEntry: boolean;
+  /** Some entry has a smaller source and a larger target than the message. */
+  readonly isSurroundedByAnEntry: boolean;
+  readonly lowWaterSourceEpoch: number | null;
+  readonly lowWaterTargetEpoch: number | null;
+}
+
+/** A repeat is in the history already, with the same root: it may be signed again and needs no record. */
+export type Decision =
+  | { readonly kind: 'safe'; readonly repeat: boolean }
+  | { readonly kind: 'refused'; readonly reason: SlashingRefusal };
+
+export function decideBlock(message: BlockProposal, facts: BlockFacts): Decision {
+  if (facts.entry !== null) {
+    // Condition 1: the same block again is no second block, even at the low-water mark; anything else there is.
+    return sameRoot(facts.entry.signingRoot, message.signingRoot) ? repeat : refused('double_block');
+  }
+  // Condition 2. Unlike the sources of votes, a block at the mark itself is refused.
+  if (facts.lowWaterSlot !== null && message.slot <= facts.lowWaterSlot) return refused('block_below_low_water_mark');
+  return safe;
+}
+
+export function decideAttestation(message: Vote, facts: AttestationFacts): Decision {
+  if (message.sourceEpoch > message.targetEpoch) return refused('source_after_target');
+  if (facts.entry !== null) {
+    // Condition 3, double votes: the root commits to both epochs, so the same root with another source is a damaged
+    // entry.
+    const same = facts.entry.sourceEpoch === message.sourceEpoch;
+    return same && sameRoot(facts.entry.signingRoot, message.signingRoot) ? repeat : refused('double_vote');
+  }
+  // Condition 3, surround votes.
+  if (facts.surroundsAnEntry) return refused('surrounding_vote');
+  if (facts.isSurroundedByAnEntry) return refused('surrounded_vote');
+  // Condition 4: at the mark itself a source is still good.
+  if (facts.lowWaterSourceEpoch !== null && message.sourceEpoch < facts.lowWaterSourceEpoch) {
+    return refused('source_below_low_water_mark');
+  }
+  // Condition 5.
+  if (facts.lowWaterTargetEpoch !== null && message.targetEpoch <= facts.lowWaterTargetEpoch) {
+    return refused('target_below_low_water_mark');
+  }
+  return safe;
+}
+
+/**
+ * Whether no entry of the key can be at the message's slot or target, surround it or be surrounded by it, given the
+ * highest marks: then the marks alone decide, and a backend need not read the history.
+ */
+export function isBeyondHistory(message: SlashableMessage, marks: HighWaterMarks): boolean {
+  if (message.kind === 'block') return marks.blockSlot === null || message.slot > marks.blockSlot;
+  // No entry has a larger target (so none surrounds the vote) nor a larger source (so the vote surrounds none).
+  return (
+    (marks.targetEpoch === null || message.targetEpoch > marks.targetEpoch) &&
+    (marks.sourceEpoch === null || message.sourceEpoch >= marks.sourceEpoch)
+  );
+}
+
+export function raiseMarks(marks: HighWaterMarks, message: SlashableMessage): HighWaterMarks {
+  if (message.kind === 'block') return { ...marks, blockSlot: higher(marks.blockSlot, message.slot) };
+  return {
+    blockSlot: marks.blockSlot,
+    sourceEpoch: higher(marks.sourceEpoch, message.sourceEpoch),
+    targetEpoch: higher(marks.targetEpoch, message.targetEpoch),
+  };
+}
+
+/** Whether a store lost records that this process knows it wrote: any mark is below its floor. */
+export function isRolledBack(marks: HighWaterMarks, floors: HighWaterMarks): boolean {
+  return (
+    isBelow(marks.blockSlot, floors.blockSlot) ||
+    isBelow(marks.sourceEpoch, floors.sourceEpoch) ||
+    isBelow(marks.targetEpoch, floors.targetEpoch)
+  );
+}
+
+const safe: Decision = { kind: 'safe', repeat: false };
+const repeat: Decision = { kind: 'safe', repeat: true };
+
+export function refused(reason: SlashingRefusal): Decision {
+  return { kind: 'refused', reason };
+}
+
+function sameRoot(stored: Uint8Array | null, asked: Uint8Array): boolean {
+  return stored !== null && Buffer.compare(stored, asked) === 0;
+}
+
+function isBelow(mark: number | null, floor: number | null): boolean {
+  return floor !== null && (mark === null || mark < floor);
+}
+
+// What a complete store knows of a key. The usual message lies beyond everything that its key has signed: the head
+// alone decides. Any other can be refused by the head or one row; to call it safe, the store has to read the whole
+// history and prove it complete, because a missing row proves nothing by itself.
+
+/** `history`: nothing that was read refuses the message; read the whole history and ask `decideWithHistory`. */
+export type Judgement = Decision | { readonly kind: 'history' };
+
+/** `atSlot`: the entry at the message's slot, if there is one; it need not be read when the message lies beyond all. */
+export function judgeBlock(
+  message: BlockProposal,
+  state: KeyState,
+  floor: StoreFloor | null,
+  atSlot: BlockEntry | undefined,
+): Judgement {
+  if (!isInTenure(message, state)) return refused('key_retired');
+  const isBeyond = isBeyondHistory(message, state.highest);
+  const entry = isBeyond ? null : (atSlot ?? null);
+  const decision = decideBlock(message, { entry, lowWaterSlot: effectiveLowWater(state, floor).slot });
+  return decision.kind === 'safe' && entry === null && !isBeyond ? { kind: 'history' } : decision;
+}
+
+/**
+ * `atTarget`: all entries for the message's target; they need not be read when the message lies beyond all. `against`:
+ * one entry that the message surrounds, if there is one, and one that surrounds it, for a store that finds them
+ * cheaply: a refusal then rests on one row or on the head, and the history need not be read for it.
+ */
+export function judgeVote(
+  message: Vote,
+  state: KeyState,
+  floor: StoreFloor | null,
+  atTarget: readonly VoteEntry[],
+  against?: readonly VoteEntry[],
+): Judgement {
+  if (!isInTenure(message, state)) return refused('key_retired');
+  if (isBeyondHistory(message, state.highest)) return decideVote(message, state, floor, NO_VOTES);
+  // A source after its target is refused without a look, and an entry at the target decides by itself.
+  const isDecided = atTarget.length > 0 || message.sourceEpoch > message.targetEpoch;
+  if (isDecided) return decideVote(message, state, floor, { attestations: atTarget });
+  if (against === undefined) return { kind: 'history' };
+  const decision = decideVote(message, state, floor, { attestations: against });
+  return decision.kind === 'refused' ? decision : { kind: 'history' };
+}
+
+export function decideWithHistory(
+  message: SlashableMessage,
+  state: KeyState,
+  floor: StoreFloor | null,
+  history: KeyHistory,
+): Decision {
+  if (!isInTenure(message, state)) return refused('key_retired');
+  if (message.kind === 'attestation') return decideVote(message, state, floor, history);
+  const entry = history.blocks.find(({ slot }) => slot === message.slot) ?? null;
+  return decideBlock(message, { entry, lowWaterSlot: effectiveLowWater(state, floor).slot });
+}
+
+/** The state once a safe message is recorded, and the codes of its entry. A first message sets its low-water mark. */
+export function stateAfter(
+  state: KeyState,
+  message: SlashableMessage,
+  publicKey: Uint8Array,
+  codes: HistoryCodes,
+): { readonly state: KeyState; readonly codes: EntryCodes } {
+  const highest = raiseMarks(state.highest, message);
+  const { lowWater } = state;
+  if (message.kind === 'block') {
+    const entryCodes = codes.block(publicKey, message);
+    const blocks = withEntry(state.blocks, entryCodes);
+    const slot = lowWater.slot ?? message.slot;
+    return { state: { ...state, highest, blocks, lowWater: { ...lowWater, slot } }, codes: entryCodes };
+  }
+  const entryCodes = codes.attestation(publicKey, message);
+  const attestations = withEntry(state.attestations, entryCodes);
+  const marks = {
+    slot: lowWater.slot,
+    sourceEpoch: lowWater.sourceEpoch ?? message.sourceEpoch,
+    targetEpoch: lowWater.targetEpoch ?? message.targetEpoch,
+  };
+  return { state: { ...state, highest, attestations, lowWater: marks }, codes: entryCodes };
+}
+
+function isInTenure({ tenure = 0 }: SlashableMessage, state: KeyState): boolean {
+  return tenure === state.tenure && !isEnded(tenure);
+}
+
+const NO_VOTES = { attestations: [] };
+
+function decideVote(
+  message: Vote,
+  state: KeyState,
+  floor: StoreFloor | null,
+  { attestations }: Pick<KeyHistory, 'attestations'>,
+): Decision {
+  const { sourceEpoch, targetEpoch } = message;
+  const [entry = null, another] = attestations.filter((past) => past.targetEpoch === targetEpoch);
+  const marks = effectiveLowWater(state, floor);
+  return decideAttestation(message, {
+    entry: another === undefined || entry === null ? entry : { ...entry, signingRoot: null },
+    surroundsAnEntry: attestations.some((past) => past.sourceEpoch > sourceEpoch && past.targetEpoch < targetEpoch),
+    isSurroundedByAnEntry: attestations.some(
+      (past) => past.sourceEpoch < sourceEpoch && past.targetEpoch > targetEpoch,
+    ),
+    lowWaterSourceEpoch: marks.sourceEpoch,
+    lowWaterTargetEpoch: marks.targetEpoch,
+  });
+}

@@ -1,0 +1,105 @@
+// The head of a key: what a complete store knows of this key besides its entries. sqlite and postgres keep one row with
+// it for each key. The store trusts a head only when its integrity code is right (codes.ts). The head then says what
+// its entries must be.
+
+import type { HighWaterMarks, StoreFloor } from '../types.ts';
+
+/** Conditions 2, 4 and 5 of EIP-3076; null while a key has no entry of the kind. */
+export interface LowWaterMarks {
+  readonly slot: number | null;
+  readonly sourceEpoch: number | null;
+  readonly targetEpoch: number | null;
+}
+
+/** How many entries of a kind a key has, and the multiset hash of them (codes.ts). */
+export interface EntrySet {
+  readonly count: number;
+  readonly digest: Uint8Array;
+}
+
+/** Entries below these were pruned, or never kept: one that is there is damage. Null: nothing was forgotten. */
+export interface PrunedBelow {
+  readonly slot: number | null;
+  readonly targetEpoch: number | null;
+}
+
+export interface KeyState {
+  readonly highest: HighWaterMarks;
+  readonly lowWater: LowWaterMarks;
+  readonly prunedBelow: PrunedBelow;
+  readonly blocks: EntrySet;
+  readonly attestations: EntrySet;
+  readonly tenure: number;
+}
+
+export interface BlockEntry {
+  readonly slot: number;
+  /** 32 bytes; null refuses everything at the slot. */
+  readonly signingRoot: Uint8Array | null;
+}
+
+export interface VoteEntry {
+  readonly sourceEpoch: number;
+  readonly targetEpoch: number;
+  readonly signingRoot: Uint8Array | null;
+}
+
+/** The whole history of a key, shown to be whole. */
+export interface KeyHistory {
+  readonly blocks: readonly BlockEntry[];
+  readonly attestations: readonly VoteEntry[];
+}
+
+export const NO_MARKS: HighWaterMarks = { blockSlot: null, sourceEpoch: null, targetEpoch: null };
+const NO_LOW_WATER: LowWaterMarks = { slot: null, sourceEpoch: null, targetEpoch: null };
+const NO_ENTRIES: EntrySet = { count: 0, digest: new Uint8Array(16) };
+
+export const NEW_KEY: KeyState = {
+  highest: NO_MARKS,
+  lowWater: NO_LOW_WATER,
+  prunedBelow: { slot: null, targetEpoch: null },
+  blocks: NO_ENTRIES,
+  attestations: NO_ENTRIES,
+  tenure: 0,
+};
+
+/** Whether the store has records of the key: then a file of it is merged as minimal (merge.ts). */
+export function hasRecords({ highest, lowWater }: KeyState): boolean {
+  return [...Object.values(highest), ...Object.values(lowWater)].some((mark) => mark !== null);
+}
+
+/** The marks that a message is judged by: those of the key, and the floor under all keys of the store. */
+export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floor: StoreFloor | null): LowWaterMarks {
+  if (floor === null) return lowWater;
+  return {
+    slot: higher(lowWater.slot, floor.slot),
+    sourceEpoch: higher(lowWater.sourceEpoch, floor.sourceEpoch),
+    targetEpoch: higher(lowWater.targetEpoch, floor.targetEpoch),
+  };
+}
+
+/**
+ * What a store answers for: what the key signed, and everything under the floor, which is refused as if it were signed.
+ */
+export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: StoreFloor | null): HighWaterMarks {
+  if (floor === null) return highest;
+  return {
+    blockSlot: higher(highest.blockSlot, floor.slot),
+    sourceEpoch: higher(highest.sourceEpoch, floor.sourceEpoch),
+    targetEpoch: higher(highest.targetEpoch, floor.targetEpoch),
+  };
+}
+
+export function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWaterMarks {
+  return {
+    blockSlot: higher(one.blockSlot, other.blockSlot),
+    sourceEpoch: higher(one.sourceEpoch, other.sourceEpoch),
+    targetEpoch: higher(one.targetEpoch, other.targetEpoch),
+  };
+}
+
+/** The higher of two marks; null is lower than every number. */
+export function higher<Other extends number | null>(mark: number | null, other: Other): number | Other {
+  if (mark === null) return other;
+  return other === null || mark > other ? mark : other;
+}

@@ -1,0 +1,53 @@
+// The identity of a store: its id, made with it, and its incarnations, a random number that signers renew while they
+// use it, kept in the record of the store under its code. A number tells this store from every copy that was made
+// before the number was written: a copy never has it. The record keeps the latest ones, because a signer may read the
+// store before, and the state table after, another signer renewed it. The stores keep the text as it is, and only
+// compare it.
+
+import { randomBytes } from 'node:crypto';
+
+export interface Incarnations {
+  /** 32 lower-case hex digits each, the latest first; none in a store that no signer has used. */
+  readonly held: readonly string[];
+  /** When the last signer ended in order: milliseconds by the state table's clock; null while the store is in use. */
+  readonly closedAt: number | null;
+  readonly isRaised: boolean;
+  /** What the last end in order of a file has written (sqlite/file/file.ts); null while it is in use. */
+  readonly end: string | null;
+  /** Databases of Web3Signer that were merged here, or waived by a jump: `HOST:PORT/NAME`, the latest first. */
+  readonly web3signers: readonly string[];
+}
+
+/** More than signers write between two looks of one of them. */
+const MAX_HELD = 32;
+const INCARNATION_BYTES = 16;
+export const NO_INCARNATION = '';
+
+/** @param text passed its code: this program wrote it */
+export function readIncarnations(text: string): Incarnations {
+  return text === NO_INCARNATION ? NOT_USED : JSON.parse(text);
+}
+
+export function nextIncarnation(text: string, closedAt: number | null): string {
+  const before = readIncarnations(text);
+  const held = [newNumber(), ...before.held].slice(0, MAX_HELD);
+  return incarnationText({ ...NOT_USED, held, closedAt, web3signers: before.web3signers });
+}
+
+/** The text of a file that is closed: the incarnation stays. */
+export function endedText(text: string): { readonly text: string; readonly end: string } {
+  const end = newNumber();
+  return { text: incarnationText({ ...readIncarnations(text), end }), end };
+}
+
+const NOT_USED: Incarnations = { held: [], closedAt: null, isRaised: false, end: null, web3signers: [] };
+export const incarnationText = (incarnations: Incarnations): string => JSON.stringify(incarnations);
+
+function newNumber(): string {
+  return randomBytes(INCARNATION_BYTES).toString('hex');
+}
+
+/** Random; StoreIdentity has it as 32 hex digits. */
+export const STORE_ID_BYTES = 16;
+
+export const NEW_STORE = 'a new slashing database: it knows nothing of what the keys signed before';

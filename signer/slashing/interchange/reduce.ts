@@ -1,0 +1,115 @@
+// Folds what a file says of one key while it is read, so that no key costs more memory or time than its last entries.
+// Entries far behind the highest are left out and counted: a store refuses everything up to them (leftOut of types.ts),
+// as if they had been merged and pruned. That holds whichever entries are left out, so nothing becomes weaker; where
+// entries of one place are left out, the one that stays has no root. Pure.
+
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
+import { type BlockEntry, higher, type VoteEntry } from '../history/state.ts';
+import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
+
+/** Blocks of a key that are kept, and votes: a vote an epoch for as long as pruning keeps them, and once more. */
+export const KEPT_ENTRIES = 1024;
+
+export type ReducedHistory = Omit<ValidatorHistory, 'publicKey'>;
+
+export interface HistoryReducer {
+  addBlock(entry: BlockEntry): void;
+  addVote(entry: VoteEntry): void;
+  add(part: ReducedHistory): void;
+  result(): ReducedHistory;
+}
+
+export function historyReducer(): HistoryReducer {
+  let left: LeftOutEntries | undefined;
+  const leaveOut = (more: LeftOutEntries): void => {
+    left = {
+      blockSlot: higher(left?.blockSlot ?? null, more.blockSlot),
+      sourceEpoch: higher(left?.sourceEpoch ?? null, more.sourceEpoch),
+      targetEpoch: higher(left?.targetEpoch ?? null, more.targetEpoch),
+      blocks: (left?.blocks ?? 0) + more.blocks,
+      attestations: (left?.attestations ?? 0) + more.attestations,
+    };
+  };
+  const blocks = lastEntries<BlockEntry>({
+    placeOf: ({ slot }) => slot,
+    rankOf: () => 0,
+    retained: RETAINED_SLOTS,
+    leaveOut: ({ slot }) => leaveOut({ ...NOTHING, blockSlot: slot, blocks: 1 }),
+  });
+  const votes = lastEntries<VoteEntry>({
+    placeOf: ({ targetEpoch }) => targetEpoch,
+    rankOf: ({ sourceEpoch }) => sourceEpoch,
+    retained: RETAINED_EPOCHS,
+    leaveOut: ({ sourceEpoch, targetEpoch }) => leaveOut({ ...NOTHING, sourceEpoch, targetEpoch, attestations: 1 }),
+  });
+  return {
+    addBlock: blocks.add,
+    addVote: votes.add,
+    add(part) {
+      for (const block of part.blocks) blocks.add(block);
+      for (const vote of part.attestations) votes.add(vote);
+      if (part.leftOut !== undefined) leaveOut(part.leftOut);
+    },
+    result() {
+      const kept = { blocks: blocks.kept(), attestations: votes.kept() };
+      return left === undefined ? kept : { ...kept, leftOut: left };
+    },
+  };
+}
+
+const NOTHING: LeftOutEntries = { blockSlot: null, sourceEpoch: null, targetEpoch: null, blocks: 0, attestations: 0 };
+
+interface Kind<Entry> {
+  readonly placeOf: (entry: Entry) => number;
+  /** The highest of the entries at one place says most. */
+  readonly rankOf: (entry: Entry) => number;
+  readonly retained: number;
+  readonly leaveOut: (entry: Entry) => void;
+}
+
+function lastEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(kind: Kind<Entry>) {
+  const { placeOf, rankOf, retained, leaveOut } = kind;
+  let kept: Entry[] = [];
+  let highest = 0;
+
+  /** Whole places, from the highest one down. */
+  function forget(): void {
+    kept.sort((one, other) => placeOf(other) - placeOf(one));
+    const first = kept[KEPT_ENTRIES];
+    if (first === undefined) return;
+    const place = placeOf(first);
+    const end = kept.findIndex((entry) => placeOf(entry) === place);
+    if (end === 0) {
+      keepOne();
+      return;
+    }
+    for (const entry of kept.slice(end)) leaveOut(entry);
+    kept = kept.slice(0, end);
+  }
+
+  /** The highest place alone has more than is kept: one entry without a root, and the marks, say all of it. */
+  function keepOne(): void {
+    const most = kept
+      .filter((entry) => placeOf(entry) === highest)
+      .reduce((one, other) => (rankOf(other) > rankOf(one) ? other : one));
+    for (const entry of kept) if (entry !== most) leaveOut(entry);
+    kept = [{ ...most, signingRoot: null }];
+  }
+
+  return {
+    add(entry: Entry): void {
+      const place = placeOf(entry);
+      if (place < highest - retained) {
+        leaveOut(entry);
+        return;
+      }
+      highest = Math.max(highest, place);
+      kept.push(entry);
+      if (kept.length >= 2 * KEPT_ENTRIES) forget();
+    },
+    kept(): readonly Entry[] {
+      if (kept.length > KEPT_ENTRIES) forget();
+      return kept;
+    },
+  };
+}

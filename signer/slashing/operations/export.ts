@@ -1,0 +1,78 @@
+// Reads histories out, one key after the other, from one state of the store. Every row is verified and every history
+// whole, so what was tampered with is not handed on as if it were good. What a file has to say is history/export.ts:
+// never less than what the store refuses. Entries that pruning would forget next are not written: the marks say them.
+
+import { SignerError } from '../../api/errors.ts';
+import { exportedHistory, historyOfFloor } from '../history/export.ts';
+import { keptEntries } from '../history/prune.ts';
+import type { KeyHistory } from '../history/state.ts';
+import { KEPT_ENTRIES } from '../interchange/reduce.ts';
+import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
+import {
+  type CompleteStore,
+  chunks,
+  HEADS_ARE_GONE,
+  type Head,
+  keyHex,
+  NO_KEY,
+  type Rows,
+  type Snapshot,
+  sortedKeys,
+} from './store.ts';
+
+/** Heads read at once; the entries are read key by key. */
+const PAGE_KEYS = 200;
+
+/**
+ * Keys without entries are left out, unless the floor of the store speaks of them.
+ * @throws SignerError slashing_integrity at the first key whose record fails, and when keys are gone
+ */
+export async function* exportHistories(
+  store: CompleteStore,
+  publicKeys: readonly PublicKeyHex[] | undefined,
+): AsyncGenerator<ValidatorHistory> {
+  const rows = await store.snapshot();
+  try {
+    yield* exportFrom(rows, store, publicKeys);
+  } finally {
+    await rows.close();
+  }
+}
+
+async function* exportFrom(
+  rows: Snapshot,
+  store: CompleteStore,
+  publicKeys: readonly PublicKeyHex[] | undefined,
+): AsyncGenerator<ValidatorHistory> {
+  const { floor } = await rows.record();
+  const isWhole = await rows.isKeyListWhole();
+  if (publicKeys === undefined && !isWhole) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
+  for await (const page of publicKeys === undefined ? allKeys(rows) : chunks(sortedKeys(publicKeys), PAGE_KEYS)) {
+    const heads = new Map((await rows.heads(page)).map((head) => [keyHex(head.publicKey), head]));
+    for (const publicKey of page.map(keyHex)) {
+      const head = heads.get(publicKey);
+      if (head === undefined && !isWhole) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
+      const said = head === undefined ? floor && historyOfFloor(floor) : await historyOf(rows, head, floor);
+      const entries = (said?.blocks.length ?? 0) + (said?.attestations.length ?? 0);
+      if (said !== null && entries > 0) yield { publicKey, ...said };
+      await store.turn(1 + entries);
+    }
+  }
+}
+
+async function* allKeys(rows: Rows): AsyncGenerator<readonly Uint8Array[]> {
+  for (let after: Uint8Array | undefined = NO_KEY; after !== undefined; ) {
+    const page = await rows.keysAfter(after, PAGE_KEYS, 'all');
+    yield page.keys;
+    after = page.last;
+  }
+}
+
+async function historyOf(rows: Rows, head: Head, floor: StoreFloor | null): Promise<KeyHistory> {
+  const kept = keptEntries(head.state);
+  await rows.history(head, kept);
+  const { state, history } = kept.result();
+  // Votes that contradict each other in such numbers say no more than the marks; without them one vote says the marks.
+  const isLong = history.attestations.length > 4 * KEPT_ENTRIES;
+  return exportedHistory(state, floor, isLong ? { ...history, attestations: [] } : history);
+}

@@ -1,0 +1,245 @@
+// What every complete store does in the same way, over its rows: who it is, its floor, the tenures of its keys, a block
+// that was signed, pruning. Imports and exports are files of their own. A tenure is a number in the head of its key: a
+// head is locked as a check locks it, so a check that began is over before the tenure ends, and later ones are refused.
+
+import { SignerError } from '../../api/errors.ts';
+import { begun, ended, isEnded } from '../../tenure.ts';
+import { withoutEntry } from '../history/codes.ts';
+import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
+import { type EntrySet, type KeyState, NEW_KEY } from '../history/state.ts';
+import { higherFloor } from '../jump.ts';
+import type { PublicKeyHex, SlashingBackend } from '../types.ts';
+import {
+  type CompleteStore,
+  chunks,
+  HEADS_ARE_GONE,
+  type Head,
+  inSnapshot,
+  isDamaged,
+  keyBytes,
+  keyHex,
+  NO_KEY,
+  type OldestEntries,
+  type Rows,
+  sortedKeys,
+  type WritableRows,
+} from './store.ts';
+
+const PAGE_KEYS = 200;
+
+export type StoreOperations = Pick<
+  SlashingBackend,
+  | 'identity'
+  | 'incarnate'
+  | 'jump'
+  | 'highestMarks'
+  | 'signedBlockRoot'
+  | 'tenures'
+  | 'endTenures'
+  | 'beginTenures'
+  | 'pruneStep'
+>;
+
+/** `pruned`: for a store that is made for each operation. */
+export function storeOperations(store: CompleteStore, pruned: PruneCursor = { after: NO_KEY }): StoreOperations {
+  return {
+    identity: () => inSnapshot(store, (rows) => rows.record()),
+
+    async incarnate(expected, next) {
+      const after = await store.changeRecord(
+        (before) => (before.incarnation === expected ? { ...before, incarnation: next } : before),
+        false,
+      );
+      return after.incarnation === next;
+    },
+
+    jump: (floor) => store.changeRecord((before) => ({ ...before, floor: higherFloor(before.floor, floor) }), true),
+
+    highestMarks: () => store.highestMarks(),
+
+    signedBlockRoot: (publicKey, slot) =>
+      inSnapshot(store, async (rows) => {
+        const [head] = await rows.heads([keyBytes(publicKey)]);
+        return (head && (await rows.blockAt(head, slot)))?.signingRoot ?? null;
+      }),
+
+    async tenures(publicKeys, leavesOutDamaged = false) {
+      const tenures = new Map<PublicKeyHex, number>();
+      for await (const page of publicKeys === undefined ? allKeys(store) : pagesOf(publicKeys)) {
+        // Every head that is asked for is verified: an ended tenure may not hide by a change of its row.
+        const read = leavesOutDamaged ? undamagedHeads : headsOf;
+        for (const { publicKey, state } of await inSnapshot(store, (rows) => read(rows, page))) {
+          if (state.tenure !== NEW_KEY.tenure) tenures.set(keyHex(publicKey), state.tenure);
+        }
+        await store.turn(page.length);
+      }
+      return tenures;
+    },
+
+    async endTenures(publicKeys) {
+      const tenures = new Map<PublicKeyHex, number>();
+      for (const page of pagesOf(publicKeys)) {
+        await store.addKeys(page);
+        if ((await moveTenures(store, page, tenures, ended)) === page.length) continue;
+        throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
+      }
+      return tenures;
+    },
+
+    async beginTenures(from) {
+      const tenures = new Map<PublicKeyHex, number>();
+      for (const page of pagesOf([...from.keys()])) {
+        await moveTenures(store, page, tenures, (tenure, publicKey) =>
+          tenure === from.get(publicKey) && isEnded(tenure) ? begun(tenure) : undefined,
+        );
+      }
+      return tenures;
+    },
+
+    pruneStep: (maxEntries) => pruneStep(store, pruned, maxEntries),
+  };
+}
+
+const headsOf = (rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> => rows.heads(publicKeys);
+
+/** A key whose head is damaged is left out: no check of it passes, and the others go on. */
+async function undamagedHeads(rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> {
+  try {
+    return await rows.heads(publicKeys);
+  } catch (error) {
+    if (!isDamaged(error)) throw error;
+    if (publicKeys.length === 1) return [];
+    const heads: Head[] = [];
+    for (const publicKey of publicKeys) heads.push(...(await undamagedHeads(rows, [publicKey])));
+    return heads;
+  }
+}
+
+/** Each head to the tenure that `next` says, if it says one; noted once they are durable. Resolves with how many. */
+async function moveTenures(
+  store: CompleteStore,
+  publicKeys: readonly Uint8Array[],
+  tenures: Map<PublicKeyHex, number>,
+  next: (tenure: number, publicKey: PublicKeyHex) => number | undefined,
+): Promise<number> {
+  const moved = await store.transaction(async (rows) => {
+    const heads = await rows.heads(publicKeys);
+    const changes = heads.flatMap((head) => {
+      const tenure = next(head.state.tenure, keyHex(head.publicKey));
+      return tenure === undefined ? [] : [{ head, state: { ...head.state, tenure } }];
+    });
+    await Promise.all(changes.map(({ head, state }) => rows.change(head, { state })));
+    return changes;
+  });
+  for (const { head, state } of moved) tenures.set(keyHex(head.publicKey), state.tenure);
+  await store.turn(publicKeys.length);
+  return moved.length;
+}
+
+function pagesOf(publicKeys: readonly PublicKeyHex[]): (readonly Uint8Array[])[] {
+  return chunks(sortedKeys(publicKeys), PAGE_KEYS);
+}
+
+async function* allKeys(store: CompleteStore): AsyncGenerator<readonly Uint8Array[]> {
+  for (let after: Uint8Array | undefined = NO_KEY; after !== undefined; ) {
+    const last: Uint8Array = after;
+    const page = await inSnapshot(store, (rows) => rows.keysAfter(last, PAGE_KEYS, 'all'));
+    yield page.keys;
+    after = page.last;
+  }
+}
+
+// Pruning: oldest first, a few keys a transaction, and at most so many entries a step. A key whose rows fail their
+// check is left as it is: its requests are refused until it is repaired.
+
+const PRUNED_PAGE_KEYS = 1000;
+const PRUNED_AT_ONCE = 25;
+
+export interface PruneCursor {
+  after: Uint8Array;
+}
+
+/** A step that deletes nothing has looked at every key. */
+export async function pruneStep(store: CompleteStore, cursor: PruneCursor, maxEntries: number): Promise<number> {
+  let deleted = 0;
+  for (let rounds = cursor.after === NO_KEY ? 1 : 2; rounds > 0 && deleted < maxEntries; ) {
+    const { keys, last } = await inSnapshot(store, (rows) =>
+      rows.keysAfter(cursor.after, PRUNED_PAGE_KEYS, 'prunable'),
+    );
+    for (let at = 0; at < keys.length; ) {
+      const some = keys.slice(at, at + PRUNED_AT_ONCE);
+      const step = await store.transaction((rows) => pruneKeys(rows, some, maxEntries - deleted));
+      deleted += step.deleted;
+      at += step.keys;
+      cursor.after = keys[at - 1] ?? cursor.after;
+      await store.turn();
+      if (deleted >= maxEntries || step.keys < some.length) return deleted;
+    }
+    cursor.after = last ?? NO_KEY;
+    if (last === undefined) rounds -= deleted > 0 ? rounds : 1;
+    await store.turn(PRUNED_PAGE_KEYS);
+  }
+  return deleted;
+}
+
+async function pruneKeys(
+  rows: WritableRows,
+  publicKeys: readonly Uint8Array[],
+  maxEntries: number,
+): Promise<{ readonly keys: number; readonly deleted: number }> {
+  const found = await Promise.all(publicKeys.map((key) => readKey(rows, key, maxEntries)));
+  let deleted = 0;
+  for (const [keys, key] of found.entries()) {
+    if (key === undefined) continue;
+    const { head, oldest, state } = key;
+    const { blocks, attestations } = oldest;
+    const count = blocks.length + attestations.length;
+    if (deleted + count > maxEntries) return { keys, deleted };
+    if (count > 0) await rows.change(head, { state, removed: { blocks, attestations } });
+    deleted += count;
+  }
+  return { keys: publicKeys.length, deleted };
+}
+
+async function readKey(rows: WritableRows, publicKey: Uint8Array, limit: number) {
+  try {
+    const [head] = await rows.heads([publicKey]);
+    if (head === undefined) return undefined;
+    const oldest = await rows.oldest(head, horizonOf(head.state.highest), limit);
+    return { head, oldest, state: stateWithout(head.state, oldest) };
+  } catch (error) {
+    if (isDamaged(error)) return undefined;
+    throw error;
+  }
+}
+
+function stateWithout(state: KeyState, { blocks, attestations, lowestKept }: OldestEntries): KeyState {
+  const { slot, sourceEpoch, targetEpoch } = lowestKept;
+  // The entry at the highest mark always stays, so a key with a mark has an entry.
+  if (
+    (slot === null && state.highest.blockSlot !== null) ||
+    (targetEpoch === null && state.highest.targetEpoch !== null)
+  ) {
+    throw new SignerError('slashing_integrity');
+  }
+  const lastVote = attestations.at(-1);
+  const forgotten = lastVote && {
+    sourceEpoch: attestations.reduce((highest, vote) => Math.max(highest, vote.sourceEpoch), 0),
+    targetEpoch: lastVote.targetEpoch,
+  };
+  const marks = forgetVotes(forgetBlocks(state, blocks.at(-1)?.slot ?? null, slot ?? 0), forgotten ?? null, {
+    sourceEpoch: sourceEpoch ?? 0,
+    targetEpoch: targetEpoch ?? 0,
+  });
+  return {
+    ...state,
+    ...marks,
+    blocks: without(state.blocks, blocks),
+    attestations: without(state.attestations, attestations),
+  };
+}
+
+function without(set: EntrySet, old: readonly Parameters<typeof withoutEntry>[1][]): EntrySet {
+  if (old.length > 0 && old.length >= set.count) throw new SignerError('slashing_integrity');
+  return old.reduce(withoutEntry, set);
+}

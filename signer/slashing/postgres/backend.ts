@@ -1,0 +1,299 @@
+// Slashing protection in PostgreSQL: the complete history, shared by any number of signers. It trusts the database to
+// be durable and to lock as documented, and notices when rows were altered or are gone, and when the database is a copy
+// that lost commits; it never trusts an answer that did not come. What is judged is said in history/, the transaction
+// of a batch in check.ts.
+
+import { strict as assert } from 'node:assert';
+import { encodeHex } from '../../../common/formats/hex.ts';
+import type { Clock } from '../../../common/observe/clock.ts';
+import type { Log } from '../../../common/observe/log.ts';
+import { SignerError } from '../../api/errors.ts';
+import { historyCodes } from '../history/codes.ts';
+import type { RowIntegrity } from '../history/integrity.ts';
+import { NEW_STORE } from '../incarnation.ts';
+import type { JumpFloor } from '../jump.ts';
+import { exportHistories } from '../operations/export.ts';
+import { mergeStaged } from '../operations/import.ts';
+import { type PruneCursor, type StoreOperations, storeOperations } from '../operations/operations.ts';
+import { eventLoopTurns, NO_KEY, type Snapshot, type Turns, unlessAborted } from '../operations/store.ts';
+import type { BatchLimits, OnJump, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
+import { type CheckTools, checkBatch } from './check.ts';
+import { BATCHES_IN_FLIGHT } from './connection/address.ts';
+import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connection/connections.ts';
+import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './connection/server.ts';
+import { afterDoubt } from './doubt.ts';
+import { lineage } from './lineage.ts';
+import { postgresStore, stagedOn } from './store.ts';
+import { checkBinding, checkNetwork, migrate, missingSteps, stepWork } from './tables/migrate.ts';
+import { type StoreReader, storeReader } from './tables/store.ts';
+
+export interface PostgresBackendOptions extends PostgresConnectionOptions {
+  readonly genesisValidatorsRoot: Uint8Array;
+  /** For the same network; the caller wipes it after the backend is closed. */
+  readonly integrity: RowIntegrity;
+  /** What the store is raised to when the database turns out to be a copy that may have lost commits. */
+  readonly jumpFloor: JumpFloor;
+  /** This process raised the store, and not another signer of it. */
+  readonly onJump?: OnJump;
+}
+
+/**
+ * Connect, bring the schema up to date, and bind the database to the network.
+ * @throws SignerError slashing_unavailable, with a hint when the database is of another network or program version;
+ *         slashing_integrity when its codes were made with another key, or its record fails its code
+ */
+export async function openPostgresBackend(
+  options: PostgresBackendOptions,
+  tools: { readonly log: Log; readonly clock: Clock },
+): Promise<SlashingBackend> {
+  const codes = historyCodes(options.integrity);
+  const connections = new PostgresConnections(options, tools);
+  const store = await connections.useUnhurried(async (connection): Promise<StoreReader> => {
+    await confirmWritable(connection);
+    const questions = await questionsFor(connection, tools.log);
+    const server = () => identityOfServer(connection, questions);
+    const isNew = await migrate(connection, stepWork({ ...options, codes, server }));
+    await checkBinding(connection, options);
+    if (isNew) tools.log.warn({ database: options.address.database }, NEW_STORE);
+    const reader = storeReader(codes, questions, (one) => systemIdentifierOf(one, questions));
+    await reader.read(connection);
+    await warnOfUnsafeSettings(connection, tools.log);
+    return reader;
+  });
+  return postgresBackend(connections, { codes, store, lineage: lineage() }, options, tools);
+}
+
+const BATCH_SIZE = 256;
+const BATCH_INTERVAL_MS = 1;
+
+function postgresBackend(
+  connections: PostgresConnections,
+  tools: CheckTools,
+  options: PostgresBackendOptions,
+  { log, clock }: { readonly log: Log; readonly clock: Clock },
+): SlashingBackend {
+  const maxInFlight = Math.min(BATCHES_IN_FLIGHT, options.poolSize);
+  const batchLimits: BatchLimits = { maxMessages: BATCH_SIZE, maxInFlight, minIntervalMs: BATCH_INTERVAL_MS };
+  const recover = afterDoubt({ ...options, connections, tools }, { log, clock });
+  const turns = eventLoopTurns();
+  const pruned: PruneCursor = { after: NO_KEY };
+  const use = <Result>(work: (store: StoreOperations) => Promise<Result>): Promise<Result> =>
+    connections.use((connection) => work(storeOperations(postgresStore(connection, tools, turns), pruned)));
+  return {
+    name: 'postgres',
+    batchLimits,
+
+    async checkAndRecord(messages, floors): Promise<Verdict[]> {
+      assert.equal(messages.length, floors.length);
+      const check = () => connections.use((connection) => checkBatch(connection, tools, messages, floors));
+      const verdicts = await check();
+      if (verdicts !== 'doubtful') return verdicts;
+      await recover();
+      const again = await check();
+      if (again === 'doubtful') throw new SignerError('slashing_unavailable');
+      return again;
+    },
+
+    // What is the same for every complete store, each on a connection of its own (operations/operations.ts).
+    identity: () => use((store) => store.identity()),
+    incarnate: (...given) => use((store) => store.incarnate(...given)),
+    jump: (...given) => use((store) => store.jump(...given)),
+    highestMarks: () => use((store) => store.highestMarks()),
+    signedBlockRoot: (...given) => use((store) => store.signedBlockRoot(...given)),
+    tenures: (...given) => use((store) => store.tenures(...given)),
+    endTenures: (...given) => use((store) => store.endTenures(...given)),
+    beginTenures: (...given) => use((store) => store.beginTenures(...given)),
+    pruneStep: (...given) => use((store) => store.pruneStep(...given)),
+
+    checkHealth: (signal) =>
+      unlessAborted(signal, () => connections.use((connection) => confirmUsable(connection, tools))),
+
+    async importHistories(histories, { strategy = 'by_key' } = {}) {
+      // A fault of the source is not one of the database: it is passed on as it is.
+      const faults: unknown[] = [];
+      try {
+        return await connections.useUnhurried(async (connection) => {
+          const { staged, named } = await stagedOn(connection, watched(histories, faults));
+          const merged = await mergeStaged(postgresStore(connection, tools, turns), staged, strategy);
+          return { ...merged, blocks: named.blocks, attestations: named.attestations };
+        });
+      } catch (error) {
+        throw faults.length > 0 ? faults[0] : error;
+      }
+    },
+
+    exportHistories: (publicKeys) => exported({ connections, tools, turns, recover }, publicKeys),
+
+    async status() {
+      const { rows } = await connections.use((connection) => connection.query<Totals>(TOTALS));
+      const genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
+      const [totals] = rows;
+      assert(totals !== undefined);
+      return { ...totals, genesisValidatorsRoot };
+    },
+
+    close: (waitMs) => connections.close(waitMs),
+  };
+}
+
+interface Totals {
+  readonly validators: number;
+  readonly blocks: number;
+  readonly attestations: number;
+}
+
+const TOTALS = `
+  SELECT count(*) FILTER (WHERE blocks + attestations > 0) AS validators,
+         coalesce(sum(blocks), 0)::bigint AS blocks, coalesce(sum(attestations), 0)::bigint AS attestations
+  FROM strongroom.validators`;
+
+async function confirmUsable(connection: Connection, { store, lineage }: CheckTools): Promise<void> {
+  const expected = lineage.known;
+  const [, { place }] = await Promise.all([confirmWritable(connection), store.read(connection)]);
+  // Also a signer that has nothing to sign remembers how far the log had come.
+  lineage.seen(expected, place);
+}
+
+/** A standby answers queries too, and cannot record. */
+export async function confirmWritable(connection: Connection): Promise<void> {
+  const { rows } = await connection.query("SELECT current_setting('transaction_read_only') = 'off' AS writable");
+  if (rows[0]?.writable !== true) {
+    throw new SignerError('slashing_unavailable', { hint: 'the slashing database does not accept writes' });
+  }
+}
+
+async function* watched(
+  histories: AsyncIterable<ValidatorHistory>,
+  faults: unknown[],
+): AsyncGenerator<ValidatorHistory> {
+  try {
+    yield* histories;
+  } catch (error) {
+    faults.push(error);
+    throw error;
+  }
+}
+
+interface Exporting {
+  readonly connections: PostgresConnections;
+  readonly tools: CheckTools;
+  readonly turns: Turns;
+  readonly recover: () => Promise<void>;
+}
+
+/**
+ * On a connection of its own for as long as the reader takes. Nothing is read of a database that may have lost commits:
+ * the key that leaves it would take too little along. After a doubt the store is raised first, so what was lost is in
+ * the file as the floor.
+ */
+async function* exported(
+  { connections, tools, turns, recover }: Exporting,
+  publicKeys: readonly PublicKeyHex[] | undefined,
+): AsyncGenerator<ValidatorHistory> {
+  const session = await connections.openUnhurried();
+  const { connection } = session;
+  const store = postgresStore(connection, tools, turns);
+  const snapshot = async (): Promise<Snapshot> => {
+    for (let attempt = 1; ; attempt++) {
+      const expected = tools.lineage.known;
+      const rows = await store.snapshot();
+      const { record, place } = await tools.store.read(connection);
+      if (!tools.lineage.isDoubtful(expected, place, record)) return rows;
+      await rows.close();
+      if (attempt > 1) throw new SignerError('slashing_unavailable');
+      await recover();
+    }
+  };
+  try {
+    yield* exportHistories({ ...store, snapshot }, publicKeys);
+  } catch (error) {
+    throw session.fault(error);
+  } finally {
+    await session.close();
+  }
+}
+
+// Whether a start could use the database, without changing it: `server --check`. It connects as a start does, and reads
+// in a transaction that cannot write: the steps of the schema, the network that the database is bound to, and what the
+// role may do.
+
+export interface PostgresLookOptions extends PostgresConnectionOptions {
+  readonly genesisValidatorsRoot: Uint8Array;
+}
+
+/**
+ * @returns `new` when the start would make the tables, `old` when it would upgrade them
+ * @throws SignerError slashing_unavailable, as the start would
+ */
+export async function lookAtPostgres(
+  options: PostgresLookOptions,
+  tools: { readonly log: Log; readonly clock: Clock },
+): Promise<'new' | 'old' | 'good'> {
+  const connections = new PostgresConnections({ ...options, poolSize: 1 }, tools);
+  try {
+    return await connections.use(async (connection) => {
+      await confirmWritable(connection);
+      await connection.query('BEGIN READ ONLY');
+      const found = await look(connection, options);
+      await connection.query('ROLLBACK');
+      await warnOfUnsafeSettings(connection, tools.log);
+      return found;
+    });
+  } finally {
+    await connections.close();
+  }
+}
+
+async function look(
+  connection: Connection,
+  { genesisValidatorsRoot }: PostgresLookOptions,
+): Promise<'new' | 'old' | 'good'> {
+  const { applied, missing } = await missingSteps(connection);
+  if (applied > 0) await checkNetwork(connection, genesisValidatorsRoot);
+  if (missing === 0) await confirmGranted(connection);
+  else if (applied === 0) await confirmMayCreate(connection);
+  return missing === 0 ? 'good' : applied === 0 ? 'new' : 'old';
+}
+
+async function confirmMayCreate(connection: Connection): Promise<void> {
+  const { rows } = await connection.query<{ allowed: boolean }>(`
+    SELECT CASE WHEN to_regnamespace('strongroom') IS NULL
+                THEN has_database_privilege(current_database(), 'CREATE')
+                ELSE has_schema_privilege('strongroom', 'CREATE') END AS allowed`);
+  if (rows[0]?.allowed === true) return;
+  const hint =
+    'the slashing database has no tables yet, and this role may not make them: start once with the role that owns ' +
+    'the database (docs/guides/postgres.md)';
+  throw new SignerError('slashing_unavailable', { hint });
+}
+
+/** What docs/guides/postgres.md grants the signers’ role. A column that may be updated stands for the others. */
+const NEEDED: readonly (readonly [table: string, privilege: string, column?: string])[] = [
+  ['schema_version', 'SELECT'],
+  ['binding', 'SELECT'],
+  ['store', 'SELECT'],
+  ['store', 'UPDATE'],
+  ['validators', 'SELECT'],
+  ['validators', 'INSERT'],
+  ['validators', 'UPDATE', 'highest_slot'],
+  ...['blocks', 'attestations'].flatMap((table) => [
+    [table, 'SELECT'] as const,
+    [table, 'INSERT'] as const,
+    [table, 'DELETE'] as const,
+    [table, 'UPDATE', 'signing_root'] as const,
+  ]),
+];
+
+async function confirmGranted(connection: Connection): Promise<void> {
+  const questions = NEEDED.map(([table, privilege, column]) =>
+    column === undefined
+      ? `has_table_privilege('strongroom.${table}', '${privilege}')`
+      : `has_column_privilege('strongroom.${table}', '${column}', '${privilege}')`,
+  );
+  const { rows } = await connection.query<{ granted: boolean[] }>(`SELECT ARRAY[${questions.join(', ')}] AS granted`);
+  const missing = NEEDED.filter((_needed, index) => rows[0]?.granted[index] !== true);
+  if (missing.length === 0) return;
+  const named = missing.map(([table, privilege]) => `${privilege} on strongroom.${table}`).join(', ');
+  const hint = `the role of the slashing database lacks ${named}: grant it (docs/guides/postgres.md)`;
+  throw new SignerError('slashing_unavailable', { hint });
+}

@@ -1,0 +1,393 @@
+// Checks and records one batch in one transaction, of two round trips when nobody else holds its keys. What is judged
+// is said in history/rules.ts. Every row that a verdict rests on is verified; a key whose record fails, or that is held
+// for long, is answered by itself and does not touch the others.
+
+import { strict as assert } from 'node:assert';
+import type { EntryCodes, HistoryCodes } from '../history/codes.ts';
+import { holdsForgotten } from '../history/prune.ts';
+import {
+  type Decision,
+  decideWithHistory,
+  isRolledBack,
+  type Judgement,
+  judgeBlock,
+  judgeVote,
+  stateAfter,
+} from '../history/rules.ts';
+import { type BlockEntry, effectiveHighest, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';
+import { type Head, keyBytes, keyHex } from '../operations/store.ts';
+import type {
+  BlockProposal,
+  HighWaterMarks,
+  PublicKeyHex,
+  SlashableMessage,
+  StoreFloor,
+  Verdict,
+  Vote,
+} from '../types.ts';
+import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
+import type { Lineage } from './lineage.ts';
+import {
+  execute,
+  executeAndLocate,
+  insertBlocks,
+  insertVotes,
+  type NewEntry,
+  plainArray,
+  signHeads,
+} from './tables/record.ts';
+import {
+  type BlockRow,
+  HEAD_COLUMNS,
+  type HeadRow,
+  openHeadRow,
+  readAllBlocks,
+  readAllVotes,
+  readBlockRows,
+  readVoteRows,
+  type VoteRow,
+} from './tables/rows.ts';
+import { addKeys, type StoreReader, type StoreReading } from './tables/store.ts';
+
+export interface CheckTools {
+  readonly codes: HistoryCodes;
+  readonly store: StoreReader;
+  readonly lineage: Lineage;
+}
+
+const DAMAGED: Verdict = { kind: 'unavailable', reason: 'slashing_integrity' };
+const HELD: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
+const ROLLED_BACK: Verdict = { kind: 'unavailable', reason: 'slashing_rollback' };
+
+// A vote that the message surrounds, and one that surrounds it: either is enough to refuse.
+const READ_SURROUNDING = `
+  (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+   WHERE validator_id = $1 AND target_epoch < $3 AND source_epoch > $2 ORDER BY target_epoch DESC LIMIT 1)
+  UNION ALL
+  (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+   WHERE validator_id = $1 AND target_epoch > $3 AND source_epoch < $2 ORDER BY target_epoch LIMIT 1)`;
+
+interface Case<Message, Row> {
+  readonly message: Message;
+  readonly head: Head;
+  readonly floor: StoreFloor | null;
+  /** The rows at the message's slot or target, and at the key's highest mark. */
+  readonly rows: readonly Row[];
+}
+
+interface SafeMessage {
+  readonly message: SlashableMessage;
+  readonly head: Head;
+  readonly state: KeyState;
+  readonly codes: EntryCodes;
+}
+
+/**
+ * The verdicts in the order of the messages; `doubtful`: the database may have lost commits, and nothing was decided.
+ * On rejection the connection must be closed.
+ */
+export async function checkBatch(
+  connection: Connection,
+  tools: CheckTools,
+  messages: readonly SlashableMessage[],
+  floors: readonly HighWaterMarks[],
+): Promise<Verdict[] | 'doubtful'> {
+  const { codes, lineage } = tools;
+  const expected = lineage.known;
+  const read = await lockAndRead(connection, codes, tools.store, messages);
+  const { record, place } = read.store;
+  if (lineage.isDoubtful(expected, place, record)) {
+    await connection.query('ROLLBACK');
+    return 'doubtful';
+  }
+  const safe: SafeMessage[] = [];
+  const answerOf = (message: SlashableMessage, head: Head, decision: Decision | undefined): Verdict => {
+    if (decision === undefined) return DAMAGED;
+    if (decision.kind === 'safe' && !decision.repeat) {
+      safe.push({ message, head, ...stateAfter(head.state, message, head.publicKey, codes) });
+    }
+    return decision;
+  };
+  const verdicts = messages.map((message, index): Verdict | Promise<Verdict> => {
+    const floor = floors[index];
+    assert(floor !== undefined);
+    const row = read.heads.get(message.publicKey);
+    if (row === undefined) return read.missing.has(message.publicKey) ? DAMAGED : HELD;
+    const state = openHeadRow(codes, row);
+    if (state === undefined) return DAMAGED;
+    if (isRolledBack(effectiveHighest(state, record.floor), floor)) return ROLLED_BACK;
+    const head = { id: row.id, publicKey: row.public_key, state };
+    const judgement = judge(codes, read, { head, message, index });
+    if (judgement?.kind !== 'history') return answerOf(message, head, judgement);
+    const decided = decideByHistory(connection, codes, { head, message, floor: record.floor });
+    return decided.then((decision) => answerOf(message, head, decision));
+  });
+  const answers = await Promise.all(verdicts);
+  const walPosition = await recordAll(connection, tools, safe);
+  lineage.committed(
+    expected,
+    { ...place, walPosition },
+    safe.map(({ message }) => message),
+  );
+  return answers;
+}
+
+/** Undefined when the record of the key is damaged; `history` when what was read of it does not decide. */
+function judge(
+  codes: HistoryCodes,
+  read: BatchRows,
+  { message, index, head }: { readonly head: Head; readonly message: SlashableMessage; readonly index: number },
+): Judgement | undefined {
+  const { floor } = read.store.record;
+  return message.kind === 'block'
+    ? judgeBlockRows(codes, { head, message, floor, rows: read.blocks.get(index) ?? [] })
+    : judgeVoteRows(codes, { head, message, floor, rows: read.votes.get(index) ?? [] });
+}
+
+function judgeBlockRows(
+  codes: HistoryCodes,
+  { message, head, floor, rows }: Case<BlockProposal, BlockRow>,
+): Judgement | undefined {
+  const { state } = head;
+  const blocks = readBlockRows(codes, head.publicKey, rows)?.entries;
+  const slots = blocks?.map(({ slot }) => slot);
+  if (blocks === undefined || slots === undefined || !reaches(state.highest.blockSlot, slots)) return undefined;
+  if (holdsForgotten(state, { blocks, attestations: [] })) return undefined;
+  const atSlot = blocks.find(({ slot }) => slot === message.slot);
+  return judgeBlock(message, state, floor, atSlot);
+}
+
+function judgeVoteRows(
+  codes: HistoryCodes,
+  { message, head, floor, rows }: Case<Vote, VoteRow>,
+): Judgement | undefined {
+  const { state } = head;
+  const votes = readVoteRows(codes, head.publicKey, rows)?.entries;
+  const targets = votes?.map(({ targetEpoch }) => targetEpoch);
+  if (votes === undefined || targets === undefined || !reaches(state.highest.targetEpoch, targets)) return undefined;
+  if (holdsForgotten(state, { blocks: [], attestations: votes })) return undefined;
+  const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
+  return judgeVote(message, state, floor, atTarget);
+}
+
+interface OlderMessage {
+  readonly head: Head;
+  readonly message: SlashableMessage;
+  readonly floor: StoreFloor | null;
+}
+
+/**
+ * Rare: an older message. One row is enough to refuse a vote; that none stands against it is known of a whole history.
+ */
+async function decideByHistory(
+  connection: Connection,
+  codes: HistoryCodes,
+  { message, floor, head }: OlderMessage,
+): Promise<Decision | undefined> {
+  const { state } = head;
+  if (message.kind === 'attestation') {
+    const values = [head.id, message.sourceEpoch, message.targetEpoch];
+    const found = await connection.query<VoteRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
+    const against = readVoteRows(codes, head.publicKey, found.rows)?.entries;
+    if (against === undefined || holdsForgotten(state, { blocks: [], attestations: against })) return undefined;
+    const judgement = judgeVote(message, state, floor, [], against);
+    if (judgement.kind !== 'history') return judgement;
+  }
+  const history = await readKind(connection, codes, message.kind, head);
+  return history === undefined ? undefined : decideWithHistory(message, state, floor, history);
+}
+
+async function readKind(
+  connection: Connection,
+  codes: HistoryCodes,
+  kind: SlashableMessage['kind'],
+  head: Head,
+): Promise<KeyHistory | undefined> {
+  const blocks: BlockEntry[] = [];
+  const attestations: VoteEntry[] = [];
+  const isWhole =
+    kind === 'block'
+      ? await readAllBlocks(connection, codes, head, (entry) => void blocks.push(entry), AT_ONCE)
+      : await readAllVotes(connection, codes, head, (entry) => void attestations.push(entry), AT_ONCE);
+  return isWhole ? { blocks, attestations } : undefined;
+}
+
+/** Each page comes in a turn of its own already. */
+const AT_ONCE = async (): Promise<void> => {};
+
+/** Whether the entries reach the highest mark, and not beyond. */
+function reaches(mark: number | null, places: readonly number[]): boolean {
+  return mark === null ? places.length === 0 : places.includes(mark) && places.every((place) => place <= mark);
+}
+
+/** Resolves with how far the write-ahead log had come before the commit; null when nothing was to be recorded. */
+async function recordAll(
+  connection: Connection,
+  { codes, store }: CheckTools,
+  safe: readonly SafeMessage[],
+): Promise<number | null> {
+  if (safe.length === 0) {
+    await commit(connection);
+    return null;
+  }
+  const blocks: NewEntry<BlockProposal>[] = [];
+  const votes: NewEntry<Vote>[] = [];
+  for (const { message, head, codes: entryCodes } of safe) {
+    const { code } = entryCodes;
+    if (message.kind === 'block') blocks.push({ id: head.id, entry: { ...message, code } });
+    else votes.push({ id: head.id, entry: { ...message, code } });
+  }
+  const inserts = [
+    ...(blocks.length === 0 ? [] : [insertBlocks(blocks)]),
+    ...(votes.length === 0 ? [] : [insertVotes(votes)]),
+  ];
+  const heads = signHeads(codes, safe);
+  // Sent at once and executed in order.
+  const inserted = inserts.map((statement) => execute(connection, statement));
+  const changed = executeAndLocate(connection, heads, store.questions.walPosition);
+  await Promise.all([...inserted, changed, commit(connection)]);
+  return changed;
+}
+
+// The heads of the keys are locked first, in the order of the keys, and only later statements read the history and the
+// record of the store: under READ COMMITTED a statement sees what was committed before it began, so a history read
+// together with the lock would be older than the lock, and two signers could both find a vote safe. A key that is held
+// for long is left out and does not hold up the others.
+
+const SELECT_HEADS = `
+  SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
+
+interface LockStatement {
+  readonly name: string;
+  readonly text: string;
+}
+/** What nobody holds, without waiting. */
+const LOCK_FREE: LockStatement = { name: 'lock_free', text: `${SELECT_HEADS} FOR UPDATE SKIP LOCKED` };
+/** Everything, after others are done with it; fails after the lock timeout. */
+const LOCK_ALL: LockStatement = { name: 'lock_all', text: `${SELECT_HEADS} FOR UPDATE` };
+
+const LOOK_AROUND = `
+  SELECT ARRAY(SELECT public_key FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])) AS known,
+         pg_try_advisory_xact_lock_shared($2) AS "noImport"`;
+/** lock_not_available: the lock timeout has passed. */
+const LOCK_TIMEOUT = '55P03';
+
+// For each message its entry, and whatever is at the highest mark of its key or beyond. At the mark there must be an
+// entry, beyond it none: so lost and brought-back rows are noticed where messages normally go.
+const READ_BLOCKS = `
+  SELECT m.position, b.slot, b.signing_root, b.code
+  FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS m (public_key, slot, position)
+  JOIN strongroom.validators v ON v.public_key = m.public_key
+  CROSS JOIN LATERAL (
+    (SELECT slot, signing_root, code FROM strongroom.blocks
+     WHERE validator_id = v.id AND slot = m.slot AND slot < coalesce(v.highest_slot, 0))
+    UNION ALL
+    (SELECT slot, signing_root, code FROM strongroom.blocks
+     WHERE validator_id = v.id AND slot >= coalesce(v.highest_slot, 0) ORDER BY slot DESC LIMIT 2)
+  ) b`;
+
+const READ_VOTES = `
+  SELECT m.position, a.source_epoch, a.target_epoch, a.signing_root, a.code
+  FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS m (public_key, target_epoch, position)
+  JOIN strongroom.validators v ON v.public_key = m.public_key
+  CROSS JOIN LATERAL (
+    (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+     WHERE validator_id = v.id AND target_epoch = m.target_epoch
+       AND target_epoch < coalesce(v.highest_target_epoch, 0))
+    UNION ALL
+    (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+     WHERE validator_id = v.id AND target_epoch >= coalesce(v.highest_target_epoch, 0)
+     ORDER BY target_epoch DESC LIMIT 2)
+  ) a`;
+
+export interface BatchRows {
+  readonly store: StoreReading;
+  readonly heads: ReadonlyMap<PublicKeyHex, HeadRow>;
+  readonly blocks: ReadonlyMap<number, readonly BlockRow[]>;
+  readonly votes: ReadonlyMap<number, readonly VoteRow[]>;
+  /** Keys without a head, while the list of keys is not the one of the record: theirs may have been deleted. */
+  readonly missing: ReadonlySet<PublicKeyHex>;
+}
+
+/**
+ * The rows of the keys that could be locked. Usually all are free, or about to be: other batches and pruning hold a key
+ * for a moment. An import may wait for keys while it holds others: it is not waited for, nor is a key that is held for
+ * longer than the lock timeout. Such keys have no rows here.
+ */
+export async function lockAndRead(
+  connection: Connection,
+  codes: HistoryCodes,
+  store: StoreReader,
+  messages: readonly SlashableMessage[],
+): Promise<BatchRows> {
+  const free = await readBatch(connection, store, messages, LOCK_FREE);
+  if (free.heads.size === messages.length) return free;
+  await connection.query('ROLLBACK');
+  const keys = messages.map(({ publicKey }) => keyBytes(publicKey));
+  const around = await connection.query<{ known: Buffer[]; noImport: boolean }>(LOOK_AROUND, [keys, IMPORT_LOCK]);
+  const known = new Set(around.rows[0]?.known.map(keyHex));
+  const added = messages.flatMap(({ publicKey }) => (known.has(publicKey) ? [] : [publicKey]));
+  const outcome = added.length === 0 ? 'added' : await addKeys(connection, codes, store, added.map(keyBytes));
+  const missing = new Set(outcome === 'added' ? [] : added);
+  if (around.rows[0]?.noImport === true) {
+    const all = await readBatch(connection, store, messages, LOCK_ALL).catch(undefinedAfterLockTimeout);
+    if (all !== undefined && all.heads.size + missing.size < messages.length) {
+      throw new Error('the head of a key that was added is not there');
+    }
+    if (all !== undefined) return { ...all, missing };
+    await connection.query('ROLLBACK');
+  }
+  return { ...(await readBatch(connection, store, messages, LOCK_FREE)), missing };
+}
+
+function undefinedAfterLockTimeout(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === LOCK_TIMEOUT) return undefined;
+  throw error;
+}
+
+/** Lock and read, sent at once and executed in order. */
+async function readBatch(
+  connection: Connection,
+  store: StoreReader,
+  messages: readonly SlashableMessage[],
+  lock: LockStatement,
+): Promise<BatchRows> {
+  const publicKeys = messages.map(({ publicKey }) => keyBytes(publicKey));
+  const blocks = [...messages.entries()].filter(([, { kind }]) => kind === 'block');
+  const votes = [...messages.entries()].filter(([, { kind }]) => kind === 'attestation');
+  const [, locked, reading, blockRows, voteRows] = await Promise.all([
+    connection.query(BEGIN_BATCH),
+    connection.query<HeadRow>({ ...lock, values: [publicKeys] }),
+    store.read(connection),
+    readEntries<BlockRow>(connection, 'read_blocks', READ_BLOCKS, blocks),
+    readEntries<VoteRow>(connection, 'read_attestations', READ_VOTES, votes),
+  ]);
+  assert.equal(new Set(messages.map(({ publicKey }) => publicKey)).size, messages.length, 'a key is in a batch once');
+  const heads = new Map(locked.rows.map((row) => [keyHex(row.public_key), row]));
+  return { store: reading, heads, blocks: blockRows, votes: voteRows, missing: new Set() };
+}
+
+async function readEntries<Row extends object>(
+  connection: Connection,
+  name: string,
+  text: string,
+  messages: readonly (readonly [index: number, message: SlashableMessage])[],
+): Promise<Map<number, Row[]>> {
+  const found = new Map<number, Row[]>();
+  if (messages.length === 0) return found;
+  const publicKeys = messages.map(([, { publicKey }]) => keyBytes(publicKey));
+  const places = messages.map(([, message]) => (message.kind === 'block' ? message.slot : message.targetEpoch));
+  const { rows } = await connection.query<Row & { position: number }>({
+    name,
+    text,
+    values: [publicKeys, plainArray(places)],
+  });
+  for (const row of rows) {
+    const [index] = messages[row.position - 1] ?? [];
+    assert(index !== undefined);
+    const others = found.get(index);
+    if (others === undefined) found.set(index, [row]);
+    else others.push(row);
+  }
+  return found;
+}

@@ -1,0 +1,109 @@
+// Reads `anti_slashing.url`. TLS is on unless `sslmode=disable` says otherwise, and without a word it is `verify-full`:
+// the certificate must chain to a trusted root (`sslrootcert`, else in an enclave those that the image names for the
+// host, else the process-wide roots) and name the host.
+// As in libpq, `require` encrypts without proof of who answers, and with `sslrootcert` it means `verify-ca`. The modes
+// that fall back to plain text (`allow`, `prefer`) are refused, and so is any parameter not listed here: `pg` would
+// take unknown ones silently. Problems are constant text, so the password in the URL cannot reach a log.
+
+import type { ConnectionOptions } from 'node:tls';
+
+export interface PostgresAddress {
+  readonly kind: 'address';
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  /** Empty when the URL has none. */
+  readonly password: string;
+  readonly database: string;
+  readonly tls: TlsMode;
+  /** PEM file of the roots to trust in place of Node's. */
+  readonly rootCertificateFile: string | undefined;
+}
+
+export type TlsMode = 'disable' | 'require' | 'verify-ca' | 'verify-full';
+
+export type PostgresUrlReading = PostgresAddress | { readonly kind: 'invalid'; readonly problem: string };
+
+const TLS_MODES: readonly string[] = ['disable', 'require', 'verify-ca', 'verify-full'] satisfies TlsMode[];
+const PARAMETERS: readonly string[] = ['sslmode', 'sslrootcert'];
+const DEFAULT_PORT = 5432;
+
+/** The parts of a connection URL, or what is wrong with it (without repeating any of it). */
+export function parsePostgresUrl(text: string): PostgresUrlReading {
+  if (!URL.canParse(text)) return invalid('it is not a URL');
+  const url = new URL(text);
+  if (url.protocol !== 'postgres:' && url.protocol !== 'postgresql:') return invalid('its scheme is not postgres://');
+  if (url.hostname === '' || url.hostname.includes('%')) return invalid('it names no host, or not a plain one');
+  if (url.hash !== '') return invalid('it has a # in it; write %23 for one in the password');
+
+  const user = decode(url.username);
+  const password = decode(url.password);
+  const database = decode(url.pathname.slice(1));
+  if (user === undefined || password === undefined || database === undefined) return invalid('a % escape is malformed');
+  if (user === '') return invalid('it names no user');
+  if (database === '' || database.includes('/')) return invalid('its path is not the name of one database');
+
+  const names = [...url.searchParams.keys()];
+  if (new Set(names).size !== names.length) return invalid('a parameter is repeated');
+  if (names.some((name) => !PARAMETERS.includes(name))) return invalid(`parameters are ${PARAMETERS.join(' and ')}`);
+  const tls = url.searchParams.get('sslmode') ?? 'verify-full';
+  if (!isTlsMode(tls)) return invalid(`sslmode is one of ${TLS_MODES.join(', ')}`);
+  const rootCertificateFile = url.searchParams.get('sslrootcert') ?? undefined;
+  if (rootCertificateFile === '') return invalid('sslrootcert is empty');
+  if (rootCertificateFile !== undefined && tls === 'disable') return invalid('sslrootcert contradicts sslmode=disable');
+
+  return {
+    kind: 'address',
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: url.port === '' ? DEFAULT_PORT : Number(url.port),
+    user,
+    password,
+    database,
+    tls: tls === 'require' && rootCertificateFile !== undefined ? 'verify-ca' : tls,
+    rootCertificateFile,
+  };
+}
+
+/** What `pg` takes as `ssl`. Given explicitly, because without it `pg` connects in plain text. */
+export function tlsOptions(mode: TlsMode, rootCertificates: readonly string[] | undefined): ConnectionOptions | false {
+  const roots = rootCertificates === undefined ? {} : { ca: [...rootCertificates] };
+  switch (mode) {
+    case 'disable':
+      return false;
+    case 'require':
+      return { rejectUnauthorized: false };
+    case 'verify-ca':
+      return { ...roots, rejectUnauthorized: true, checkServerIdentity: () => undefined };
+    case 'verify-full':
+      return { ...roots, rejectUnauthorized: true };
+  }
+}
+
+function isTlsMode(text: string): text is TlsMode {
+  return TLS_MODES.includes(text);
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function invalid(problem: string): PostgresUrlReading {
+  return { kind: 'invalid', problem };
+}
+
+// How many connections of the pool are in use at once while signing goes on: what `anti_slashing.pool_size` can be
+// about.
+
+/** Larger batches cost latency, more of them at once contend for the same disk. */
+export const BATCHES_IN_FLIGHT = 2;
+/**
+ * A health check, a step of pruning, a look at the store's record, a raise of it, a change of retired keys: one of
+ * each, and seldom.
+ */
+const BESIDE_BATCHES = 5;
+/** Imports, exports and migrations have connections of their own. */
+export const USED_POOL_CONNECTIONS = BATCHES_IN_FLIGHT + BESIDE_BATCHES;

@@ -1,0 +1,276 @@
+// The pool of connections to PostgreSQL, and the one place that imports `pg`. Every wait has an end: connecting,
+// waiting for a connection, for a lock, for a statement, for an answer. Whatever goes wrong on a connection, that
+// connection is closed, so that no transaction is carried on in doubt, and the caller gets `slashing_unavailable`.
+// Nothing of the environment (PGHOST, PGPASSWORD, ~/.pgpass …) is read: the configuration has one source.
+
+import { readFileSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient, types } from 'pg';
+import type { Clock } from '../../../../common/observe/clock.ts';
+import type { Log } from '../../../../common/observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
+import type { AuthoritiesOf } from '../../../tee/authorities.ts';
+import { type PostgresAddress, tlsOptions } from './address.ts';
+
+export interface PostgresConnectionOptions {
+  readonly address: PostgresAddress;
+  readonly poolSize: number;
+  readonly forceIpv4: boolean;
+  /** Which authorities vouch for each host, where the URL names no file; the process-wide roots unless given. */
+  readonly authorities?: AuthoritiesOf | undefined;
+  readonly timeouts?: Partial<PostgresTimeouts>;
+}
+
+/** Milliseconds. */
+export interface PostgresTimeouts {
+  /** To connect, and to wait for a free connection. */
+  readonly connectMs: number;
+  /** For a lock on a row, held by another signer's batch. */
+  readonly lockMs: number;
+  /** For one statement, on the server. */
+  readonly statementMs: number;
+  /** For the answer to one statement: the server or the network may have gone silent. */
+  readonly answerMs: number;
+}
+
+export interface UnhurriedSession {
+  readonly connection: Connection;
+  close(): Promise<void>;
+  fault(error: unknown): SignerError;
+}
+
+export type Connection = Pick<Client, 'query'>;
+
+const TIMEOUTS: PostgresTimeouts = { connectMs: 3_000, lockMs: 2_000, statementMs: 4_000, answerMs: 5_000 };
+/** Migrations and imports lock more, read more, and wait for their source. */
+const UNHURRIED_TIMEOUTS: PostgresTimeouts = { ...TIMEOUTS, lockMs: 60_000, statementMs: 60_000, answerMs: 65_000 };
+/** While connecting fails, attempts are this far apart; what is asked in between is refused at once. */
+const FIRST_RETRY_MS = 50;
+const LAST_RETRY_MS = 1_000;
+const IDLE_MS = 60_000;
+const KEEP_ALIVE_DELAY_MS = 10_000;
+/** Until a server has answered a connection's goodbye: one that is gone without a word never does. */
+const END_WAIT_MS = 2_000;
+
+export class PostgresConnections {
+  readonly #pool: Pool;
+  readonly #config: ClientConfig;
+  readonly #newSocket: () => Socket;
+  readonly #log: Log;
+  readonly #clock: Clock;
+  readonly #sessions = new Set<() => Promise<void>>();
+  readonly #sockets = new Set<Socket>();
+  #retryDelayMs = 0;
+  #retryAt = 0;
+
+  /** Connects to nothing yet. Throws when the file of root certificates cannot be read. */
+  constructor(options: PostgresConnectionOptions, { log, clock }: { readonly log: Log; readonly clock: Clock }) {
+    this.#log = log;
+    this.#clock = clock;
+    this.#newSocket = () => new DatabaseSocket(options.forceIpv4);
+    this.#config = clientConfig(options);
+    if (options.address.tls === 'require') {
+      log.warn({}, 'sslmode=require encrypts but does not check who the database is: prefer verify-full');
+    }
+    const stream = (): Socket => {
+      const socket = this.#newSocket();
+      this.#sockets.add(socket);
+      socket.once('close', () => this.#sockets.delete(socket));
+      return socket;
+    };
+    this.#pool = new Pool({ ...this.#config, stream, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
+    // A connection that breaks answers its queries with the error; without a listener it would end the process too.
+    this.#pool.on('connect', (client) => void client.on('error', () => undefined));
+    this.#pool.on('error', (error) => log.warn(facts(error), 'an idle connection to the slashing database broke'));
+  }
+
+  /**
+   * Run `work` on a connection. When it rejects, the connection is closed, and with it the transaction it was in.
+   * Rejects with `slashing_unavailable`, or with the SignerError that `work` threw.
+   */
+  async use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
+    const client = await this.#acquire();
+    let result: Result;
+    try {
+      result = await work(client);
+    } catch (error) {
+      client.release(true);
+      throw this.#unavailable(error);
+    }
+    client.release();
+    return result;
+  }
+
+  /** Run `work` on a connection outside the pool, with time for migrations and imports. Rejects as `use` does. */
+  async useUnhurried<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
+    const session = await this.openUnhurried();
+    try {
+      return await work(session.connection);
+    } catch (error) {
+      throw session.fault(error);
+    } finally {
+      await session.close();
+    }
+  }
+
+  async openUnhurried(): Promise<UnhurriedSession> {
+    if (this.#pool.ending) throw new SignerError('slashing_unavailable');
+    const socket = this.#newSocket();
+    const client = new Client({ ...this.#config, stream: () => socket, ...timeoutSettings(UNHURRIED_TIMEOUTS) });
+    client.on('error', () => undefined);
+    const close = async () => {
+      this.#sessions.delete(close);
+      await endInTime(
+        client.end().catch(() => undefined),
+        END_WAIT_MS,
+        [socket],
+      );
+    };
+    this.#sessions.add(close);
+    // `pg` says nothing to whoever waits for a connection that is ended before it is made.
+    const ended = Promise.withResolvers<never>();
+    ended.promise.catch(() => undefined);
+    client.once('end', () => ended.reject(new Error('the connection was ended')));
+    try {
+      await Promise.race([client.connect(), ended.promise]);
+    } catch (error) {
+      await close();
+      throw this.#unavailable(error);
+    }
+    return { connection: client, close, fault: (error) => this.#unavailable(error) };
+  }
+
+  /**
+   * Waits for the connections of the pool that are in use; the unhurried ones are ended.
+   * @param waitMs then what still is open is cut; until then a server that is gone without a word is waited for
+   */
+  async close(waitMs = END_WAIT_MS): Promise<void> {
+    const sessions = [...this.#sessions].map((end) => end());
+    if (!this.#pool.ending) await endInTime(this.#pool.end(), waitMs, this.#sockets);
+    await Promise.all(sessions);
+  }
+
+  async #acquire(): Promise<PoolClient> {
+    if (this.#clock.monotonic() < this.#retryAt) throw new SignerError('slashing_unavailable');
+    try {
+      const client = await this.#pool.connect();
+      this.#retryDelayMs = 0;
+      this.#retryAt = 0;
+      return client;
+    } catch (error) {
+      this.#retryDelayMs = Math.min(Math.max(this.#retryDelayMs * 2, FIRST_RETRY_MS), LAST_RETRY_MS);
+      this.#retryAt = this.#clock.monotonic() + this.#retryDelayMs;
+      throw this.#unavailable(error);
+    }
+  }
+
+  #unavailable(error: unknown): SignerError {
+    if (error instanceof SignerError) return error;
+    this.#log.warn(facts(error), 'the slashing database failed a request');
+    return new SignerError('slashing_unavailable', { detail: facts(error) });
+  }
+}
+
+/**
+ * Ask for the commit, and believe only the word COMMIT: a transaction that had failed answers ROLLBACK, not an error.
+ */
+export async function commit(connection: Connection): Promise<void> {
+  const { command } = await connection.query('COMMIT');
+  if (command !== 'COMMIT') throw new Error('the transaction was rolled back');
+}
+
+function clientConfig({ address, authorities, timeouts }: PostgresConnectionOptions): ClientConfig {
+  const { rootCertificateFile: file, host } = address;
+  const roots = file === undefined ? authorities?.(host) : [readFileSync(file, 'utf8')];
+  return {
+    host: address.host,
+    port: address.port,
+    user: address.user,
+    // As a function it is never empty for `pg`, which would look for a password in the environment.
+    password: () => address.password,
+    database: address.database,
+    ssl: tlsOptions(address.tls, roots),
+    sslnegotiation: 'postgres',
+    types: columnTypes,
+    pipeline: true,
+    application_name: 'strongroom',
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
+    ...timeoutSettings({ ...TIMEOUTS, ...timeouts }),
+  };
+}
+
+function timeoutSettings({ connectMs, lockMs, statementMs, answerMs }: PostgresTimeouts): ClientConfig {
+  return {
+    connectionTimeoutMillis: connectMs,
+    lock_timeout: lockMs,
+    statement_timeout: statementMs,
+    // A session that stops in the middle of a transaction must not hold its locks for longer than a statement may take.
+    idle_in_transaction_session_timeout: statementMs,
+    query_timeout: answerMs,
+  };
+}
+
+/** `bigint` as a number; one that is too large becomes unsafe and fails the integrity code of its row. */
+const columnTypes: CustomTypesConfig = {
+  getTypeParser: (id, format) => (Number(id) === types.builtins.INT8 ? Number : types.getTypeParser(id, format)),
+};
+
+/** What the log may know of an error of `pg`: its objects carry connections, and those carry settings. */
+function facts(error: unknown): Readonly<Record<string, unknown>> {
+  if (!(error instanceof Error)) return { error: 'not an error object' };
+  return { error: error.message, ...('code' in error ? { code: error.code } : {}) };
+}
+
+// The sockets below the connections to PostgreSQL: how they look a name up, and that each has an end even when the
+// other side is gone without a word.
+/** `pg` connects what it is given; this one can be told to look names up for IPv4 only. */
+export class DatabaseSocket extends Socket {
+  readonly #forceIpv4: boolean;
+
+  constructor(forceIpv4: boolean) {
+    super();
+    this.#forceIpv4 = forceIpv4;
+  }
+
+  override connect(...parameters: unknown[]): this {
+    const [port, host] = parameters;
+    if (typeof port !== 'number' || typeof host !== 'string') throw new TypeError('a port and a host are expected');
+    return super.connect({ port, host, ...(this.#forceIpv4 ? { family: 4 } : {}) });
+  }
+}
+
+/** Cuts the sockets when the work, their end, takes longer. */
+export async function endInTime(work: Promise<void>, waitMs: number, sockets: Iterable<Socket>): Promise<void> {
+  const timer = setTimeout(() => {
+    for (const socket of sockets) socket.destroy();
+  }, waitMs);
+  try {
+    await work;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+// How transactions begin, and the advisory locks that all signers of a database agree on. The key of such a lock is any
+// 64-bit number that nobody else uses; ours are eight letters in ASCII.
+/** Whatever the database or the role is set to: a commit of ours is on disk when it is answered. */
+export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
+
+/** "strongro": held while the schema is brought up to date. */
+export const MIGRATION_LOCK = 0x7374_726f_6e67_726fn;
+
+/** "strongim": held by an import from its first locked row to its commit. */
+export const IMPORT_LOCK = 0x7374_726f_6e67_696dn;
+
+/**
+ * "strongju": shared by every batch; a jump has it alone, so it waits for those that began and is seen by all later.
+ */
+const JUMP_LOCK = 0x7374_726f_6e67_6a75n;
+
+/** A statement of its own before those that read: each sees what was committed before it began. */
+export const BEGIN_BATCH = `${BEGIN}; SELECT pg_advisory_xact_lock_shared(${JUMP_LOCK})`;
+
+export const BEGIN_IMPORT = `${BEGIN}; SELECT pg_advisory_xact_lock(${IMPORT_LOCK})`;
+
+export const BEGIN_JUMP = `${BEGIN}; SELECT pg_advisory_xact_lock(${JUMP_LOCK})`;

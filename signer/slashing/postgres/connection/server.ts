@@ -1,0 +1,108 @@
+// What tells one database server from a copy of it: the identifier that its cluster was made with, the timeline, which
+// counts up when a standby is promoted or a backup restored, and how far its write-ahead log has come. Some services
+// do not say all of it; then the rest is used, and a line in the log says so.
+
+import type { Log } from '../../../../common/observe/log.ts';
+import type { Connection } from './connections.ts';
+
+export interface ServerIdentity {
+  /** As decimal text: it is a 64-bit number. Null where the service does not say it. */
+  readonly systemIdentifier: string | null;
+  readonly timeline: number | null;
+}
+
+/** Bytes of write-ahead log since the cluster was made; null where the service does not say it. */
+export interface ServerPlace extends ServerIdentity {
+  /** Where the next record will be written. */
+  readonly walPosition: number | null;
+  /** What is on disk. */
+  readonly walFlushed: number | null;
+}
+
+export interface ServerQuestions {
+  readonly systemIdentifier: string;
+  readonly timeline: string;
+  readonly walPosition: string;
+  readonly walFlushed: string;
+}
+
+const SYSTEM_IDENTIFIER = '(SELECT system_identifier::text FROM pg_control_system())';
+// The timeline that is written now, as the first 8 hex digits of the file it is written to.
+const WAL_TIMELINE = "('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint";
+// After a promotion this follows with the next checkpoint only.
+const CHECKPOINT_TIMELINE = '(SELECT timeline_id::bigint FROM pg_control_checkpoint())';
+const WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
+const WAL_FLUSHED = "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint";
+const NOT_SAID = 'NULL';
+
+/** Find out what this server says; not in a transaction, which a question that fails would end. */
+export async function questionsFor(connection: Connection, log: Log): Promise<ServerQuestions> {
+  const systemIdentifier = await firstAnswered(connection, [SYSTEM_IDENTIFIER]);
+  const timeline = await firstAnswered(connection, [WAL_TIMELINE, CHECKPOINT_TIMELINE]);
+  const walPosition = await firstAnswered(connection, [WAL_POSITION]);
+  const walFlushed = await firstAnswered(connection, [WAL_FLUSHED]);
+  const questions = { systemIdentifier, timeline, walPosition, walFlushed };
+  const missing = Object.entries(questions).filter(([, sql]) => sql === NOT_SAID);
+  if (missing.length > 0) {
+    log.warn(
+      { not_said: missing.map(([name]) => name) },
+      'the slashing database does not say what tells it from a copy: a failover or a restore that loses commits is ' +
+        'noticed less well',
+    );
+  }
+  return questions;
+}
+
+async function firstAnswered(connection: Connection, candidates: readonly string[]): Promise<string> {
+  for (const sql of candidates) {
+    const answer = await connection.query(`SELECT ${sql} AS answer`).catch(() => undefined);
+    if (answer?.rows[0]?.answer != null) return sql;
+  }
+  return NOT_SAID;
+}
+
+/** Settings that lose commits which were answered. */
+export async function warnOfUnsafeSettings(connection: Connection, log: Log): Promise<void> {
+  const { rows } = await connection.query<Record<string, string> & { standbys: number }>(`
+    SELECT current_setting('fsync') AS fsync, current_setting('full_page_writes') AS full_page_writes,
+           current_setting('synchronous_commit') AS synchronous_commit,
+           current_setting('synchronous_standby_names') AS synchronous_standby_names,
+           (SELECT count(*)::int FROM pg_stat_replication) AS standbys`);
+  const [settings] = rows;
+  if (settings === undefined) return;
+  for (const name of ['fsync', 'full_page_writes', 'synchronous_commit']) {
+    if (settings[name] === 'off') log.warn({}, `the slashing database runs with ${name}=off: a crash loses history`);
+  }
+  if (settings.standbys > 0 && settings['synchronous_standby_names'] === '') {
+    log.warn(
+      { standbys: settings.standbys },
+      'the slashing database has standbys and no synchronous_standby_names: a failover loses history, ' +
+        'and costs each validator a vote',
+    );
+  }
+}
+
+/** The system identifier of a connection never changes, so it is asked once for each. */
+const identifiers = new WeakMap<Connection, Promise<string | null>>();
+
+export function systemIdentifierOf(connection: Connection, { systemIdentifier }: ServerQuestions) {
+  const known = identifiers.get(connection);
+  if (known !== undefined) return known;
+  const asked = connection
+    .query<{ answer: string | null }>(`SELECT ${systemIdentifier}::text AS answer`)
+    .then(({ rows }) => rows[0]?.answer ?? null);
+  // Whoever waits for it gets the error; when the connection broke before, nobody does.
+  asked.catch(() => undefined);
+  identifiers.set(connection, asked);
+  return asked;
+}
+
+export async function identityOfServer(connection: Connection, questions: ServerQuestions): Promise<ServerIdentity> {
+  const { rows } = await connection.query<{ timeline: number | null }>(
+    `SELECT (${questions.timeline})::bigint AS timeline`,
+  );
+  return {
+    systemIdentifier: await systemIdentifierOf(connection, questions),
+    timeline: rows[0]?.timeline ?? null,
+  };
+}

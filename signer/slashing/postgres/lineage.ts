@@ -1,0 +1,135 @@
+// Whether the database is still the one that this process committed to. A promoted standby, a restored backup, or an
+// old primary or record that came back holds less than was answered, and its own rows do not say so. Pure; the memory
+// is that of one process and lasts as long as it.
+//
+// Answers of two connections may be read in another order than the server gave them, so an answer is compared with what
+// was known when its question was sent, never with what was learnt in between.
+
+import { raiseMarks } from '../history/rules.ts';
+import { NO_MARKS } from '../history/state.ts';
+import { coversFloor } from '../jump.ts';
+import type { HighWaterMarks, SlashableMessage, StoreFloor } from '../types.ts';
+import type { ServerIdentity, ServerPlace } from './connection/server.ts';
+
+export interface Lineage {
+  /** The highest slot and epochs that this process has recorded, of all keys. */
+  readonly recorded: HighWaterMarks;
+  /** What an answer to a question that is sent now has to agree with; undefined before the first answer. */
+  readonly known: KnownStore | undefined;
+  /** Whether records may have been lost: then nothing is signed before the store was raised by a jump. */
+  isDoubtful(expected: KnownStore | undefined, now: ServerPlace, record: StoreLineage): boolean;
+  /** A commit of these messages succeeded there; the position is one that the commit lies beyond. */
+  committed(expected: KnownStore | undefined, place: ServerPlace, messages: readonly SlashableMessage[]): void;
+  seen(expected: KnownStore | undefined, place: ServerPlace): void;
+  /** The store was raised there: nothing that was lost can be signed again. */
+  adopt(place: ServerPlace, record: StoreLineage): void;
+}
+
+export interface StoreLineage {
+  readonly server: ServerIdentity;
+  readonly revision: number;
+  readonly floor: StoreFloor | null;
+}
+
+export interface KnownStore extends ServerIdentity {
+  /** Another one since the process learnt that the database is another. */
+  readonly era: number;
+  /** The write-ahead log is never shorter than this, unless it is another log. */
+  readonly walAtLeast: number;
+  readonly revision: number;
+  readonly floor: StoreFloor | null;
+}
+
+export function lineage(): Lineage {
+  let recorded = NO_MARKS;
+  let known: KnownStore | undefined;
+  let era = 0;
+
+  /** Somebody raised the store since this process looked at it, over everything that this process recorded. */
+  const isRaisedOver = (before: StoreFloor | null, floor: StoreFloor | null) => {
+    if (!isAtLeast(floor, before) || isAtLeast(before, floor)) return false;
+    if (recorded === NO_MARKS) return true;
+    const { blockSlot, sourceEpoch, targetEpoch } = recorded;
+    return coversFloor(floor, { slot: blockSlot ?? 0, sourceEpoch: sourceEpoch ?? 0, targetEpoch: targetEpoch ?? 0 });
+  };
+  const learn = (place: ServerPlace, record: StoreLineage) => {
+    era += 1;
+    const { systemIdentifier, timeline } = place;
+    const { revision, floor } = record;
+    known = { systemIdentifier, timeline, era, walAtLeast: surelyKept(place), revision, floor };
+  };
+  const raiseWal = (expected: KnownStore | undefined, position: number) => {
+    if (known === undefined || known.era !== (expected?.era ?? known.era)) return;
+    known = { ...known, walAtLeast: Math.max(known.walAtLeast, position) };
+  };
+
+  return {
+    get recorded() {
+      return recorded;
+    },
+    get known() {
+      return known;
+    },
+    isDoubtful(expected, now, record) {
+      if (!isSameServer(now, record.server)) return true;
+      if (expected === undefined) {
+        if (known === undefined) learn(now, record);
+        return known !== undefined && !isSameServer(now, known);
+      }
+      const isSame = isSameServer(now, expected);
+      const isShorter = now.walPosition !== null && now.walPosition < expected.walAtLeast;
+      const isOlder = record.revision < expected.revision || !isAtLeast(record.floor, expected.floor);
+      if (isSame && !isShorter && !isOlder) {
+        if (known?.era === expected.era) known = { ...known, ...higherOf(known, record) };
+        raiseWal(expected, surelyKept(now));
+        return false;
+      }
+      // Another process may have raised the store meanwhile. An earlier timeline is an old primary that came back.
+      const isRaised = isRaisedOver(expected.floor, record.floor) && (isSame || isLaterTimeline(now, expected));
+      if (isRaised && known?.era === expected.era) learn(now, record);
+      return !isRaised;
+    },
+    committed(expected, place, messages) {
+      for (const message of messages) recorded = raiseMarks(recorded, message);
+      raiseWal(expected, place.walPosition ?? 0);
+    },
+    seen(expected, place) {
+      if (known !== undefined && isSameServer(place, known)) raiseWal(expected, surelyKept(place));
+    },
+    adopt: learn,
+  };
+}
+
+/** After a crash the log may end before what was flushed, when the last record there was not whole. */
+function surelyKept({ walFlushed }: ServerPlace): number {
+  return Math.max(0, (walFlushed ?? 0) - LONGEST_PART_BYTES);
+}
+
+/** A record with the images of several pages is shorter. */
+const LONGEST_PART_BYTES = 65_536;
+
+/** Answers may come in another order: what was learnt stays. */
+function higherOf(known: KnownStore, { revision, floor }: StoreLineage): Pick<KnownStore, 'revision' | 'floor'> {
+  return {
+    revision: Math.max(known.revision, revision),
+    floor: isAtLeast(known.floor, floor) ? known.floor : floor,
+  };
+}
+
+function isAtLeast(floor: StoreFloor | null, other: StoreFloor | null): boolean {
+  return other === null || coversFloor(floor, other);
+}
+
+/** What one of them does not say is no difference. */
+function isSameServer(one: ServerIdentity, other: ServerIdentity): boolean {
+  return agree(one.systemIdentifier, other.systemIdentifier) && agree(one.timeline, other.timeline);
+}
+
+function agree<Value>(one: Value | null, other: Value | null): boolean {
+  return one === null || other === null || one === other;
+}
+
+/** The record names the later timeline only because a jump was made when it was first seen. */
+function isLaterTimeline(now: ServerIdentity, known: ServerIdentity): boolean {
+  return agree(now.systemIdentifier, known.systemIdentifier) && (now.timeline ?? 0) > (known.timeline ?? 0);
+}

@@ -1,0 +1,299 @@
+// The rows of the database as a complete store (operations/store.ts), on one connection: after a rejection it has to be
+// closed, with the transaction that it is in. Heads are locked before other statements read what a change rests on,
+// because under READ COMMITTED a statement sees what was committed before it began.
+
+import { SignerError } from '../../api/errors.ts';
+import type { EntryCodes } from '../history/codes.ts';
+import type { Coded } from '../history/merge.ts';
+import { holdsForgotten, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
+import type { BlockEntry, VoteEntry } from '../history/state.ts';
+import { readPart, type Staged, stageHistories } from '../operations/staging.ts';
+import {
+  type CodedEntries,
+  type CompleteStore,
+  chunks,
+  HEADS_ARE_GONE,
+  type Head,
+  type KeyChange,
+  keyBytes,
+  keyHex,
+  type Rows,
+  type StagedImport,
+  type Turns,
+  type WritableRows,
+} from '../operations/store.ts';
+import type { ValidatorHistory } from '../types.ts';
+import type { CheckTools } from './check.ts';
+import { BEGIN, BEGIN_IMPORT, BEGIN_JUMP, type Connection, commit } from './connection/connections.ts';
+import { highestMarks, raise } from './doubt.ts';
+import {
+  deleteBlocks,
+  deleteVotes,
+  execute,
+  insertBlocks,
+  insertVotes,
+  replaceBlocks,
+  replaceVotes,
+  type Statement,
+  updateHeads,
+} from './tables/record.ts';
+import {
+  type BlockRow,
+  HEAD_COLUMNS,
+  type HeadRow,
+  openHeadRow,
+  readAllBlocks,
+  readAllVotes,
+  readBlockRows,
+  readVoteRows,
+  type VoteRow,
+} from './tables/rows.ts';
+import { addKeys, identityOf, isSameList, listKeys, writeStore } from './tables/store.ts';
+
+const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
+
+const SELECT_HEADS = `
+  SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
+const COUNT_HEADS = 'SELECT count(*) AS count FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])';
+
+const keysAfter = (chosen: string) => `
+  SELECT public_key, (${chosen}) IS TRUE AS chosen
+  FROM (SELECT * FROM strongroom.validators WHERE public_key > $1 ORDER BY public_key LIMIT $2) AS page
+  ORDER BY public_key`;
+const KEYS_AFTER = {
+  all: keysAfter('true'),
+  prunable: keysAfter(
+    `low_water_slot < highest_slot - ${RETAINED_SLOTS} OR
+     low_water_target_epoch < highest_target_epoch - ${RETAINED_EPOCHS}`,
+  ),
+};
+
+const BLOCK_AT = 'SELECT slot, signing_root, code FROM strongroom.blocks WHERE validator_id = $1 AND slot = $2';
+
+const OLDEST_BLOCKS = `
+  SELECT slot, signing_root, code FROM strongroom.blocks
+  WHERE validator_id = $1 AND slot < $2 ORDER BY slot LIMIT $3`;
+const OLDEST_VOTES = `
+  SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+  WHERE validator_id = $1 AND target_epoch < $2 ORDER BY target_epoch, source_epoch LIMIT $3`;
+const LOWEST_BLOCK = `
+  SELECT slot, signing_root, code FROM strongroom.blocks
+  WHERE validator_id = $1 AND slot > $2 ORDER BY slot LIMIT 1`;
+// The lowest target and the lowest source need not be of one vote.
+const LOWEST_VOTES = ['target_epoch, source_epoch', 'source_epoch']
+  .map(
+    (order) => `
+  (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
+   WHERE validator_id = $1 AND (target_epoch, source_epoch) > ($2, $3) ORDER BY ${order} LIMIT 1)`,
+  )
+  .join(' UNION ALL');
+
+/** Rows in one statement at most: preparing them takes a few milliseconds. */
+const CHUNK_ROWS = 2_000;
+/** Parts of a key that are read at once. */
+const PARTS_AT_ONCE = 4;
+
+export function postgresStore(connection: Connection, tools: CheckTools, { turn }: Turns): CompleteStore {
+  const { codes, store } = tools;
+  return {
+    codes,
+    turn,
+
+    async snapshot() {
+      await connection.query(BEGIN_SNAPSHOT);
+      const close = async () => void (await connection.query('ROLLBACK').catch(() => undefined));
+      return { ...readableRows(connection, tools, turn, ''), close };
+    },
+
+    async transaction(work, ofImport = false) {
+      const [, result] = await Promise.all([
+        connection.query(ofImport ? BEGIN_IMPORT : BEGIN),
+        work(writableRows(connection, tools, turn)),
+      ]);
+      await commit(connection);
+      return result;
+    },
+
+    async addKeys(publicKeys) {
+      const { rows } = await connection.query<{ count: number }>(COUNT_HEADS, [publicKeys]);
+      if (rows[0]?.count === publicKeys.length) return;
+      if ((await addKeys(connection, codes, store, publicKeys)) === 'added') return;
+      throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
+    },
+
+    async changeRecord(change, isJump) {
+      const begin = isJump ? BEGIN_JUMP : BEGIN;
+      const [, reading] = await Promise.all([connection.query(begin), store.lock(connection)]);
+      const before = identityOf(reading.record);
+      const after = change(before);
+      if (isJump && after.floor !== null) return raise(connection, tools, reading, after.floor);
+      const { record } = reading;
+      if (after !== before) await writeStore(connection, codes, { ...record, ...after, revision: record.revision + 1 });
+      await commit(connection);
+      return after;
+    },
+
+    highestMarks: () => highestMarks(connection),
+  };
+}
+
+function readableRows(connection: Connection, { codes, store }: CheckTools, turn: Turns['turn'], lock: string): Rows {
+  return {
+    record: async () => identityOf((await store.read(connection)).record),
+    async isKeyListWhole() {
+      const [{ record }, list] = await Promise.all([store.read(connection), listKeys(connection)]);
+      return isSameList(record.keys, list);
+    },
+    async heads(publicKeys) {
+      const text = `${SELECT_HEADS} ${lock}`;
+      const found = await connection.query<HeadRow>({ name: `heads ${lock}`, text, values: [publicKeys] });
+      return found.rows.map((row) => headOf(codes, row));
+    },
+    async keysAfter(last, limit, chosen) {
+      const found = await connection.query<{ public_key: Buffer; chosen: boolean }>(KEYS_AFTER[chosen], [last, limit]);
+      const keys = found.rows.filter((row) => row.chosen).map((row) => row.public_key);
+      return { keys, last: found.rows.length < limit ? undefined : found.rows.at(-1)?.public_key };
+    },
+    async history(head, sink) {
+      const areWhole = await Promise.all([
+        readAllBlocks(connection, codes, head, sink.block, turn),
+        readAllVotes(connection, codes, head, sink.vote, turn),
+      ]);
+      if (areWhole.includes(false)) throw damaged(head);
+    },
+    async blockAt(head, slot) {
+      const found = await connection.query<BlockRow>({ name: 'block_at', text: BLOCK_AT, values: [head.id, slot] });
+      return blocksOf(codes, head, found.rows)[0];
+    },
+  };
+}
+
+function writableRows(connection: Connection, tools: CheckTools, turn: Turns['turn']): WritableRows {
+  const { codes } = tools;
+  return {
+    ...readableRows(connection, tools, turn, 'FOR UPDATE'),
+
+    async oldest(head, below, limit) {
+      const select = async <Row extends object>(name: string, text: string, ...values: number[]) =>
+        (await connection.query<Row>({ name, text, values: [head.id, ...values] })).rows;
+      const blocks = blocksOf(codes, head, await select<BlockRow>('oldest_blocks', OLDEST_BLOCKS, below.slot, limit));
+      const rest = limit - blocks.length;
+      const voteRows = await select<VoteRow>('oldest_votes', OLDEST_VOTES, below.targetEpoch, rest);
+      const attestations = votesOf(codes, head, voteRows);
+      const { sourceEpoch, targetEpoch } = attestations.at(-1) ?? { sourceEpoch: -1, targetEpoch: -1 };
+      const [blockRows, keptRows] = await Promise.all([
+        select<BlockRow>('lowest_block', LOWEST_BLOCK, blocks.at(-1)?.slot ?? -1),
+        select<VoteRow>('lowest_votes', LOWEST_VOTES, targetEpoch, sourceEpoch),
+      ]);
+      const kept = votesOf(codes, head, keptRows);
+      const lowestKept = {
+        slot: blocksOf(codes, head, blockRows)[0]?.slot ?? null,
+        sourceEpoch: lowestOf(kept.map((vote) => vote.sourceEpoch)),
+        targetEpoch: lowestOf(kept.map((vote) => vote.targetEpoch)),
+      };
+      return { blocks, attestations, lowestKept };
+    },
+
+    async change(head, change) {
+      const statements = statementsOf(codes, head, change);
+      await Promise.all(
+        statements.map(async (statement) => {
+          if (statements.length > 1) await turn(statement.rowCount);
+          await execute(connection, statement);
+        }),
+      );
+    },
+  };
+}
+
+function lowestOf(epochs: readonly number[]): number | null {
+  return epochs.length === 0 ? null : Math.min(...epochs);
+}
+
+function statementsOf(
+  codes: CheckTools['codes'],
+  head: Head,
+  { state, added = NONE, replaced = NONE, removed = NONE }: KeyChange,
+): Statement[] {
+  const { id } = head;
+  const named = <Entry>(entries: readonly Entry[]) => entries.map((entry) => ({ id, entry }));
+  return [
+    ...chunks(removed.blocks, CHUNK_ROWS).map((chunk) => deleteBlocks(id, chunk)),
+    ...chunks(removed.attestations, CHUNK_ROWS).map((chunk) => deleteVotes(id, chunk)),
+    ...chunks(replaced.blocks, CHUNK_ROWS).map((chunk) => replaceBlocks(id, chunk)),
+    ...chunks(replaced.attestations, CHUNK_ROWS).map((chunk) => replaceVotes(id, chunk)),
+    ...chunks(added.blocks, CHUNK_ROWS).map((chunk) => insertBlocks(named(chunk))),
+    ...chunks(added.attestations, CHUNK_ROWS).map((chunk) => insertVotes(named(chunk))),
+    updateHeads(codes, [{ head, state }]),
+  ];
+}
+
+const NONE: CodedEntries = { blocks: [], attestations: [] };
+
+function headOf(codes: CheckTools['codes'], row: HeadRow): Head {
+  const state = openHeadRow(codes, row);
+  if (state === undefined) throw damaged({ publicKey: row.public_key });
+  return { id: row.id, publicKey: row.public_key, state };
+}
+
+function blocksOf(codes: CheckTools['codes'], head: Head, rows: readonly BlockRow[]): Coded<BlockEntry>[] {
+  const read = readBlockRows(codes, head.publicKey, rows);
+  if (read === undefined || holdsForgotten(head.state, { blocks: read.entries, attestations: [] })) throw damaged(head);
+  return read.entries.map((entry, index) => ({ ...entry, ...(read.codes[index] as EntryCodes) }));
+}
+
+function votesOf(codes: CheckTools['codes'], head: Head, rows: readonly VoteRow[]): Coded<VoteEntry>[] {
+  const read = readVoteRows(codes, head.publicKey, rows);
+  if (read === undefined || holdsForgotten(head.state, { blocks: [], attestations: read.entries })) throw damaged(head);
+  return read.entries.map((entry, index) => ({ ...entry, ...(read.codes[index] as EntryCodes) }));
+}
+
+function damaged({ publicKey }: Pick<Head, 'publicKey'>): SignerError {
+  return new SignerError('slashing_integrity', { detail: { public_key: keyHex(publicKey) } });
+}
+
+const CREATE_STAGED = `
+  CREATE TEMPORARY TABLE staged
+    (public_key bytea NOT NULL, part text NOT NULL, place bigint GENERATED ALWAYS AS IDENTITY)`;
+const INDEX_STAGED = 'CREATE INDEX ON staged (public_key, place); ANALYZE staged';
+const STAGE = 'INSERT INTO staged (public_key, part) VALUES ($1, $2)';
+const STAGED_KEYS = `
+  SELECT DISTINCT public_key FROM staged WHERE public_key > $1 ORDER BY public_key LIMIT $2`;
+const STAGED_PARTS = `
+  SELECT part, place FROM staged WHERE public_key = $1 AND place > $2 ORDER BY place LIMIT ${PARTS_AT_ONCE}`;
+
+/** The parts of an import in a temporary table of its connection; only this session sees them. */
+export async function stagedOn(
+  connection: Connection,
+  histories: AsyncIterable<ValidatorHistory>,
+): Promise<{ readonly staged: StagedImport; readonly named: Staged }> {
+  await connection.query(CREATE_STAGED);
+  const named = await stageHistories(histories, (parts) =>
+    Promise.all(
+      parts.map(([publicKey, part]) =>
+        connection.query({ name: 'stage', text: STAGE, values: [keyBytes(publicKey), part] }),
+      ),
+    ),
+  );
+  await connection.query(INDEX_STAGED);
+  const staged: StagedImport = {
+    async keysAfter(last, limit) {
+      const { rows } = await connection.query<{ public_key: Buffer }>(STAGED_KEYS, [last, limit]);
+      return rows.map((row) => row.public_key);
+    },
+    async *parts(publicKey) {
+      for (let last = 0; ; ) {
+        const values = [publicKey, last];
+        const { rows } = await connection.query<{ part: string; place: number }>({
+          name: 'staged_parts',
+          text: STAGED_PARTS,
+          values,
+        });
+        for (const { part } of rows) yield readPart(part);
+        last = rows.at(-1)?.place ?? last;
+        if (rows.length < PARTS_AT_ONCE) return;
+      }
+    },
+  };
+  return { staged, named };
+}

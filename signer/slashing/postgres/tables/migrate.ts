@@ -1,0 +1,237 @@
+// Brings a database to the schema of this program. Any number of signers may do it at once: one at a time holds the
+// advisory lock, and each looks again once it has it. Refuses a database that a newer program has migrated, and one
+// whose steps are not the steps of this program. A database that is up to date is only read.
+
+import { strict as assert } from 'node:assert';
+import { hash } from 'node:crypto';
+import { SignerError } from '../../../api/errors.ts';
+import type { HistoryCodes } from '../../history/codes.ts';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { type Connection, commit, MIGRATION_LOCK } from '../connection/connections.ts';
+import type { ServerIdentity } from '../connection/server.ts';
+import { createStore } from './store.ts';
+
+/** What SQL cannot do of a step, by its version; in the transaction of the step. */
+export type StepWork = ReadonlyMap<number, (connection: Connection) => Promise<void>>;
+
+/**
+ * Resolves with whether the database was new. Rejects with `slashing_unavailable` when the database is not one for this
+ * program; then nothing was changed.
+ */
+export async function migrate(
+  connection: Connection,
+  work: StepWork,
+  migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
+): Promise<boolean> {
+  for (const [index, { version }] of migrations.entries()) assert.equal(version, index + 1);
+  // READ COMMITTED: each statement after the lock sees what its last holder committed.
+  await connection.query('BEGIN ISOLATION LEVEL READ COMMITTED');
+  await connection.query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK]);
+  if (!(await hasSchema(connection))) await createSteps(connection);
+  const applied = await appliedSteps(connection);
+  confirmSteps(applied, migrations);
+  for (const migration of migrations.slice(applied.length)) {
+    await connection.query(migration.sql);
+    await work.get(migration.version)?.(connection);
+    await connection.query('INSERT INTO strongroom.schema_version (version, name, checksum) VALUES ($1, $2, $3)', [
+      migration.version,
+      migration.name,
+      checksumOf(migration),
+    ]);
+  }
+  await commit(connection);
+  return applied.length === 0;
+}
+
+/**
+ * How many steps a database has and lacks; nothing is changed.
+ * @throws SignerError slashing_unavailable as migrate does
+ */
+export async function missingSteps(
+  connection: Connection,
+  migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
+): Promise<{ readonly applied: number; readonly missing: number }> {
+  const applied = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
+  confirmSteps(applied, migrations);
+  return { applied: applied.length, missing: migrations.length - applied.length };
+}
+
+interface AppliedStep {
+  readonly version: number;
+  readonly checksum: Buffer;
+}
+
+function confirmSteps(applied: readonly AppliedStep[], migrations: readonly Migration[]): void {
+  for (const [index, { version, checksum }] of applied.entries()) {
+    const known = migrations[index];
+    if (known === undefined) throw unfit('the slashing database was migrated by a newer version of this program');
+    if (version !== known.version || !checksum.equals(checksumOf(known))) {
+      throw unfit('the schema of the slashing database is not the one of this program');
+    }
+  }
+}
+
+/** Asked first, because CREATE … IF NOT EXISTS needs the right to create even where there is nothing to do. */
+async function hasSchema(connection: Connection): Promise<boolean> {
+  const found = await connection.query("SELECT to_regclass('strongroom.schema_version') IS NOT NULL AS exists");
+  return found.rows[0]?.exists === true;
+}
+
+async function createSteps(connection: Connection): Promise<void> {
+  await connection.query('CREATE SCHEMA IF NOT EXISTS strongroom');
+  await connection.query(`
+    CREATE TABLE strongroom.schema_version (
+      version integer PRIMARY KEY,
+      name text NOT NULL,
+      checksum bytea NOT NULL,
+      applied_at timestamptz NOT NULL DEFAULT now()
+    )`);
+}
+
+async function appliedSteps(connection: Connection): Promise<AppliedStep[]> {
+  return (await connection.query('SELECT version, checksum FROM strongroom.schema_version ORDER BY version')).rows;
+}
+
+function checksumOf(migration: Migration): Buffer {
+  return hash('sha256', migration.sql, 'buffer');
+}
+
+function unfit(hint: string): SignerError {
+  return new SignerError('slashing_unavailable', { hint });
+}
+
+// The schema of the PostgreSQL backend as numbered steps, here rather than in .sql files because the measured image
+// holds what service/main.ts imports. A step that was released is never changed: its checksum is stored in the database
+// and compared at every start. What is new goes into a new step.
+
+export interface Migration {
+  /** 1, 2, 3 … without a gap. */
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+}
+
+export const POSTGRES_MIGRATIONS: readonly Migration[] = [
+  {
+    version: 1,
+    name: 'signing history, and the record of the store',
+    sql: `
+      CREATE TABLE strongroom.binding (
+        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+        genesis_validators_root bytea NOT NULL CHECK (octet_length(genesis_validators_root) = 32),
+        code bytea NOT NULL
+      );
+
+      -- One row a key: what a batch locks. The marks are columns without an index, so updates of them stay in the page.
+      CREATE TABLE strongroom.validators (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        public_key bytea NOT NULL UNIQUE CHECK (octet_length(public_key) = 48),
+        highest_slot bigint,
+        highest_source_epoch bigint,
+        highest_target_epoch bigint,
+        low_water_slot bigint,
+        low_water_source_epoch bigint,
+        low_water_target_epoch bigint,
+        pruned_below_slot bigint,
+        pruned_below_target_epoch bigint,
+        tenure bigint NOT NULL DEFAULT 0,
+        blocks bigint NOT NULL DEFAULT 0,
+        attestations bigint NOT NULL DEFAULT 0,
+        digests bytea NOT NULL,
+        code bytea NOT NULL
+      ) WITH (fillfactor = 50);
+
+      CREATE TABLE strongroom.blocks (
+        validator_id bigint NOT NULL REFERENCES strongroom.validators (id),
+        slot bigint NOT NULL CHECK (slot >= 0),
+        signing_root bytea CHECK (octet_length(signing_root) = 32),
+        code bytea NOT NULL,
+        PRIMARY KEY (validator_id, slot)
+      );
+
+      -- Imported histories may hold two votes for one target; then both sources count.
+      CREATE TABLE strongroom.attestations (
+        validator_id bigint NOT NULL REFERENCES strongroom.validators (id),
+        target_epoch bigint NOT NULL CHECK (target_epoch >= 0),
+        source_epoch bigint NOT NULL CHECK (source_epoch >= 0),
+        signing_root bytea CHECK (octet_length(signing_root) = 32),
+        code bytea NOT NULL,
+        PRIMARY KEY (validator_id, target_epoch, source_epoch)
+      );
+
+      -- One row, made in the same transaction (migrate.ts).
+      CREATE TABLE strongroom.store (
+        only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+        id bytea NOT NULL CHECK (octet_length(id) = 16),
+        revision bigint NOT NULL,
+        incarnation text NOT NULL,
+        floor_slot bigint,
+        floor_source_epoch bigint,
+        floor_target_epoch bigint,
+        keys bigint NOT NULL,
+        keys_digest bytea NOT NULL,
+        system_identifier text,
+        timeline bigint,
+        code bytea NOT NULL
+      ) WITH (fillfactor = 10);
+    `,
+  },
+];
+
+// The part of the first step that SQL cannot do: bind a new database to its network and key, and make the record of the
+// store.
+
+export interface UpgradeTools {
+  readonly codes: HistoryCodes;
+  readonly integrity: RowIntegrity;
+  readonly genesisValidatorsRoot: Uint8Array;
+  readonly server: () => Promise<ServerIdentity>;
+}
+
+export function stepWork(tools: UpgradeTools): StepWork {
+  return new Map([[1, (connection: Connection) => bindAndRecord(connection, tools)]]);
+}
+
+/** Refuse a database that is bound to another network, or to another key of the codes. */
+export async function checkBinding(
+  connection: Connection,
+  { integrity, genesisValidatorsRoot }: Pick<UpgradeTools, 'integrity' | 'genesisValidatorsRoot'>,
+): Promise<void> {
+  const row = await bindingOf(connection);
+  confirmRoot(row, genesisValidatorsRoot);
+  if (!row.code.equals(bindingCode(integrity, genesisValidatorsRoot))) {
+    throw new SignerError('slashing_integrity', { hint: 'the slashing database was written with another key' });
+  }
+}
+
+/** The part of checkBinding that needs no key. */
+export async function checkNetwork(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<void> {
+  confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
+}
+
+type BindingRow = Readonly<Record<'genesis_validators_root' | 'code', Buffer>>;
+
+async function bindingOf(connection: Connection): Promise<BindingRow> {
+  const { rows } = await connection.query<BindingRow>('SELECT genesis_validators_root, code FROM strongroom.binding');
+  if (rows[0] === undefined) throw new Error('the binding of the slashing database is not there');
+  return rows[0];
+}
+
+function confirmRoot({ genesis_validators_root: root }: BindingRow, genesisValidatorsRoot: Uint8Array): void {
+  if (root.equals(genesisValidatorsRoot)) return;
+  const hint = 'the slashing database is bound to another genesis validators root';
+  throw new SignerError('slashing_unavailable', { hint });
+}
+
+async function bindAndRecord(connection: Connection, tools: UpgradeTools): Promise<void> {
+  const { genesisValidatorsRoot: root, integrity } = tools;
+  const text = 'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2)';
+  await connection.query(text, [root, bindingCode(integrity, root)]);
+  await createStore(connection, tools.codes, await tools.server());
+}
+
+function bindingCode(integrity: RowIntegrity, genesisValidatorsRoot: Uint8Array): Uint8Array {
+  return integrity.code('binding', NO_PUBLIC_KEY, [genesisValidatorsRoot]);
+}
+
+const NO_PUBLIC_KEY = new Uint8Array(48);

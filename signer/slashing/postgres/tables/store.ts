@@ -1,0 +1,213 @@
+// The record of the store, one row under its own code: its random id, how far it has counted, the floor under all keys,
+// which server wrote it, and all keys that have a head. Whoever deletes a head, or puts another row in its place,
+// changes the list of keys, and then no key can be taken for a new one.
+
+import { randomBytes } from 'node:crypto';
+import { SignerError } from '../../../api/errors.ts';
+import type { HistoryCodes } from '../../history/codes.ts';
+import type { IntegrityField } from '../../history/integrity.ts';
+import { NEW_KEY } from '../../history/state.ts';
+import { NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
+import type { StoreFloor, StoreIdentity } from '../../types.ts';
+import { BEGIN, type Connection, commit } from '../connection/connections.ts';
+import type { ServerIdentity, ServerPlace, ServerQuestions } from '../connection/server.ts';
+import { execute } from './record.ts';
+import { digestsOf } from './rows.ts';
+
+export interface StoreRecord extends StoreIdentity {
+  /** Counts the changes: within a process, an older record has a lower one. */
+  readonly revision: number;
+  readonly keys: KeyList;
+  /** The server that the store was last raised on. */
+  readonly server: ServerIdentity;
+}
+
+export interface KeyList {
+  readonly count: number;
+  /** SHA-256 of the public keys in ascending order: the number alone would let a row of nothing stand for a key. */
+  readonly digest: Buffer;
+}
+
+export interface StoreReading {
+  readonly record: StoreRecord;
+  readonly place: ServerPlace;
+}
+
+interface StoreRow {
+  readonly id: Buffer;
+  readonly revision: number;
+  readonly incarnation: string;
+  readonly floor_slot: number | null;
+  readonly floor_source_epoch: number | null;
+  readonly floor_target_epoch: number | null;
+  readonly keys: number;
+  readonly keys_digest: Buffer;
+  readonly system_identifier: string | null;
+  readonly timeline: number | null;
+  readonly code: Buffer;
+  readonly timeline_now: number | null;
+  readonly wal_position: number | null;
+  readonly wal_flushed: number | null;
+}
+
+const LIST_KEYS = `
+  SELECT count(*) AS count, sha256(coalesce(string_agg(public_key, '' ORDER BY public_key), '')) AS digest
+  FROM strongroom.validators`;
+
+const INSERT_STORE = `
+  INSERT INTO strongroom.store (id, revision, incarnation, floor_slot, floor_source_epoch, floor_target_epoch, keys,
+                                keys_digest, system_identifier, timeline, code)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
+
+const UPDATE_STORE = `
+  UPDATE strongroom.store SET
+    id = $1, revision = $2, incarnation = $3, floor_slot = $4, floor_source_epoch = $5, floor_target_epoch = $6,
+    keys = $7, keys_digest = $8, system_identifier = $9, timeline = $10, code = $11`;
+
+function readText({ timeline, walPosition, walFlushed }: ServerQuestions): string {
+  return `
+    SELECT id, revision, incarnation, floor_slot, floor_source_epoch, floor_target_epoch, keys, keys_digest,
+           system_identifier, timeline, code, (${timeline})::bigint AS timeline_now, (${walPosition})::bigint AS wal_position,
+           (${walFlushed})::bigint AS wal_flushed
+    FROM strongroom.store`;
+}
+
+/** Asks one database for its record, and what the server says of itself in the same statement. */
+export interface StoreReader {
+  read(connection: Connection): Promise<StoreReading>;
+  /** Locked against every other change of the record until the transaction ends. */
+  lock(connection: Connection): Promise<StoreReading>;
+  readonly questions: ServerQuestions;
+}
+
+export function storeReader(
+  codes: HistoryCodes,
+  questions: ServerQuestions,
+  systemIdentifierOf: (connection: Connection) => Promise<string | null>,
+): StoreReader {
+  const text = readText(questions);
+  const ask = async (connection: Connection, name: string, sql: string): Promise<StoreReading> => {
+    const identifier = systemIdentifierOf(connection);
+    const { rows } = await connection.query<StoreRow>({ name, text: sql });
+    const [row] = rows;
+    if (row === undefined) throw damaged();
+    return {
+      record: openRow(codes, row),
+      place: {
+        systemIdentifier: await identifier,
+        timeline: row.timeline_now,
+        walPosition: row.wal_position,
+        walFlushed: row.wal_flushed,
+      },
+    };
+  };
+  return {
+    questions,
+    read: (connection) => ask(connection, 'read_store', text),
+    lock: (connection) => ask(connection, 'lock_store', `${text} FOR UPDATE`),
+  };
+}
+
+export async function createStore(connection: Connection, codes: HistoryCodes, server: ServerIdentity): Promise<void> {
+  const keys = await listKeys(connection);
+  const id = randomBytes(STORE_ID_BYTES).toString('hex');
+  const record = { id, revision: 1, incarnation: NO_INCARNATION, floor: null, keys, server };
+  await connection.query(INSERT_STORE, valuesOf(codes, record));
+}
+
+export function identityOf({ id, incarnation, floor }: StoreRecord): StoreIdentity {
+  return { id, incarnation, floor };
+}
+
+export async function writeStore(connection: Connection, codes: HistoryCodes, record: StoreRecord): Promise<void> {
+  const values = valuesOf(codes, record);
+  await execute(connection, { name: 'update_store', text: UPDATE_STORE, values, rowCount: 1 });
+}
+
+export async function listKeys(connection: Connection): Promise<KeyList> {
+  const { rows } = await connection.query<KeyList>({ name: 'list_keys', text: LIST_KEYS });
+  const [list] = rows;
+  if (list === undefined) throw new Error('a count has a row');
+  return list;
+}
+
+export function isSameList(one: KeyList, other: KeyList): boolean {
+  return one.count === other.count && one.digest.equals(other.digest);
+}
+
+function openRow(codes: HistoryCodes, row: StoreRow): StoreRecord {
+  const { floor_slot: slot, floor_source_epoch: sourceEpoch, floor_target_epoch: targetEpoch } = row;
+  const isWhole = slot !== null && sourceEpoch !== null && targetEpoch !== null;
+  const numbers = [row.revision, slot ?? 0, sourceEpoch ?? 0, targetEpoch ?? 0, row.keys, row.timeline ?? 0];
+  const floor: StoreFloor | null = isWhole ? { slot, sourceEpoch, targetEpoch } : null;
+  const record: StoreRecord = {
+    id: row.id.toString('hex'),
+    revision: row.revision,
+    incarnation: row.incarnation,
+    floor,
+    keys: { count: row.keys, digest: row.keys_digest },
+    server: { systemIdentifier: row.system_identifier, timeline: row.timeline },
+  };
+  const isPossible = numbers.every((number) => Number.isSafeInteger(number) && number >= 0);
+  if (!isPossible || !row.code.equals(codes.storeCode(fieldsOf(record)))) throw damaged();
+  return record;
+}
+
+function fieldsOf({ id, revision, incarnation, floor, keys, server }: StoreRecord): IntegrityField[] {
+  const identifier = server.systemIdentifier;
+  return [
+    ...[Buffer.from(id, 'hex'), revision, Buffer.from(incarnation)],
+    ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
+    ...[keys.count, keys.digest],
+    ...[identifier === null ? null : Buffer.from(identifier, 'latin1'), server.timeline],
+  ];
+}
+
+function valuesOf(codes: HistoryCodes, record: StoreRecord): unknown[] {
+  const { id, revision, incarnation, floor, keys, server } = record;
+  return [
+    ...[Buffer.from(id, 'hex'), revision, incarnation],
+    ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
+    ...[keys.count, keys.digest, server.systemIdentifier, server.timeline],
+    codes.storeCode(fieldsOf(record)),
+  ];
+}
+
+function damaged(): SignerError {
+  const hint = 'the record of the slashing store fails its code, or is gone: nothing is signed over it';
+  return new SignerError('slashing_integrity', { hint });
+}
+
+// Adds heads for keys that have none. Before, the keys that are there are shown to be those of the store's record: a
+// key whose head was deleted is damage and not a new key.
+const ADD_HEADS = `
+  INSERT INTO strongroom.validators (public_key, digests, code)
+  SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS new (public_key, digests, code) ORDER BY public_key
+  ON CONFLICT (public_key) DO NOTHING`;
+
+/**
+ * Make sure that each key has a head, in a transaction of its own: whoever adds keys waits for the record of the store
+ * only, and holds it for a moment. `damaged`: the keys that are there are not those of the record, and none was added.
+ */
+export async function addKeys(
+  connection: Connection,
+  codes: HistoryCodes,
+  store: StoreReader,
+  keys: readonly Uint8Array[],
+): Promise<'added' | 'damaged'> {
+  const seals = keys.map((key) => codes.sealHead(key, NEW_KEY));
+  const values = [keys, seals.map(digestsOf), seals.map(({ code }) => code)];
+  const [, { record }, before, , after] = await Promise.all([
+    connection.query(BEGIN),
+    store.lock(connection),
+    listKeys(connection),
+    connection.query({ name: 'add_heads', text: ADD_HEADS, values }),
+    listKeys(connection),
+  ]);
+  if (!isSameList(record.keys, before)) {
+    await connection.query('ROLLBACK');
+    return 'damaged';
+  }
+  await Promise.all([writeStore(connection, codes, { ...record, keys: after }), commit(connection)]);
+  return 'added';
+}

@@ -1,0 +1,383 @@
+// Slashing protection as the signing path sees it: one call that answers safe or refused, or throws. It groups
+// concurrent requests into batches for the backend, keeps the order of each key (check-queue.ts), remembers what this
+// process has signed (doubts.ts), and says whether the store answers. It trusts only plain answers of a backend: a
+// failed, short or unknown answer is a doubt, and the signer answers a doubt with 503.
+
+import { strict as assert } from 'node:assert';
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
+import { SignerError } from '../api/errors.ts';
+import { type CheckQueue, checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
+import { signingMemory } from './doubts.ts';
+import type { Decision } from './history/rules.ts';
+import type { Hindrance, RestrainedStore } from './restraints.ts';
+import type { KeyFault, PublicKeyHex, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
+
+/** Requests that wait for their batch, at most; the next one is `overloaded`. */
+const MAX_QUEUED_CHECKS = 16_384;
+/**
+ * Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is
+ * 503.
+ */
+export const BATCHES_CLOSE_WAIT_MS = 10_000;
+
+export interface SlashingProtectionOptions extends AnswerHooks {
+  readonly maxQueuedChecks?: number;
+  readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
+  /** The store is left alone: nothing can be said of its health. */
+  readonly unopened?: boolean;
+}
+
+export class SlashingProtection {
+  readonly #store: RestrainedStore;
+  readonly #options: SlashingProtectionOptions;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #memory = signingMemory();
+
+  readonly #queue = checkQueue();
+  readonly #batches = new Set<Promise<void>>();
+
+  readonly #pace: BatchPace;
+  #wakeUp: NodeJS.Timeout | undefined;
+  #turnScheduled = false;
+  #closed = false;
+  readonly #health: StoreHealth;
+
+  constructor(store: RestrainedStore, options: SlashingProtectionOptions, { clock, log }: { clock: Clock; log: Log }) {
+    this.#store = store;
+    this.#options = options;
+    this.#clock = clock;
+    this.#log = log;
+    this.#pace = batchPace(this.#queue, store, clock);
+    this.#health = new StoreHealth(store, options.unopened === true, { clock, log });
+  }
+
+  get health(): SlashingHealth {
+    return this.#health.now;
+  }
+
+  get load(): { readonly queued: number; readonly inFlight: number } {
+    return { queued: this.#queue.size, inFlight: this.#queue.busy };
+  }
+
+  /**
+   * Check one message and record it. When the promise resolves with `safe` the record is durable.
+   * A signal that aborts before the check has begun frees its place; later it has no effect.
+   * @throws SignerError overloaded, shutting_down, slashing_unavailable, slashing_integrity, slashing_rollback;
+   *         the signal's reason when it aborts first
+   */
+  check(message: SlashableMessage, signal?: AbortSignal): Promise<Decision> {
+    const refusal = this.#entryRefusal(1, signal);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        this.#queue.remove(check);
+        reject(signal?.reason);
+      };
+      const detach = () => signal?.removeEventListener('abort', giveUp);
+      const check: WaitingCheck = { message, yields: false, resolve, reject, detach };
+      signal?.addEventListener('abort', giveUp, { once: true });
+      this.#queue.add(check);
+      this.#pace.singleCame();
+      this.#scheduleTurn();
+    });
+  }
+
+  /**
+   * Check and record messages of different keys, each as `check` does; they share their commits with each other and
+   * with whatever else comes, and single messages overtake them. Resolves when all are decided, in the order
+   * of the messages.
+   * @throws as `check` does before anything is decided: overloaded, shutting_down, the signal's reason
+   */
+  checkGroup(messages: readonly SlashableMessage[], signal: AbortSignal): Promise<readonly GroupCheckOutcome[]> {
+    const refusal = this.#entryRefusal(messages.length, signal);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const outcomes = waitForGroup(messages, signal, this.#queue);
+    this.#scheduleTurn();
+    return outcomes;
+  }
+
+  /**
+   * What the store holds as signed at a slot (SlashingBackend.signedBlockRoot), unless something keeps checks from it.
+   * @throws SignerError as `check` does; the signal's reason when it aborts first
+   */
+  async signedBlockRoot(publicKey: PublicKeyHex, slot: number, signal: AbortSignal): Promise<Uint8Array | null> {
+    const refusal = this.#entryRefusal(1, signal);
+    if (refusal !== undefined) throw refusal;
+    return this.#store.signedBlockRoot(publicKey, slot);
+  }
+
+  checkHealth(signal: AbortSignal): Promise<SlashingHealth> {
+    return this.#health.ask(signal);
+  }
+
+  /**
+   * Queued checks are refused, batches under way finish if they do so in time, then the backend is closed.
+   * @param waitMs for all of it; half of it at most for the batches
+   */
+  async close(waitMs = 2 * BATCHES_CLOSE_WAIT_MS): Promise<void> {
+    const until = this.#clock.monotonic() + waitMs;
+    this.#closed = true;
+    clearTimeout(this.#wakeUp);
+    for (const check of this.#queue.drain()) {
+      check.detach();
+      check.reject(new SignerError('shutting_down'));
+    }
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(
+      () => {
+        this.#log.error({ batches: this.#batches.size }, 'the slashing store does not answer: it is closed');
+        late.resolve();
+      },
+      Math.min(BATCHES_CLOSE_WAIT_MS, waitMs / 2),
+    );
+    await Promise.race([Promise.all(this.#batches), late.promise]);
+    clearTimeout(timer);
+    await this.#store.close(Math.max(0, until - this.#clock.monotonic()));
+  }
+
+  #entryRefusal(checks: number, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted === true) return signal.reason;
+    if (this.#closed) return new SignerError('shutting_down');
+    const limit = this.#options.maxQueuedChecks ?? MAX_QUEUED_CHECKS;
+    return this.#queue.size + checks > limit ? new SignerError('overloaded') : undefined;
+  }
+
+  /** Once per turn of the event loop, so that requests which arrive together share a batch. No timer is involved. */
+  #scheduleTurn(): void {
+    if (this.#turnScheduled) return;
+    this.#turnScheduled = true;
+    setImmediate(() => {
+      this.#turnScheduled = false;
+      this.#startBatches();
+    });
+  }
+
+  #startBatches(): void {
+    const { maxInFlight } = this.#store.batchLimits;
+    while (this.#queue.takeable > 0 && this.#batches.size < maxInFlight) {
+      const milliseconds = this.#pace.pauseMilliseconds(this.#batches.size);
+      if (milliseconds > 0) {
+        this.#wakeUp ??= setTimeout(() => {
+          this.#wakeUp = undefined;
+          this.#startBatches();
+        }, Math.ceil(milliseconds));
+        return;
+      }
+      const checks = this.#takeBatch();
+      if (checks.length > 0) this.#start(checks);
+    }
+  }
+
+  /** The next checks. Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
+  #takeBatch(): WaitingCheck[] {
+    const all = this.#store.batchLimits.maxMessages;
+    return this.#queue.take({ all, yielding: this.#pace.mostYielding() }).filter((check) => {
+      check.detach();
+      const fault = this.#faultOf(check.message);
+      if (fault === undefined) return true;
+      this.#queue.release(check.message.publicKey);
+      check.reject(fault);
+      return false;
+    });
+  }
+
+  #faultOf(message: SlashableMessage): SignerError | undefined {
+    const hindrance = this.#store.hindrance();
+    if (hindrance !== undefined) return new SignerError(hindrance);
+    if (!this.#memory.isInDoubt(message)) return undefined;
+    return new SignerError('slashing_unavailable', { detail: { doubt: 'an earlier commit of this key failed' } });
+  }
+
+  #start(checks: readonly WaitingCheck[]): void {
+    this.#pace.began(checks);
+    const batch: Promise<void> = this.#run(checks).finally(() => {
+      this.#batches.delete(batch);
+      for (const { message } of checks) this.#queue.release(message.publicKey);
+      this.#startBatches();
+    });
+    this.#batches.add(batch);
+  }
+
+  async #run(checks: readonly WaitingCheck[]): Promise<void> {
+    const started = this.#clock.monotonic();
+    const messages = checks.map(({ message }) => message);
+    const floors = messages.map(({ publicKey }) => this.#memory.floors(publicKey));
+    let verdicts: readonly Verdict[] = [];
+    let failure: unknown;
+    try {
+      verdicts = await this.#store.checkAndRecord(messages, floors);
+      assert.equal(verdicts.length, messages.length, 'one verdict for each message');
+    } catch (error) {
+      failure = error ?? new Error('the backend rejected without a reason');
+    }
+    // The memory first: whoever reads the answers must find it up to date.
+    let place = 0;
+    for (const { message } of checks) this.#remember(message, failure, verdicts[place++]);
+    const isHindered = this.#store.hindrance() !== undefined; // a right that was lost says nothing of the store
+    if (failure === undefined || !isHindered) this.#health.heard(failure === undefined ? 'up' : 'down', failure);
+    const seconds = (this.#clock.monotonic() - started) / 1000;
+    const outcome = failure === undefined ? 'committed' : 'failed';
+    callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome), this.#log);
+    place = 0;
+    const told = { hooks: this.#options, hindrance: this.#store.hindrance, log: this.#log };
+    for (const check of checks) answerCheck(check, { failure, verdict: verdicts[place++] }, told);
+  }
+
+  #remember(message: SlashableMessage, failure: unknown, verdict: Verdict | undefined): void {
+    if (failure !== undefined) this.#memory.attempted(message);
+    else if (verdict?.kind === 'safe') this.#memory.recorded(message);
+  }
+}
+
+// The answer of the store becomes the result of a check: a message is safe only when the store says so plainly. A
+// failed batch, a missing verdict and a right that was lost meanwhile are errors.
+
+export interface AnswerHooks {
+  /** A store holds less than this process knows to be recorded; called once for each such answer. */
+  readonly onRollback?: () => void;
+  readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
+}
+
+export function answerCheck(
+  check: WaitingCheck,
+  { failure, verdict }: { readonly failure: unknown; readonly verdict: Verdict | undefined },
+  { hooks, hindrance, log }: { readonly hooks: AnswerHooks; readonly hindrance: Hindrance; readonly log: Log },
+): void {
+  if (failure !== undefined || verdict === undefined) {
+    check.reject(
+      failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }),
+    );
+    return;
+  }
+  // The answer waited for its turn: a process that was stopped in between may have lost the right meanwhile.
+  const lost = verdict.kind === 'safe' ? hindrance() : undefined;
+  if (lost !== undefined) {
+    check.reject(new SignerError(lost));
+    return;
+  }
+  if (verdict.kind === 'safe') {
+    check.resolve({ kind: 'safe', repeat: verdict.repeat });
+    return;
+  }
+  const { reason } = verdict;
+  callHook(() => hooks.onRefusal?.(reason), log);
+  if (verdict.kind === 'refused') {
+    check.resolve({ kind: 'refused', reason: verdict.reason });
+    return;
+  }
+  log.error({ public_key: check.message.publicKey, reason: verdict.reason }, 'slashing protection fails for a key');
+  if (reason === 'slashing_rollback') callHook(() => hooks.onRollback?.(), log);
+  check.reject(new SignerError(verdict.reason));
+}
+
+/** A counter that fails holds up no answer. */
+export function callHook(hook: () => void, log: Log): void {
+  try {
+    hook();
+  } catch (error) {
+    log.error({ err: error }, 'a hook of slashing protection failed');
+  }
+}
+
+// The pace of batches. Under load they keep a distance, because a store that gets each message alone does less work. A
+// message for one key must not wait long for groups.
+
+/**
+ * Messages of groups in one commit, at most: when no single message has come for a second, when one has, and beside
+ * one. A single message waits for one commit and then for its own: on SQLite for 3, 1 and 0.5 ms, and for two writes to
+ * the disk.
+ */
+const MAX_YIELDING = { undisturbed: 128, lately: 48, beside: 16 };
+const LATELY_MS = 1000;
+
+export interface BatchPace {
+  singleCame(): void;
+  began(checks: readonly WaitingCheck[]): void;
+  /**
+   * Batches that carry several messages keep their distance; one message by itself, after another by itself, does
+   * not. Single messages keep it from others of their kind, and not from groups, which are always there.
+   */
+  pauseMilliseconds(batchesUnderWay: number): number;
+  mostYielding(): number;
+}
+
+export function batchPace(
+  queue: Pick<CheckQueue, 'takeable' | 'hasOthers'>,
+  { batchLimits }: Pick<SlashingBackend, 'batchLimits'>,
+  clock: Pick<Clock, 'monotonic'>,
+): BatchPace {
+  let lastSingleAt = Number.NEGATIVE_INFINITY;
+  /** When a batch began that had single messages. */
+  let lastOfOthersAt = Number.NEGATIVE_INFINITY;
+  let lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
+  return {
+    singleCame() {
+      lastSingleAt = clock.monotonic();
+    },
+    began(checks) {
+      const startedAt = clock.monotonic();
+      lastBatch = { startedAt, size: checks.length };
+      if (checks.some(({ yields }) => !yields)) lastOfOthersAt = startedAt;
+    },
+    pauseMilliseconds(batchesUnderWay) {
+      const alone = queue.takeable === 1 && batchesUnderWay === 0 && lastBatch.size <= 1;
+      if (alone) return 0;
+      const last = queue.hasOthers ? lastOfOthersAt : lastBatch.startedAt;
+      return last + batchLimits.minIntervalMs - clock.monotonic();
+    },
+    mostYielding() {
+      if (queue.hasOthers) return MAX_YIELDING.beside;
+      const isUndisturbed = clock.monotonic() - lastSingleAt > LATELY_MS;
+      return isUndisturbed ? MAX_YIELDING.undisturbed : MAX_YIELDING.lately;
+    },
+  };
+}
+
+// Health decides nothing: the signer still asks a store that is down, and answers 503 when the store gives no answer.
+
+export interface SlashingHealth {
+  readonly status: 'up' | 'down' | 'unopened';
+  /** Wall time of the answer or failure this comes from, milliseconds since the Unix epoch. */
+  readonly since: number;
+}
+
+export class StoreHealth {
+  readonly #backend: RestrainedStore;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #unopened: boolean;
+  #now: SlashingHealth;
+
+  constructor(backend: RestrainedStore, unopened: boolean, { clock, log }: { clock: Clock; log: Log }) {
+    this.#backend = backend;
+    this.#clock = clock;
+    this.#log = log;
+    this.#unopened = unopened;
+    this.#now = { status: unopened ? 'unopened' : 'up', since: clock.now() };
+  }
+
+  get now(): SlashingHealth {
+    return this.#now;
+  }
+
+  async ask(signal: AbortSignal): Promise<SlashingHealth> {
+    if (this.#unopened) return this.#now;
+    try {
+      await this.#backend.checkHealth(signal);
+      this.heard('up');
+    } catch (error) {
+      this.heard('down', error);
+    }
+    return this.#now;
+  }
+
+  heard(status: 'up' | 'down', cause?: unknown): void {
+    if (status !== this.#now.status) {
+      if (status === 'up') this.#log.info({ backend: this.#backend.name }, 'slashing protection is available again');
+      else this.#log.error({ backend: this.#backend.name, err: cause }, 'slashing protection is unavailable');
+    }
+    this.#now = { status, since: this.#clock.now() };
+  }
+}

@@ -1,0 +1,67 @@
+// When a signing history is pruned: in the background, in small steps. What may be forgotten is the rule of
+// history/prune.ts, which each backend applies to one key at a time.
+
+import type { Log } from '../../common/observe/log.ts';
+import type { SlashingBackend } from './types.ts';
+
+/** Entries deleted in one step at most: a few milliseconds of a store's time, so that checks hardly wait. */
+export const PRUNE_STEP_ENTRIES = 500;
+export const PRUNE_STEP_PAUSE_MS = 250;
+/** Between two looks when there was nothing: an epoch of 32 slots of 12 seconds. */
+export const PRUNE_IDLE_PAUSE_MS = 384_000;
+
+export interface Pruning {
+  /** Resolves when the step under way, if any, is over; no other begins. */
+  stop(): Promise<void>;
+}
+
+/** Prune in the background until stopped. A step that fails is logged, and tried again after the long pause. */
+export function startPruning(
+  options: { readonly onPruned?: (entries: number) => void },
+  { backend, log }: { backend: Pick<SlashingBackend, 'pruneStep'>; log: Log },
+): Pruning {
+  const stopping = new AbortController();
+  const done = prune();
+
+  async function prune(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const deleted = await step();
+      await pause(deleted > 0 ? PRUNE_STEP_PAUSE_MS : PRUNE_IDLE_PAUSE_MS, stopping.signal);
+    }
+  }
+
+  async function step(): Promise<number> {
+    try {
+      const deleted = await backend.pruneStep(PRUNE_STEP_ENTRIES);
+      if (deleted > 0) options.onPruned?.(deleted);
+      return deleted;
+    } catch (error) {
+      log.warn({ err: error }, 'pruning the slashing history failed: it is tried again later');
+      return 0;
+    }
+  }
+
+  return {
+    stop() {
+      stopping.abort();
+      return done;
+    },
+  };
+}
+
+/** Never keeps the process alive by itself. */
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds).unref();
+    signal.addEventListener('abort', end, { once: true });
+  });
+}

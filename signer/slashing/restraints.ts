@@ -1,0 +1,304 @@
+// Restraints are stores around the bare store, put together here in one order. Each decides on every method of the
+// seam. Boot and the commands open the bare store and give it to `restrainStore`; everything else gets a
+// RestrainedStore, which only this file makes. Restraints only refuse more.
+
+import { type ErrorReason, SignerError } from '../api/errors.ts';
+import { historyOfFloor } from './history/export.ts';
+import { decideAttestation, decideBlock } from './history/rules.ts';
+import { coversFloor, higherFloor } from './jump.ts';
+import type {
+  HighWaterMarks,
+  PublicKeyHex,
+  SlashableMessage,
+  SlashingBackend,
+  StoreFloor,
+  ValidatorHistory,
+  Verdict,
+} from './types.ts';
+
+declare const RESTRAINED: unique symbol;
+
+/** What binds, jumps and looks at a store, bound or not: it has no method that speaks of a key. */
+export type StoreKeeper = Pick<SlashingBackend, 'name' | 'identity' | 'incarnate' | 'jump' | 'highestMarks'>;
+
+export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, 'name'> | 'isInDoubt'> & {
+  readonly hindrance: Hindrance;
+  readonly [RESTRAINED]: true;
+};
+
+export interface Restraints {
+  readonly hindrance: Hindrance;
+  /** The floor of a jump made now: nothing beyond it is signed. Undefined: messages may be ahead of the clock. */
+  readonly latest?: (() => StoreFloor) | undefined;
+  /** Everything at or below it was possibly signed by an earlier process. */
+  readonly floor?: StoreFloor | null | undefined;
+  /** In place of the store's own `close`, for a signer that leaves a fleet first. */
+  readonly close?: SlashingBackend['close'];
+}
+
+/** In this order, from the store outwards: the floor of this start, the clock, the right to use the store at all. */
+export function restrainStore(bare: SlashingBackend, restraints: Restraints): RestrainedStore {
+  const { floor, latest, hindrance, close } = restraints;
+  const floored = floor == null ? bare : decided(bare, localFloor(bare, floor));
+  const timed = latest === undefined ? floored : decided(floored, aheadOfClock(floored, latest));
+  return branded(decided(timed, { ...RIGHT_TO_USE, close: close ?? 'forwards' }, hindrance), hindrance);
+}
+
+/** Without a master key no row could be verified: the real store is never opened, so its health is not known. */
+export function sealedStore(name: SlashingBackend['name']): RestrainedStore {
+  const limits = { maxMessages: 1, maxInFlight: 1, minIntervalMs: 0 };
+  const refusals = Object.fromEntries(Object.keys(RIGHT_TO_USE).map((method) => [method, sealed]));
+  const exportHistories = () => {
+    throw new SignerError('sealed');
+  };
+  const methods = { ...refusals, exportHistories, close: async () => {} } as unknown as Pick<SlashingBackend, Method>;
+  return branded({ name, batchLimits: limits, ...methods }, () => 'sealed');
+}
+
+const RIGHT_TO_USE: Decisions = {
+  checkAndRecord: 'asks',
+  checkHealth: 'forwards', // health is of the store, not of the right to it
+  identity: 'forwards',
+  incarnate: 'forwards',
+  jump: 'forwards',
+  highestMarks: 'forwards',
+  tenures: 'forwards', // a copy carries it, and every check of the copy compares it
+  endTenures: 'asks',
+  beginTenures: 'asks',
+  signedBlockRoot: 'asks',
+  importHistories: 'asks',
+  exportHistories: 'asks',
+  pruneStep: 'asks',
+  status: 'asks',
+  close: 'forwards',
+};
+
+function sealed(): Promise<never> {
+  return Promise.reject(new SignerError('sealed'));
+}
+
+function branded(store: SlashingBackend, hindrance: Hindrance): RestrainedStore {
+  const { identity: _1, incarnate: _2, jump: _3, highestMarks: _4, ...restrained } = store;
+  return { ...restrained, hindrance } as unknown as RestrainedStore;
+}
+
+// Every method has to be decided: a new one does not compile before each restraint forwards it, asks before and after
+// it, or replaces it.
+
+export type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'isInDoubt'>;
+/** `asks`: the question is put before the call, after it, and at each history that goes through it. */
+export type Decisions = { readonly [M in Method]: 'forwards' | 'asks' | SlashingBackend[M] };
+
+/** Why nothing may be signed, said or taken over this store now; undefined when all of it may. */
+export type Hindrance = () => ErrorReason | undefined;
+
+/** The store with the decisions of one restraint. Implementations are classes: a spread of one has no methods. */
+export function decided(
+  store: SlashingBackend,
+  decisions: Decisions,
+  hindrance: Hindrance = () => undefined,
+): SlashingBackend {
+  const ask = (): void => {
+    const reason = hindrance();
+    if (reason !== undefined) throw new SignerError(reason);
+  };
+  const asking =
+    <Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
+    async (...given: Given): Promise<Result> => {
+      ask();
+      const result = await call(...given);
+      ask(); // what was read of a store that was lost meanwhile is no promise
+      return result;
+    };
+  function choose<M extends Method>(
+    method: M,
+    forward: SlashingBackend[M],
+    asks: SlashingBackend[M],
+  ): SlashingBackend[M] {
+    const decision = decisions[method];
+    if (decision === 'forwards') return forward;
+    return decision === 'asks' ? asks : (decision as SlashingBackend[M]);
+  }
+  const simple = <M extends Exclude<Method, 'exportHistories' | 'importHistories'>>(method: M): SlashingBackend[M] => {
+    const forward = (store[method] as (...given: unknown[]) => Promise<unknown>).bind(store);
+    return choose(method, forward as SlashingBackend[M], asking(forward) as SlashingBackend[M]);
+  };
+  const importing: SlashingBackend['importHistories'] = (histories, options) =>
+    store.importHistories(histories, options);
+  const exporting: SlashingBackend['exportHistories'] = (publicKeys) => store.exportHistories(publicKeys);
+  return {
+    name: store.name,
+    batchLimits: store.batchLimits,
+    checkAndRecord: simple('checkAndRecord'),
+    checkHealth: simple('checkHealth'),
+    identity: simple('identity'),
+    incarnate: simple('incarnate'),
+    jump: simple('jump'),
+    highestMarks: simple('highestMarks'),
+    tenures: simple('tenures'),
+    endTenures: simple('endTenures'),
+    beginTenures: simple('beginTenures'),
+    signedBlockRoot: simple('signedBlockRoot'),
+    importHistories: choose(
+      'importHistories',
+      importing,
+      asking((histories, options) => importing(askingAtEach(histories, ask), options)),
+    ),
+    exportHistories: choose('exportHistories', exporting, (publicKeys) => {
+      ask(); // at the call: a route has not begun its answer
+      return askingAtEach(exporting(publicKeys), ask);
+    }),
+    pruneStep: simple('pruneStep'),
+    status: simple('status'),
+    close: simple('close'),
+  };
+}
+
+async function* askingAtEach(
+  histories: AsyncIterable<ValidatorHistory>,
+  ask: () => void,
+): AsyncGenerator<ValidatorHistory> {
+  for await (const history of histories) {
+    ask();
+    yield history;
+  }
+  ask();
+}
+
+// Two restraints by time. The floor of this start, for enclaves: a person who holds the tables may have restored older
+// ones around the restart, so this process refuses everything that an earlier one may have signed, whatever the store
+// says. And the clock, for enclaves and fleets: nothing ahead of it is signed. Every jump is a floor made by a later
+// clock with the same tolerance. So what was signed before a jump lies at or below its floor, as long as the clock of
+// the jump is not further behind the signer's than the time between the two.
+
+const FORWARDS = {
+  checkHealth: 'forwards',
+  incarnate: 'forwards',
+  jump: 'forwards',
+  highestMarks: 'forwards',
+  tenures: 'forwards',
+  endTenures: 'forwards',
+  beginTenures: 'forwards',
+  signedBlockRoot: 'forwards',
+  importHistories: 'forwards',
+  pruneStep: 'forwards',
+  status: 'forwards',
+  close: 'forwards',
+} as const;
+
+export function localFloor(store: SlashingBackend, floor: StoreFloor): Decisions {
+  return {
+    ...FORWARDS,
+    checkAndRecord: judgedFirst(store, () => (message) => belowFloor(message, floor)),
+    async identity() {
+      const identity = await store.identity();
+      return { ...identity, floor: higherFloor(identity.floor, floor) };
+    },
+    exportHistories: (publicKeys) => raised(store, floor, publicKeys),
+  };
+}
+
+/** @param latest the floor of a jump made now: a message that lies beyond is ahead of the clock */
+export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): Decisions {
+  const judge = () => {
+    const now = latest();
+    return (message: SlashableMessage) => (isAhead(message, now) ? AHEAD : undefined);
+  };
+  return {
+    ...FORWARDS,
+    checkAndRecord: judgedFirst(store, judge),
+    identity: 'forwards',
+    exportHistories: 'forwards',
+  };
+}
+
+const AHEAD: Verdict = { kind: 'unavailable', reason: 'ahead_of_clock' };
+
+type Judge = (message: SlashableMessage) => Verdict | undefined;
+
+/** The store is asked of the messages that the judge has nothing against. The judge is made once for each batch. */
+function judgedFirst(store: SlashingBackend, judge: () => Judge): SlashingBackend['checkAndRecord'] {
+  return async (messages, floors) => {
+    const verdicts: (Verdict | undefined)[] = messages.map(judge());
+    if (verdicts.every((verdict) => verdict === undefined)) return store.checkAndRecord(messages, floors);
+    const asked = messages.map((_, index) => index).filter((index) => verdicts[index] === undefined);
+    const answers =
+      asked.length === 0 ? [] : await store.checkAndRecord(pick(messages, asked), pick<HighWaterMarks>(floors, asked));
+    if (answers.length !== asked.length) throw new Error('the store gives one verdict for each message');
+    for (const [place, index] of asked.entries()) verdicts[index] = answers[place];
+    return verdicts.map((verdict) => verdict ?? { kind: 'unavailable', reason: 'slashing_unavailable' });
+  };
+}
+
+function belowFloor(message: SlashableMessage, floor: StoreFloor): Verdict | undefined {
+  const decision =
+    message.kind === 'block'
+      ? decideBlock(message, { entry: null, lowWaterSlot: floor.slot })
+      : decideAttestation(message, {
+          entry: null,
+          surroundsAnEntry: false,
+          isSurroundedByAnEntry: false,
+          lowWaterSourceEpoch: floor.sourceEpoch,
+          lowWaterTargetEpoch: floor.targetEpoch,
+        });
+  return decision.kind === 'refused' ? decision : undefined;
+}
+
+/**
+ * A source of the present epoch is ahead too: no chain has justified it. After a jump in that epoch the vote, if it
+ * were lost, could be surrounded by one from the epoch before.
+ */
+function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
+  if (message.kind === 'block') return message.slot > latest.slot;
+  const { sourceEpoch, targetEpoch } = message;
+  return targetEpoch > latest.targetEpoch || (sourceEpoch > latest.sourceEpoch && sourceEpoch <= targetEpoch);
+}
+
+/**
+ * The histories of the store, each raised to the floor: whoever reads the file must refuse what this process does.
+ * A key whose entries lie below gets the floor's entries instead; keys that are asked for by name always get them.
+ */
+async function* raised(
+  backend: SlashingBackend,
+  floor: StoreFloor,
+  publicKeys: readonly PublicKeyHex[] | undefined,
+): AsyncGenerator<ValidatorHistory> {
+  const missing = new Set(publicKeys ?? []);
+  for await (const history of backend.exportHistories(publicKeys)) {
+    missing.delete(history.publicKey);
+    yield raisedHistory(history, floor);
+  }
+  for (const publicKey of [...missing].sort()) yield { publicKey, ...historyOfFloor(floor) };
+}
+
+function raisedHistory(history: ValidatorHistory, floor: StoreFloor): ValidatorHistory {
+  const own = historyOfFloor(floor);
+  const blocks = history.blocks.filter(({ slot }) => slot > floor.slot);
+  const { attestations } = history;
+  const sources = attestations.map(({ sourceEpoch }) => sourceEpoch);
+  const targets = attestations.map(({ targetEpoch }) => targetEpoch);
+  const highest = {
+    slot: 0,
+    sourceEpoch: sources.reduce((most, source) => Math.max(most, source), 0),
+    targetEpoch: targets.reduce((most, target) => Math.max(most, target), 0),
+  };
+  const isAbove = attestations.every(
+    (vote) => vote.targetEpoch > floor.targetEpoch && vote.sourceEpoch >= floor.sourceEpoch,
+  );
+  const marks = coversFloor(highest, { ...floor, slot: 0 }) ? highest : higherFloor(highest, floor);
+  return {
+    publicKey: history.publicKey,
+    blocks: blocks.length > 0 ? blocks : own.blocks,
+    attestations:
+      attestations.length > 0 && isAbove
+        ? attestations
+        : [{ sourceEpoch: marks.sourceEpoch, targetEpoch: marks.targetEpoch, signingRoot: null }],
+  };
+}
+
+function pick<Element>(list: readonly Element[], places: readonly number[]): Element[] {
+  return places.flatMap((place) => {
+    const element = list[place];
+    return element === undefined ? [] : [element];
+  });
+}

@@ -1,0 +1,377 @@
+// Slashing protection in one SQLite file, for one signer: the complete history, every commit on disk (WAL,
+// synchronous=FULL) before a verdict is given. The file is private, bound to one network and locked by this process.
+// The database itself lives in a worker (database-worker.ts).
+
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import type { Log } from '../../../common/observe/log.ts';
+import { SignerError } from '../../api/errors.ts';
+import { NEW_STORE, readIncarnations } from '../incarnation.ts';
+import { readPart, stageHistories } from '../operations/staging.ts';
+import { STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
+import type {
+  HighWaterMarks,
+  ImportOptions,
+  ImportSummary,
+  PublicKeyHex,
+  SlashableMessage,
+  SlashingBackend,
+  StoreFloor,
+  StoreIdentity,
+  ValidatorHistory,
+  Verdict,
+} from '../types.ts';
+import { type Checkpoints, checkpointsBesideCommits, WORKER_CLOSE_WAIT_MS } from './file/checkpoint.ts';
+import {
+  type FileLock,
+  lockDatabase,
+  preparePrivateFile,
+  readClosedMark,
+  refuseMisplaced,
+  removeClosedMark,
+  unusable,
+  writeClosedMark,
+} from './file/file.ts';
+import type { FileName } from './file/open-files.ts';
+import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from './tables/schema.ts';
+import {
+  type DatabaseCall,
+  type DatabaseCalls,
+  type DatabaseWorkerData,
+  packBatch,
+  type ReplyMessage,
+  unpackVerdicts,
+} from './wire.ts';
+
+export interface SqliteOptions {
+  /** anti_slashing.path; made when it is missing, its folder is not. */
+  readonly path: string;
+  /** `0x` and 64 hex digits. */
+  readonly genesisValidatorsRoot: string;
+  /** 32 bytes derived from the master key, when there is one; copied. */
+  readonly integrityKey?: Uint8Array | undefined;
+}
+
+export async function openSqliteBackend(options: SqliteOptions, { log }: { log: Log }): Promise<SlashingBackend> {
+  const { realPath: path, isNew } = preparePrivateFile(options.path, log);
+  refuseMisplaced(path, log);
+  if (isNew) log.warn({ path }, NEW_STORE);
+  const wasUsed = existsSync(`${path}-lock`);
+  const lock = lockDatabase(path, log);
+  const closed = readClosedMark(path);
+  const genesisValidatorsRoot = Uint8Array.from(Buffer.from(options.genesisValidatorsRoot.slice(2), 'hex'));
+  const { integrityKey } = options;
+  const client = new DatabaseClient({ path, genesisValidatorsRoot, integrityKey, file: undefined }, log);
+  let isInDoubt = isNew && wasUsed; // a new file in the place of one that is gone
+  try {
+    const { file } = await client.call('open', []);
+    client.expectFile(file);
+    const { end } = readIncarnations((await client.call('identity', [])).incarnation);
+    if (!isNew) isInDoubt = closed === undefined || closed !== end;
+    removeClosedMark(path);
+  } catch (error) {
+    await client.close();
+    lock.release();
+    throw unusable(reasonOf(error), { path, cause: error });
+  }
+  const checkpoints = checkpointsBesideCommits({ path }, log);
+  return new SqliteBackend({ client, lock, checkpoints, path, isInDoubt }, options.genesisValidatorsRoot.toLowerCase());
+}
+
+interface OpenBackend {
+  readonly client: DatabaseClient;
+  readonly lock: FileLock;
+  readonly checkpoints: Checkpoints;
+  readonly path: string;
+  readonly isInDoubt: boolean;
+}
+
+class SqliteBackend implements SlashingBackend {
+  readonly name = 'sqlite';
+  readonly batchLimits = { maxMessages: 512, maxInFlight: 1, minIntervalMs: 2 };
+  readonly #client: DatabaseClient;
+  readonly #lock: FileLock;
+  readonly #checkpoints: Checkpoints;
+  readonly #genesisValidatorsRoot: string;
+  readonly #path: string;
+  isInDoubt: boolean;
+  #lastTransferId = 0;
+
+  constructor({ client, lock, checkpoints, path, isInDoubt }: OpenBackend, genesisValidatorsRoot: string) {
+    this.#path = path;
+    this.isInDoubt = isInDoubt;
+    this.#client = client;
+    this.#lock = lock;
+    this.#checkpoints = checkpoints;
+    this.#genesisValidatorsRoot = genesisValidatorsRoot;
+  }
+
+  async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
+    const batch = packBatch(messages, floors);
+    const verdicts = unpackVerdicts(await this.#client.call('check', [batch], [batch]));
+    this.#checkpoints.recorded(messages.length);
+    return verdicts;
+  }
+
+  // What the worker does by itself, over its rows (operations/operations.ts).
+  signedBlockRoot: SlashingBackend['signedBlockRoot'] = (...given) => this.#client.call('signedBlockRoot', given);
+  identity: SlashingBackend['identity'] = () => this.#client.call('identity', []);
+  incarnate: SlashingBackend['incarnate'] = (...given) => this.#client.call('incarnate', given);
+  highestMarks: SlashingBackend['highestMarks'] = () => this.#client.call('highestMarks', []);
+  tenures: SlashingBackend['tenures'] = (...given) => this.#client.call('tenures', given);
+  endTenures: SlashingBackend['endTenures'] = (...given) => this.#client.call('endTenures', given);
+  beginTenures: SlashingBackend['beginTenures'] = (...given) => this.#client.call('beginTenures', given);
+  pruneStep: SlashingBackend['pruneStep'] = (...given) => this.#client.call('pruneStep', given);
+
+  checkHealth: SlashingBackend['checkHealth'] = (signal) =>
+    unlessAborted(signal, () => this.#client.call('health', []));
+
+  async importHistories(
+    histories: AsyncIterable<ValidatorHistory>,
+    { strategy = 'by_key' }: ImportOptions = {},
+  ): Promise<ImportSummary> {
+    const importId = this.#nextTransferId();
+    try {
+      const { parts, blocks, attestations } = await stageHistories(histories, async (chunk) => {
+        await this.#client.call('stage', [importId, chunk]);
+        this.#checkpoints.recorded(STEP_ENTRIES); // else a commit would make one, of all that came
+      });
+      const merged = await this.#client.call('merge', [importId, parts, strategy]);
+      return { ...merged, blocks, attestations };
+    } finally {
+      await this.#client.call('discard', [importId]).catch(() => undefined);
+    }
+  }
+
+  async *exportHistories(publicKeys?: readonly PublicKeyHex[]): AsyncGenerator<ValidatorHistory> {
+    const exportId = this.#nextTransferId();
+    await this.#client.call('beginExport', [exportId, publicKeys]);
+    try {
+      while (true) {
+        const histories = await this.#client.call('continueExport', [exportId]);
+        if (histories.length === 0) return;
+        for (const [publicKey, history] of histories) yield { publicKey, ...readPart(history) };
+      }
+    } finally {
+      await this.#client.call('endExport', [exportId]).catch(() => undefined);
+    }
+  }
+
+  async jump(floor: StoreFloor): Promise<StoreIdentity> {
+    const raised = await this.#client.call('jump', [floor]);
+    this.isInDoubt = false;
+    return raised;
+  }
+
+  async status() {
+    return { ...(await this.#client.call('status', [])), genesisValidatorsRoot: this.#genesisValidatorsRoot };
+  }
+
+  /** A database in doubt stays so. */
+  async close(waitMs?: number): Promise<void> {
+    const closing = { notesEnd: !this.isInDoubt, ...(waitMs === undefined ? {} : { waitMs }) };
+    // whichever is last makes the last checkpoint
+    const [end] = await Promise.all([this.#client.close(closing), this.#checkpoints.close(waitMs)]);
+    if (end !== null) writeClosedMark(this.#path, end);
+    this.#lock.release();
+  }
+
+  #nextTransferId(): number {
+    this.#lastTransferId += 1;
+    return this.#lastTransferId;
+  }
+}
+
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error ? cause.message : 'the database worker does not start';
+}
+
+// The main thread's side of the worker. What was asked of a worker that died is answered `slashing_unavailable`: it may
+// have been done or not.
+
+/** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
+const FIRST_RESTART_MS = 50;
+const LARGEST_RESTART_MS = 10_000;
+
+interface PendingCall {
+  readonly resolve: (result: never) => void;
+  readonly reject: (error: SignerError) => void;
+}
+
+export class DatabaseClient {
+  #data: DatabaseWorkerData;
+  readonly #log: Log;
+  readonly #pending = new Map<number, PendingCall>();
+  #worker: Worker | undefined;
+  #restart: NodeJS.Timeout | undefined;
+  #restartMs = FIRST_RESTART_MS;
+  #lastId = 0;
+  #closed = false;
+
+  constructor(data: DatabaseWorkerData, log: Log) {
+    // A copy of its own: the key is needed again for every new worker, and wiped at the end.
+    this.#data = { ...data, integrityKey: data.integrityKey && Uint8Array.from(data.integrityKey) };
+    this.#log = log;
+    this.#start();
+  }
+
+  /** The database is this file: a worker that is started later refuses another. */
+  expectFile(file: FileName): void {
+    this.#data = { ...this.#data, file };
+  }
+
+  /** @throws SignerError slashing_unavailable or slashing_integrity, the database's error as its cause */
+  call<Name extends DatabaseCall>(
+    call: Name,
+    arguments_: Parameters<DatabaseCalls[Name]>,
+    transfer: readonly ArrayBuffer[] = [],
+  ): Promise<Awaited<ReturnType<DatabaseCalls[Name]>>> {
+    const worker = this.#worker;
+    if (worker === undefined) {
+      return Promise.reject(
+        new SignerError('slashing_unavailable', { detail: { worker: this.#closed ? 'closed' : 'starting' } }),
+      );
+    }
+    return new Promise((resolve, reject) => {
+      this.#lastId += 1;
+      this.#pending.set(this.#lastId, { resolve, reject });
+      worker.postMessage({ id: this.#lastId, call, arguments_ }, transfer);
+    });
+  }
+
+  async close({ notesEnd = false, waitMs = WORKER_CLOSE_WAIT_MS } = {}): Promise<string | null> {
+    let noted: string | null = null;
+    if (this.#closed) return noted;
+    this.#closed = true;
+    clearTimeout(this.#restart);
+    const worker = this.#worker;
+    if (worker !== undefined) {
+      const ended = Promise.withResolvers<void>();
+      worker.once('exit', () => ended.resolve());
+      const timer = setTimeout(
+        () => {
+          this.#log.error({}, 'the slashing database worker does not answer: it is given up');
+          void worker.terminate();
+          worker.unref();
+          this.#rejectPending({ worker: 'given up' });
+          ended.resolve();
+        },
+        Math.min(WORKER_CLOSE_WAIT_MS, waitMs),
+      );
+      this.call('close', [notesEnd])
+        .then((end) => {
+          noted = end;
+        })
+        .catch(() => undefined);
+      this.#worker = undefined;
+      await ended.promise;
+      clearTimeout(timer);
+    }
+    this.#data.integrityKey?.fill(0);
+    return noted;
+  }
+
+  #start(): void {
+    const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
+      workerData: { ...this.#data, integrityKey: this.#data.integrityKey && Uint8Array.from(this.#data.integrityKey) },
+      name: 'slashing database',
+    });
+    let fault: unknown;
+    worker.on('message', (reply: ReplyMessage) => this.#answer(reply));
+    worker.on('error', (error) => {
+      fault = error;
+    });
+    // An answer that cannot be read is an answer that never comes: only an end of the worker settles its call.
+    worker.on('messageerror', (error) => {
+      fault = error;
+      void worker.terminate();
+    });
+    worker.on('exit', () => this.#ended(worker, fault));
+    this.#worker = worker;
+  }
+
+  #answer(reply: ReplyMessage): void {
+    const pending = this.#pending.get(reply.id);
+    this.#pending.delete(reply.id);
+    this.#restartMs = FIRST_RESTART_MS;
+    if ('reason' in reply)
+      pending?.reject(new SignerError(reply.reason, { cause: reply.error, ...hintOf(reply.hint) }));
+    // The worker answers each call with the result of its name (wire.ts).
+    else pending?.resolve(reply.result as never);
+  }
+
+  #rejectPending(detail: Readonly<Record<string, unknown>>, cause?: unknown): void {
+    for (const { reject } of this.#pending.values()) {
+      reject(new SignerError('slashing_unavailable', { cause, detail }));
+    }
+    this.#pending.clear();
+  }
+
+  #ended(worker: Worker, fault: unknown): void {
+    this.#rejectPending({ worker: 'ended' }, fault);
+    if (this.#closed || this.#worker !== worker) return;
+    this.#worker = undefined;
+    this.#log.error(
+      { err: fault, restart_ms: this.#restartMs },
+      'the slashing database worker died: it is started again',
+    );
+    this.#restart = setTimeout(() => this.#start(), this.#restartMs);
+    this.#restartMs = Math.min(this.#restartMs * 2, LARGEST_RESTART_MS);
+  }
+}
+
+function hintOf(hint: string | undefined): { readonly hint?: string } {
+  return hint === undefined ? {} : { hint };
+}
+
+// The look of `server --check`, beside the opening. It makes no file and leaves none behind: a log or an index that
+// another user than the signer's had made would stop the next start. What the last commits of an unclean end say is
+// read by the start alone.
+
+export interface LookOptions extends ExpectedMetadata {
+  readonly path: string;
+  /** A signer that runs has it open: only what can be said beside it is. */
+  readonly isInUse: boolean;
+}
+
+/** @returns whether there is a database yet @throws SignerError slashing_unavailable, as opening it would */
+export function lookAtDatabase({ path, isInUse, ...expected }: LookOptions, log: Log): 'new' | 'good' {
+  if (!existsSync(path)) return 'new';
+  const realPath = realpathSync(path);
+  try {
+    accessSync(realPath, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    throw unusable('the database file cannot be read and written by this user', { path, cause });
+  }
+  refuseMisplaced(realPath, log);
+  // The lock is asked for where a signer has made one: its file is not made here.
+  const lock = !isInUse && existsSync(`${realPath}-lock`) ? lockDatabase(realPath, log) : undefined;
+  try {
+    return confirmMetadata(realPath, expected);
+  } finally {
+    lock?.release();
+  }
+}
+
+function confirmMetadata(realPath: string, expected: ExpectedMetadata): 'new' | 'good' {
+  const isClean = !existsSync(`${realPath}-wal`);
+  const url = pathToFileURL(realPath);
+  url.search = 'immutable=1'; // the one way to read that makes no file beside it; the log is not looked at then
+  let connection: DatabaseSync | undefined;
+  try {
+    connection = new DatabaseSync(url, { readOnly: true });
+    const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
+    if (tables?.['count'] === 0) return isClean ? 'new' : 'good';
+    confirmOurs(connection, expected);
+    return 'good';
+  } catch (cause) {
+    if (cause instanceof DatabaseRefusal) throw unusable(cause.message, { path: realPath, cause });
+    if (!isClean) return 'good'; // what is missing may be in the log
+    throw unusable('the database cannot be read', { path: realPath, cause });
+  } finally {
+    connection?.close();
+  }
+}

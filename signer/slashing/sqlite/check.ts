@@ -1,0 +1,124 @@
+// One batch of checks against the database, inside one transaction. What a check is judged by is history/rules.ts; here
+// rows are read and written. The usual message lies beyond everything its key has signed: one row read, two written.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { historyCodes } from '../history/codes.ts';
+import {
+  type Decision,
+  decideWithHistory,
+  isBeyondHistory,
+  isRolledBack,
+  type Judgement,
+  judgeBlock,
+  judgeVote,
+  stateAfter,
+} from '../history/rules.ts';
+import { effectiveHighest, NEW_KEY } from '../history/state.ts';
+import type { Head } from '../operations/store.ts';
+import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
+import { isDamage } from './tables/cells.ts';
+import { type EntryTables, entryTables } from './tables/entries.ts';
+import { headTable } from './tables/heads.ts';
+import { keyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
+import { type DatabaseOptions, inTransaction } from './tables/schema.ts';
+import type { PackedCheck } from './wire.ts';
+
+/**
+ * Entries of a key that one check reads at most. A key has more only while pruning is behind (a database of an older
+ * program); until then it signs beyond its history, and whatever needs the history is 503.
+ */
+const MAX_ENTRIES_READ = 20_000;
+
+/** Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing. */
+export function batchChecker(
+  connection: DatabaseSync,
+  options: DatabaseOptions,
+  keys = keyList(connection, storeRecord(connection, options)),
+) {
+  const { integrity } = options;
+  const codes = historyCodes(integrity);
+  const heads = headTable(connection, integrity);
+  const entries = entryTables(connection, integrity);
+  const records = storeRecord(connection, options);
+
+  function checkOne({ publicKey, message, floors }: PackedCheck, store: StoreRecord): [Verdict, added: boolean] {
+    const { floor } = store;
+    const known = heads.find(publicKey);
+    if (known === undefined) keys.confirmNew(publicKey, store);
+    const head = known ?? { id: heads.nextId(), publicKey, state: NEW_KEY };
+    if (isRolledBack(effectiveHighest(head.state, floor), floors)) {
+      return [{ kind: 'unavailable', reason: 'slashing_rollback' }, false];
+    }
+    const decision = decide(entries, head, message, floor);
+    if (decision === undefined) return [{ kind: 'unavailable', reason: 'slashing_unavailable' }, false];
+    if (decision.kind === 'refused' || decision.repeat) return [decision, false];
+    record(head, message, known === undefined);
+    return [decision, known === undefined];
+  }
+
+  /** The entry first: one that does not fit throws and has changed nothing. */
+  function record(head: Head, message: SlashableMessage, isNew: boolean): void {
+    const isBeyond = isBeyondHistory(message, head.state.highest);
+    const after = stateAfter(head.state, message, head.publicKey, codes);
+    if (message.kind === 'block') {
+      if (isBeyond) entries.confirmNoBlockBeyond(head);
+      entries.insertBlock(head.id, message, after.codes);
+    } else {
+      if (isBeyond) entries.confirmNoVoteBeyond(head);
+      entries.insertVote(head.id, message, after.codes);
+    }
+    const changed = { ...head, state: after.state };
+    if (isNew) heads.insert(changed);
+    else heads.update(changed);
+  }
+
+  return (batch: Iterable<PackedCheck>): Verdict[] => {
+    const { verdicts, added, after } = inTransaction(connection, () => {
+      const store = records.read();
+      const verdicts: Verdict[] = [];
+      const added: Uint8Array[] = [];
+      for (const check of batch) {
+        try {
+          const [verdict, isNew] = checkOne(check, store);
+          verdicts.push(verdict);
+          if (isNew) added.push(check.publicKey);
+        } catch (error) {
+          if (!isDamage(error)) throw error;
+          verdicts.push({ kind: 'unavailable', reason: 'slashing_integrity' });
+        }
+      }
+      const after = withKeys(store, added);
+      if (added.length > 0) records.write(after);
+      return { verdicts, added, after };
+    });
+    if (added.length > 0) keys.added(added, after);
+    return verdicts;
+  };
+}
+
+/** Undefined: the history decides, and is too long to be read at once. */
+function decide(
+  entries: EntryTables,
+  head: Head,
+  message: SlashableMessage,
+  floor: StoreFloor | null,
+): Decision | undefined {
+  const judgement = judge(entries, head, message, floor);
+  if (judgement.kind !== 'history') return judgement;
+  const { blocks, attestations } = head.state;
+  const isBlock = message.kind === 'block';
+  if ((isBlock ? blocks : attestations).count > MAX_ENTRIES_READ) return undefined;
+  const history = isBlock ? entries.allBlocks(head) : entries.allVotes(head);
+  return decideWithHistory(message, head.state, floor, history);
+}
+
+function judge(entries: EntryTables, head: Head, message: SlashableMessage, floor: StoreFloor | null): Judgement {
+  const { state } = head;
+  const isBeyond = isBeyondHistory(message, state.highest);
+  if (message.kind === 'block') {
+    return judgeBlock(message, state, floor, isBeyond ? undefined : entries.blockAt(head, message.slot));
+  }
+  if (isBeyond) return judgeVote(message, state, floor, []);
+  const atTarget = entries.votesAt(head, message.targetEpoch);
+  return judgeVote(message, state, floor, atTarget, atTarget.length > 0 ? [] : entries.votesAgainst(head, message));
+}

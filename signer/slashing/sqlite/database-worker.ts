@@ -1,0 +1,199 @@
+// The worker that owns the database connection. It answers calls in order; long ones go on in turns between the others.
+// Each answer is a result or a failure. After a fault of the disk the connection is dropped and opened again by the
+// next call, so the worker recovers when the disk does.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { systemClock } from '../../../common/observe/clock.ts';
+import { SignerError } from '../../api/errors.ts';
+import { rowIntegrity } from '../history/integrity.ts';
+import { endedText } from '../incarnation.ts';
+import { exportHistories } from '../operations/export.ts';
+import { mergeStaged } from '../operations/import.ts';
+import { type StoreOperations, storeOperations } from '../operations/operations.ts';
+import { eventLoopTurns } from '../operations/store.ts';
+import { batchChecker } from './check.ts';
+import { heldExports } from './exports.ts';
+import { FilesChanged, type OpenFiles, openFilesOf } from './file/open-files.ts';
+import { type DatabaseStore, databaseStore, type StagedHistories, stagedHistories } from './store.ts';
+import { isDamage, isFaultOfConnection } from './tables/cells.ts';
+import { keyList, storeRecord } from './tables/record.ts';
+import { type DatabaseOptions, DatabaseRefusal, inTransaction, openDatabase } from './tables/schema.ts';
+import {
+  type CallMessage,
+  type DatabaseCalls,
+  type DatabaseWorkerData,
+  packVerdicts,
+  type ReplyMessage,
+  unpackBatch,
+} from './wire.ts';
+
+interface Database {
+  readonly connection: DatabaseSync;
+  readonly files: OpenFiles;
+  readonly check: ReturnType<typeof batchChecker>;
+  readonly staged: StagedHistories;
+  readonly store: DatabaseStore;
+  readonly operations: StoreOperations;
+}
+
+if (parentPort === null) throw new Error('this file runs as a worker');
+const port = parentPort;
+const { path, genesisValidatorsRoot, integrityKey, file } = workerData as DatabaseWorkerData;
+const options: DatabaseOptions = {
+  path,
+  genesisValidatorsRoot,
+  integrity: rowIntegrity({ genesisValidatorsRoot, key: integrityKey }),
+};
+integrityKey?.fill(0);
+
+let database: Database | undefined;
+let expectedFile = file;
+const turns = eventLoopTurns();
+const exports_ = heldExports((publicKeys) => exportHistories(opened().store, publicKeys), systemClock);
+
+const handlers: DatabaseCalls = {
+  open: () => ({ file: opened().files.database }),
+  check(batch) {
+    const { check, files } = opened();
+    const verdicts = packVerdicts(check(unpackBatch(batch)));
+    files.confirm(); // what went into another file, or one without a name, is not recorded
+    return verdicts;
+  },
+  health() {
+    const { check, connection, files } = opened();
+    // A batch without messages: it takes the write lock and gives it back.
+    check([]);
+    connection.prepare('SELECT id FROM metadata').get();
+    files.confirm();
+    return null;
+  },
+  stage(importId, parts) {
+    const { connection, staged } = opened();
+    inTransaction(connection, () => staged.add(importId, parts));
+    return null;
+  },
+  async merge(importId, parts, strategy) {
+    const { staged, store } = opened();
+    if (staged.count(importId) !== parts) throw new Error('a part of the import was lost on the way');
+    return mergeStaged(store, staged.of(importId), strategy);
+  },
+  async discard(importId) {
+    const { staged, store } = opened();
+    while (staged.removeSome(importId)) await store.turn();
+    return null;
+  },
+  beginExport(exportId, publicKeys) {
+    exports_.begin(exportId, publicKeys);
+    return null;
+  },
+  continueExport: exports_.next,
+  endExport: exports_.end,
+  status() {
+    const row = opened()
+      .connection.prepare(
+        `SELECT count(*) FILTER (WHERE block_count + attestation_count > 0) AS validators,
+                coalesce(sum(block_count), 0) AS blocks, coalesce(sum(attestation_count), 0) AS attestations
+         FROM validators`,
+      )
+      .get();
+    return {
+      validators: Number(row?.['validators']),
+      blocks: Number(row?.['blocks']),
+      attestations: Number(row?.['attestations']),
+    };
+  },
+  identity: () => opened().operations.identity(),
+  incarnate: (...given) => opened().operations.incarnate(...given),
+  jump: (...given) => opened().operations.jump(...given),
+  highestMarks: () => opened().operations.highestMarks(),
+  signedBlockRoot: (...given) => opened().operations.signedBlockRoot(...given),
+  tenures: (...given) => opened().operations.tenures(...given),
+  endTenures: (...given) => opened().operations.endTenures(...given),
+  beginTenures: (...given) => opened().operations.beginTenures(...given),
+  pruneStep: (...given) => opened().operations.pruneStep(...given),
+  async close(notesEnd) {
+    turns.close();
+    await exports_.endAll();
+    try {
+      return notesEnd ? await noteEnd(opened().store) : null;
+    } finally {
+      database?.store.close();
+      database?.connection.close();
+      database = undefined;
+      options.integrity.wipe();
+    }
+  },
+};
+
+port.on('message', ({ id, call, arguments_ }: CallMessage) => {
+  void exports_.endStalled();
+  const isClosing = call === 'close';
+  try {
+    // The main thread sends each call with the arguments of its name (wire.ts).
+    const result = (handlers[call] as (...given: readonly unknown[]) => unknown)(...arguments_);
+    if (!(result instanceof Promise)) port.postMessage({ id, result } satisfies ReplyMessage);
+    else
+      result
+        .then(
+          (value) => port.postMessage({ id, result: value } satisfies ReplyMessage),
+          (error: unknown) => port.postMessage(failure(id, error)),
+        )
+        .finally(() => isClosing && port.close());
+  } catch (error) {
+    port.postMessage(failure(id, error));
+  }
+});
+
+/** The number of this very end tells what is closed from an older copy. */
+async function noteEnd({ changeRecord }: DatabaseStore): Promise<string> {
+  let ended = '';
+  await changeRecord((before) => {
+    const { text, end } = endedText(before.incarnation);
+    ended = end;
+    return { ...before, incarnation: text };
+  }, false);
+  return ended;
+}
+
+function failure(id: number, error: unknown): ReplyMessage {
+  const hint = isShown(error) ? error.message : error instanceof SignerError ? error.hint : undefined;
+  if (isDamage(error)) return { id, reason: 'slashing_integrity', error, hint };
+  // An import that was interrupted says so, and by what.
+  if (isFaultOfConnection(error) || isFaultOfConnection(error instanceof Error && error.cause)) dropConnection();
+  return { id, reason: 'slashing_unavailable', error, hint };
+}
+
+function isShown(error: unknown): error is FilesChanged | DatabaseRefusal {
+  return error instanceof FilesChanged || error instanceof DatabaseRefusal;
+}
+
+function opened(): Database {
+  if (database !== undefined) return database;
+  const connection = openDatabase(options);
+  try {
+    const files = openFilesOf(path, expectedFile);
+    const keys = keyList(connection, storeRecord(connection, options));
+    const check = batchChecker(connection, options, keys);
+    const staged = stagedHistories(connection, options);
+    const store = databaseStore({ connection, options, files, keys, turns });
+    staged.removeAll();
+    database = { connection, files, check, staged, store, operations: storeOperations(store) };
+    expectedFile = files.database;
+    return database;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+function dropConnection(): void {
+  const dropped = database;
+  database = undefined;
+  try {
+    dropped?.store.close();
+    dropped?.connection.close();
+  } catch {
+    // It is gone either way; the next call opens another.
+  }
+}

@@ -1,0 +1,83 @@
+// Checkpoints beside the commits: SQLite's own come in the middle of a commit, and writing and syncing some thousand
+// pages of the database file kept the whole batch waiting for 10 to 40 ms. Without this (its worker died, its disk is
+// full) SQLite makes them in a commit as before, when the log has grown to its bound (tables/schema.ts).
+
+import { Worker } from 'node:worker_threads';
+import type { Log } from '../../../../common/observe/log.ts';
+import type { CheckpointData, CheckpointReply, CheckpointRequest } from './checkpoint-worker.ts';
+
+/** Closing waits so long for a worker, which may hang on its disk, at most. */
+export const WORKER_CLOSE_WAIT_MS = 5_000;
+/**
+ * Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for
+ * commits.
+ */
+const MESSAGES = 256;
+
+export interface Checkpoints {
+  /** So many messages were recorded and committed. The worker is started by the first that are worth a checkpoint. */
+  recorded(messages: number): void;
+  close(waitMs?: number): Promise<void>;
+}
+
+/** @param workerUrl tests put a worker here that fails */
+export function checkpointsBesideCommits(
+  data: CheckpointData,
+  log: Log,
+  workerUrl: URL = new URL('./checkpoint-worker.ts', import.meta.url),
+): Checkpoints {
+  let worker: Worker | undefined;
+  let isOver = false;
+  let isRunning = false;
+  let failedBefore = false;
+  let messagesSince = 0;
+
+  const onReply = ({ error }: CheckpointReply): void => {
+    isRunning = false;
+    if (error !== undefined && !failedBefore) {
+      log.warn({ err: error }, 'a checkpoint of the slashing database failed: its log grows until one succeeds');
+    }
+    failedBefore = error !== undefined;
+  };
+  const start = (): Worker => {
+    const started = new Worker(workerUrl, { workerData: data, name: 'slashing checkpoints' });
+    started.on('message', onReply);
+    started.on('error', (error) =>
+      log.warn({ err: error }, 'checkpoints of the slashing database are made by its commits'),
+    );
+    started.on('exit', () => {
+      isOver = true;
+    });
+    started.unref();
+    return started;
+  };
+
+  return {
+    recorded(messages) {
+      messagesSince += messages;
+      if (messagesSince < MESSAGES || isRunning || isOver) return;
+      messagesSince = 0;
+      isRunning = true;
+      worker ??= start();
+      worker.postMessage('checkpoint' satisfies CheckpointRequest);
+    },
+    async close(waitMs = WORKER_CLOSE_WAIT_MS) {
+      const closing = worker;
+      if (closing === undefined || isOver) return;
+      isOver = true;
+      const { promise: ended, resolve } = Promise.withResolvers<void>();
+      closing.once('exit', () => resolve());
+      const timer = setTimeout(
+        () => {
+          log.warn({}, 'a checkpoint of the slashing database does not end: it is given up');
+          void closing.terminate();
+          resolve();
+        },
+        Math.min(WORKER_CLOSE_WAIT_MS, waitMs),
+      );
+      closing.postMessage('close' satisfies CheckpointRequest);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,238 @@
+// The database file itself: who may read it, where it may lie, that one process has it, and the mark of its end in
+// order. Safety does not rest on the lock (every check reads and writes inside one transaction); it keeps a second
+// signer and the offline commands from starting by mistake. The lock is the operating system's, on a file beside the
+// database: it ends with the process, however that ends.
+
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { adviceOn } from '../../../../common/command-line/file-faults.ts';
+import { errorCode } from '../../../../common/formats/error-code.ts';
+import type { Log } from '../../../../common/observe/log.ts';
+import { SignerError } from '../../../api/errors.ts';
+
+const PRIVATE_MODE = 0o600;
+
+export interface FileLock {
+  /** May be called again. */
+  release(): void;
+}
+
+/** The one name of the file, whatever links lead to it; creates it, empty and private, when it is missing. */
+export function preparePrivateFile(path: string, log: Log): { readonly realPath: string; readonly isNew: boolean } {
+  try {
+    const named = join(realpathSync(dirname(path)), basename(path));
+    const isNew = createPrivate(named);
+    const realPath = realpathSync(named);
+    makePrivate(realPath, log);
+    return { realPath, isNew };
+  } catch (cause) {
+    throw unusable(`the database file cannot be created or made private${faultText(cause)}`, { path, cause });
+  }
+}
+
+export function refuseMisplaced(realPath: string, log: Log): void {
+  const problem = misplacement(realPath, log);
+  if (problem !== undefined) throw unusable(problem, { path: realPath });
+}
+
+function faultText(cause: unknown): string {
+  const code = errorCode(cause);
+  const advice = adviceOn(code ?? '');
+  return `${code === undefined ? '' : ` (${code})`}${advice === undefined ? '' : `: ${advice}`}`;
+}
+
+/** @throws SignerError slashing_unavailable while another opening of the same database holds the lock */
+export function lockDatabase(realPath: string, log: Log): FileLock {
+  const lockFile = preparePrivateFile(`${realPath}-lock`, log);
+  const connection = new DatabaseSync(lockFile.realPath, { timeout: 0 });
+  try {
+    connection.exec('BEGIN EXCLUSIVE');
+  } catch (cause) {
+    connection.close();
+    throw unusable('the database is in use by another process: stop it first', { path: realPath, cause });
+  }
+  return {
+    release() {
+      if (connection.isOpen) connection.close();
+    },
+  };
+}
+
+export function unusable(hint: string, { path, cause }: { path: string; cause?: unknown }): SignerError {
+  return new SignerError('slashing_unavailable', { hint, cause, detail: { path } });
+}
+
+// Opening and closing a file that this process has open would drop its locks on it (POSIX), so an existing file is
+// never opened here: `wx` fails without opening.
+function createPrivate(path: string): boolean {
+  try {
+    closeSync(openSync(path, 'wx', PRIVATE_MODE));
+    return true;
+  } catch (error) {
+    if (!isAlreadyThere(error)) throw error;
+    return false;
+  }
+}
+
+function isAlreadyThere(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EEXIST';
+}
+
+function makePrivate(path: string, log: Log): void {
+  const status = statSync(path);
+  if (!status.isFile()) throw new Error('not a regular file');
+  if ((status.mode & 0o777) === PRIVATE_MODE) return;
+  chmodSync(path, PRIVATE_MODE);
+  log.warn({ path, mode: (status.mode & 0o777).toString(8) }, 'the slashing database was open to others: made private');
+}
+
+// The mark beside a database that was closed in order, with all its commits: which file it was, and the number that the
+// last commit wrote into it. A database without its mark may be an older copy, or have lost its write-ahead log. The
+// mark has no code: a person who may write here may also put back file and mark together, which only a state table
+// notices.
+
+/**
+ * The number of the end in order, before the file is opened; undefined when there is no mark, or it is of another file.
+ */
+export function readClosedMark(path: string): string | undefined {
+  if (statSync(`${path}-wal`, { throwIfNoEntry: false }) !== undefined) return undefined;
+  try {
+    const [number, file] = readFileSync(markOf(path), 'utf8').split(' ');
+    return file === fileOf(path) ? number : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Durable when it returns: from now on the file is in use. */
+export function removeClosedMark(path: string): void {
+  rmSync(markOf(path), { force: true });
+  syncFolder(path);
+}
+
+/** Where it cannot be written, the next start jumps. */
+export function writeClosedMark(path: string, number: string): void {
+  try {
+    writeFileSync(markOf(path), `${number} ${fileOf(path)}`, { mode: 0o600, flush: true });
+    syncFolder(path);
+  } catch {
+    // A file without its mark is in doubt.
+  }
+}
+
+const markOf = (path: string): string => `${path}-closed`;
+
+/** The time of the last change of the inode cannot be set, unlike that of the content. */
+function fileOf(path: string): string {
+  const { ino, birthtimeNs, ctimeNs, size } = statSync(path, { bigint: true });
+  return [ino, birthtimeNs, ctimeNs, size].join('/');
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(dirname(path), 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
+
+// Beside a database are its write-ahead log and its lock, under its name: a file that is mounted by itself, or has a
+// second name, has them elsewhere for somebody, and what was committed last is lost, or two signers start. On a network
+// file system neither locks nor syncs are what SQLite takes them for.
+
+/** What the folder of a file lies on, as statfs(2) says; tests give another. */
+export type FileSystemType = (folder: string) => number;
+
+/** Why the database, or a file beside it, may not be used; undefined when it may. */
+export function misplacement(path: string, log: Log, typeOf: FileSystemType = fileSystemType): string | undefined {
+  const files = ['', '-wal', '-shm', '-lock'].map((suffix) => path + suffix);
+  for (const file of files) {
+    const problem = problemOf(file);
+    if (problem !== undefined) return problem;
+  }
+  return networkProblem(path, log, typeOf);
+}
+
+function problemOf(file: string): string | undefined {
+  const status = statSync(file, { throwIfNoEntry: false });
+  if (status === undefined) return undefined;
+  if (status.nlink !== 1) {
+    return `${file} has ${status.nlink} names (hard links): keep one, in a folder of its own`;
+  }
+  if (status.dev !== statSync(dirname(file)).dev || mountPoints().has(file)) {
+    return `${file} is mounted by itself: mount the folder, not the file`;
+  }
+  return undefined;
+}
+
+/**
+ * The mounts of this process's namespace; a file of the same device that is bound to a name is seen only here (Linux).
+ */
+function mountPoints(): ReadonlySet<string> {
+  let text: string;
+  try {
+    text = readFileSync('/proc/self/mountinfo', 'utf8');
+  } catch {
+    return new Set();
+  }
+  return new Set(text.split('\n').map((line) => unescaped(line.split(' ')[4] ?? '')));
+}
+
+/** proc(5): space, tab, newline and backslash are written in octal. */
+function unescaped(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+}
+
+function networkProblem(path: string, log: Log, typeOf: FileSystemType): string | undefined {
+  const type = typeOf(dirname(path)) >>> 0;
+  const name = NETWORK_TYPES[type];
+  if (name !== undefined) {
+    return `${path} lies on a network file system (${name}): move it to a local disk, or use postgres or dynamodb`;
+  }
+  if (type === FUSE) {
+    log.warn(
+      { path },
+      'the slashing database lies on a FUSE file system: make sure that it is a local one which keeps locks and syncs',
+    );
+  }
+  return undefined;
+}
+
+function fileSystemType(folder: string): number {
+  return Number(statfsSync(folder, { bigint: true }).type & 0xffffffffn);
+}
+
+const FUSE = 0x65735546;
+// linux/magic.h, statfs(2); those of cluster file systems are theirs.
+const NETWORK_TYPES: Readonly<Record<number, string>> = {
+  26985: 'NFS',
+  20859: 'SMB',
+  4283649346: 'CIFS',
+  4266872130: 'SMB2',
+  22092: 'NCP',
+  1937076805: 'Coda',
+  1397113167: 'AFS',
+  1799439955: 'AFS',
+  16914839: '9p',
+  12805120: 'Ceph',
+  198183888: 'Lustre',
+  1196443219: 'GPFS',
+  18225520: 'GFS2',
+  1952539503: 'OCFS2',
+  428016422: 'BeeGFS',
+  2866260714: 'PanFS',
+  537068840: 'OrangeFS',
+};

@@ -1,0 +1,312 @@
+// The rows of the database as a complete store (operations/store.ts): one connection writes, and every snapshot is a
+// connection of its own. It runs in the database worker, where nothing else runs inside a transaction, because none
+// waits for a turn of the event loop. What was written or read while the files were taken away is of nobody.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { historyCodes } from '../history/codes.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
+import { higherMarks, NEW_KEY, NO_MARKS } from '../history/state.ts';
+import { readPart, type StagedText } from '../operations/staging.ts';
+import {
+  type CodedEntries,
+  type CompleteStore,
+  type Head,
+  isDamaged,
+  type KeyChange,
+  keyBytes,
+  NO_KEY,
+  type Rows,
+  type StagedImport,
+  type Turns,
+  type WritableRows,
+} from '../operations/store.ts';
+import type { HighWaterMarks } from '../types.ts';
+import type { OpenFiles } from './file/open-files.ts';
+import { bytesOf, damaged, isDamage, numberOf } from './tables/cells.ts';
+import { entryTables } from './tables/entries.ts';
+import { headTable } from './tables/heads.ts';
+import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
+import { beginSnapshot, type DatabaseOptions, inTransaction, openSnapshot } from './tables/schema.ts';
+
+const PAGE_KEYS = 500;
+/** Connections that wait for the next snapshot. */
+const MAX_IDLE = 2;
+
+export interface DatabaseStoreParts {
+  readonly connection: DatabaseSync;
+  readonly options: DatabaseOptions;
+  readonly files: Pick<OpenFiles, 'confirm'>;
+  readonly keys: KeyList;
+  readonly turns: Turns;
+}
+
+export interface DatabaseStore extends CompleteStore {
+  /** The connections of snapshots; the writer is its opener's. */
+  close(): void;
+}
+
+export function databaseStore({ connection, options, files, keys, turns }: DatabaseStoreParts): DatabaseStore {
+  const codes = historyCodes(options.integrity);
+  const records = storeRecord(connection, options);
+  const heads = headTable(connection, options.integrity);
+  const rows = writableRows(connection, options);
+  const snapshots = snapshotPool(options, turns);
+
+  return {
+    codes,
+    turn: turns.turn,
+
+    async snapshot() {
+      const snapshot = snapshots.open();
+      try {
+        files.confirm();
+      } catch (error) {
+        await snapshot.close();
+        throw error;
+      }
+      return snapshot;
+    },
+
+    async transaction(work) {
+      connection.exec('BEGIN IMMEDIATE');
+      try {
+        const result = await work(rows);
+        connection.exec('COMMIT');
+        files.confirm();
+        return result;
+      } catch (error) {
+        if (connection.isTransaction) connection.exec('ROLLBACK');
+        throw isDamage(error) && !isDamaged(error) ? damaged('a row is in the way') : error;
+      }
+    },
+
+    async addKeys(publicKeys) {
+      const { added, record } = inTransaction(connection, () => {
+        const before = records.read();
+        const added = publicKeys.filter((publicKey) => heads.find(publicKey) === undefined);
+        for (const publicKey of added) {
+          keys.confirmNew(publicKey, before);
+          heads.insert({ id: heads.nextId(), publicKey, state: NEW_KEY });
+        }
+        const record = withKeys(before, added);
+        if (added.length > 0) records.write(record);
+        return { added, record };
+      });
+      if (added.length > 0) keys.added(added, record);
+      files.confirm();
+    },
+
+    /** One worker decides batches one after the other: none that began before is undecided. */
+    async changeRecord(change) {
+      const after = inTransaction(connection, () => {
+        const record = records.read();
+        const { incarnation, floor } = change(identityOf(record));
+        const changed = { ...record, incarnation, floor };
+        records.write(changed);
+        return changed;
+      });
+      files.confirm();
+      return identityOf(after);
+    },
+
+    /** A key whose head is damaged signs nothing: what it would say is left out. */
+    async highestMarks() {
+      let marks = NO_MARKS;
+      const snapshot = snapshots.open();
+      try {
+        for (let after: Uint8Array | undefined = NO_KEY; after !== undefined; ) {
+          const page = await snapshot.keysAfter(after, PAGE_KEYS, 'all');
+          for (const key of page.keys) marks = higherMarks(marks, await marksOf(snapshot, key));
+          after = page.last;
+          await turns.turn(page.keys.length);
+        }
+      } finally {
+        await snapshot.close();
+      }
+      return marks;
+    },
+
+    close: snapshots.close,
+  };
+}
+
+async function marksOf(rows: Rows, publicKey: Uint8Array): Promise<HighWaterMarks> {
+  try {
+    const [head] = await rows.heads([publicKey]);
+    return head?.state.highest ?? NO_MARKS;
+  } catch (error) {
+    if (isDamage(error)) return NO_MARKS;
+    throw error;
+  }
+}
+
+function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: Turns['turn'] | undefined): Rows {
+  const records = storeRecord(connection, options);
+  const heads = headTable(connection, options.integrity);
+  const entries = entryTables(connection, options.integrity);
+  const page = (chosen: string) =>
+    connection.prepare(
+      `SELECT public_key, (${chosen}) AS chosen
+       FROM (SELECT * FROM validators WHERE public_key > ? ORDER BY public_key LIMIT ?) ORDER BY public_key`,
+    );
+  const pages = {
+    all: page('TRUE'),
+    prunable: page(
+      `low_slot < high_slot - ${RETAINED_SLOTS} OR low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS}`,
+    ),
+  };
+  /** A number that this program never writes is damage of the row, as a wrong code is. */
+  const find = (publicKey: Uint8Array): Head | undefined => {
+    try {
+      return heads.find(publicKey);
+    } catch (error) {
+      throw isDamage(error) && !isDamaged(error) ? damaged('a number is too large') : error;
+    }
+  };
+  return {
+    record: async () => identityOf(records.read()),
+    isKeyListWhole: async () => records.isWhole(records.read()),
+    heads: async (publicKeys) => publicKeys.map(find).filter((head) => head !== undefined),
+    async keysAfter(last, limit, chosen) {
+      const found = pages[chosen].all(last, limit);
+      const keys = found.filter((row) => row['chosen'] === 1).map((row) => bytesOf(row['public_key']));
+      return { keys, last: found.length < limit ? undefined : bytesOf(found.at(-1)?.['public_key']) };
+    },
+    async history(head, sink) {
+      for (const size of entries.read(head, sink)) if (turn !== undefined) await turn(size);
+    },
+    blockAt: async (head, slot) => entries.blockAt(head, slot),
+  };
+}
+
+function writableRows(connection: DatabaseSync, options: DatabaseOptions): WritableRows {
+  const heads = headTable(connection, options.integrity);
+  const entries = entryTables(connection, options.integrity);
+
+  function remove({ id }: Head, { blocks, attestations }: CodedEntries): void {
+    for (const block of blocks) entries.removeBlock(id, block);
+    for (const vote of attestations) entries.removeVote(id, vote);
+  }
+  function insert({ id }: Head, { blocks, attestations }: CodedEntries): void {
+    for (const block of blocks) entries.insertBlock(id, block, block);
+    for (const vote of attestations) entries.insertVote(id, vote, vote);
+  }
+
+  return {
+    ...readableRows(connection, options, undefined),
+    async oldest(head, below, limit) {
+      const blocks = entries.blocksBelow(head, below.slot, limit);
+      const attestations = entries.votesBelow(head, below.targetEpoch, limit - blocks.length);
+      const lowestKept = entries.lowestBeyond(head, blocks.at(-1)?.slot ?? -1, attestations.at(-1));
+      return { blocks, attestations, lowestKept };
+    },
+    async change(head, { state, added = NONE, replaced = NONE, removed = NONE }: KeyChange) {
+      remove(head, removed);
+      remove(head, replaced);
+      insert(head, replaced);
+      insert(head, added);
+      heads.update({ ...head, state });
+    },
+  };
+}
+
+const NONE: CodedEntries = { blocks: [], attestations: [] };
+
+/** Preparing the statements of a connection costs more than most snapshots, so a few connections stay open. */
+function snapshotPool(options: DatabaseOptions, { turn }: Turns) {
+  type Idle = { readonly connection: DatabaseSync; readonly rows: Rows };
+  const idle: Idle[] = [];
+  let isClosed = false;
+
+  function connect(): Idle {
+    const connection = openSnapshot(options.path);
+    return { connection, rows: readableRows(connection, options, turn) };
+  }
+
+  return {
+    open() {
+      const known = idle.pop();
+      const one = known ?? connect();
+      if (known !== undefined) beginSnapshot(known.connection);
+      return {
+        ...one.rows,
+        async close() {
+          if (isClosed || idle.length >= MAX_IDLE) one.connection.close();
+          else {
+            one.connection.exec('COMMIT');
+            idle.push(one);
+          }
+        },
+      };
+    },
+    close(): void {
+      isClosed = true;
+      for (const { connection } of idle.splice(0)) connection.close();
+    },
+  };
+}
+
+// Histories that an import has brought and that are not merged yet, each row with its integrity code. What is there
+// when the database is opened is of an import that ended before its time, which is repeated: it is removed.
+
+const PAGE_ROWS = 50;
+
+export interface StagedHistories {
+  add(importId: number, parts: readonly StagedText[]): void;
+  count(importId: number): number;
+  of(importId: number): StagedImport;
+  removeSome(importId: number): boolean;
+  removeAll(): void;
+}
+
+export function stagedHistories(
+  connection: DatabaseSync,
+  { integrity }: Pick<DatabaseOptions, 'integrity'>,
+): StagedHistories {
+  const codes = historyCodes(integrity);
+  const insert = connection.prepare(
+    'INSERT INTO staged (id, import_id, public_key, history, code) VALUES (?, ?, ?, ?, ?)',
+  );
+  const count = connection.prepare('SELECT count(*) AS count FROM staged WHERE import_id = ?');
+  const nextKeys = connection.prepare(
+    `SELECT DISTINCT public_key FROM staged INDEXED BY staged_keys WHERE import_id = ? AND public_key > ?
+     ORDER BY public_key LIMIT ?`,
+  );
+  const nextPart = connection.prepare(
+    'SELECT id, history, code FROM staged WHERE import_id = ? AND public_key = ? AND id > ? ORDER BY id LIMIT 1',
+  );
+  const removePage = connection.prepare(
+    `DELETE FROM staged WHERE id IN (SELECT id FROM staged WHERE import_id = ? LIMIT ${PAGE_ROWS})`,
+  );
+  const lastId = connection.prepare('SELECT max(id) AS id FROM staged');
+  const codeOf = (id: number, importId: number, publicKey: Uint8Array, history: string): Uint8Array =>
+    codes.storeCode([id, importId, publicKey, Buffer.from(history)]);
+
+  return {
+    add(importId, parts) {
+      let id = Number(lastId.get()?.['id'] ?? 0);
+      for (const [key, history] of parts) {
+        const publicKey = keyBytes(key);
+        id += 1;
+        insert.run(id, importId, publicKey, history, codeOf(id, importId, publicKey, history));
+      }
+    },
+    count: (importId) => Number(count.get(importId)?.['count']),
+    of: (importId) => ({
+      keysAfter: async (last, limit) => nextKeys.all(importId, last, limit).map((row) => bytesOf(row['public_key'])),
+      async *parts(publicKey) {
+        for (let after = 0; ; ) {
+          const row = nextPart.get(importId, publicKey, after);
+          if (row === undefined) return;
+          const history = String(row['history']);
+          after = numberOf(row['id']);
+          const code = codeOf(after, importId, publicKey, history);
+          if (Buffer.compare(bytesOf(row['code']), code) !== 0) throw damaged('staged');
+          yield readPart(history);
+        }
+      },
+    }),
+    removeSome: (importId) => removePage.run(importId).changes > 0,
+    removeAll: () => connection.exec('DELETE FROM staged'),
+  };
+}

@@ -1,0 +1,215 @@
+// The record of the store, one row under its integrity code: its random id, its incarnation, the floor under all keys,
+// and which keys have a head, as a number and a hash chain, so that a head that is gone is noticed, whatever row stands
+// in its place.
+
+import { hash } from 'node:crypto';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+import { historyCodes } from '../../history/codes.ts';
+import type { IntegrityField, RowIntegrity } from '../../history/integrity.ts';
+import { NO_INCARNATION } from '../../incarnation.ts';
+import type { StoreFloor, StoreIdentity } from '../../types.ts';
+import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
+import { SCHEMA_VERSION } from './tables.ts';
+
+export interface StoreRecord {
+  readonly id: Uint8Array;
+  readonly incarnation: string;
+  readonly floor: StoreFloor | null;
+  readonly keys: number;
+  /** 32 bytes: each new key is hashed onto the hash of those before it, in the order of their ids. */
+  readonly keysDigest: Uint8Array;
+}
+
+export interface StoreRecords {
+  /** @throws SignerError slashing_integrity when the row fails its check */
+  read(): StoreRecord;
+  write(record: StoreRecord): void;
+  insert(record: StoreRecord): void;
+  /** Whether the heads are those of the keys that the record says. Reads every key: a commit asks `keyList`. */
+  isWhole(record: StoreRecord, onKey?: (publicKey: Uint8Array) => void): boolean;
+}
+
+export function newRecord(id: Uint8Array): StoreRecord {
+  return { id, incarnation: NO_INCARNATION, floor: null, keys: 0, keysDigest: NO_KEYS };
+}
+
+/** The record once these keys, 48 bytes each, have heads too; in the order of their ids. */
+export function withKeys(record: StoreRecord, publicKeys: readonly Uint8Array[]): StoreRecord {
+  const keysDigest = publicKeys.reduce(chained, record.keysDigest);
+  return { ...record, keys: record.keys + publicKeys.length, keysDigest };
+}
+
+export function identityOf({ id, incarnation, floor }: StoreRecord): StoreIdentity {
+  return { id: Buffer.from(id).toString('hex'), incarnation, floor };
+}
+
+export function storeRecord(
+  connection: DatabaseSync,
+  {
+    genesisValidatorsRoot,
+    integrity,
+  }: { readonly genesisValidatorsRoot: Uint8Array; readonly integrity: RowIntegrity },
+): StoreRecords {
+  const codes = historyCodes(integrity);
+  const kind = Buffer.from(integrity.kind);
+  const select = connection.prepare(`SELECT ${COLUMNS.join(', ')}, code FROM metadata WHERE id = 1`);
+  select.setReturnArrays(true);
+  const update = connection.prepare(
+    `UPDATE metadata SET ${COLUMNS.map((column) => `${column} = ?`).join(', ')}, code = ? WHERE id = 1`,
+  );
+  const allKeys = connection.prepare('SELECT public_key FROM validators ORDER BY id');
+  allKeys.setReturnArrays(true);
+  const codeOf = (cells: readonly Cell[]): Uint8Array =>
+    codes.storeCode([SCHEMA_VERSION, genesisValidatorsRoot, kind, ...cells.map(fieldOf)]);
+  /** The last row that passed its check. Each batch reads the row; the same bytes again have the same code. */
+  let believed: { readonly row: readonly SQLOutputValue[]; readonly record: StoreRecord } | undefined;
+
+  return {
+    read() {
+      const row: unknown = select.get();
+      if (!Array.isArray(row)) throw damaged('the record of the store is missing');
+      if (believed !== undefined && isSameRow(row, believed.row)) return believed.record;
+      const cells = row.slice(0, COLUMNS.length) as Cell[];
+      if (Buffer.compare(bytesOf(row[COLUMNS.length]), codeOf(cells)) !== 0) throw damaged('metadata');
+      const record = fromCells(cells);
+      believed = { row, record };
+      return record;
+    },
+    write(record) {
+      const cells = cellsOf(record);
+      update.run(...cells, codeOf(cells));
+    },
+    insert(record) {
+      const cells = cellsOf(record);
+      connection
+        .prepare(
+          `INSERT INTO metadata (id, schema_version, genesis_validators_root, integrity_kind, ${COLUMNS.join(', ')}, code)
+           VALUES (1, ?, ?, ?, ${COLUMNS.map(() => '?').join(', ')}, ?)`,
+        )
+        .run(SCHEMA_VERSION, genesisValidatorsRoot, integrity.kind, ...cells, codeOf(cells));
+    },
+    isWhole(record, onKey) {
+      let [keys, digest] = [0, NO_KEYS];
+      for (const row of allKeys.iterate()) {
+        const [publicKey] = row as unknown as [SQLOutputValue];
+        if (!(publicKey instanceof Uint8Array) || ++keys > record.keys) return false;
+        digest = chained(digest, publicKey);
+        onKey?.(publicKey);
+      }
+      return keys === record.keys && Buffer.compare(digest, record.keysDigest) === 0;
+    },
+  };
+}
+
+function isSameRow(row: readonly SQLOutputValue[], other: readonly SQLOutputValue[]): boolean {
+  for (let index = 0; index < other.length; index++) {
+    const [cell, expected] = [row[index], other[index]];
+    if (cell === expected) continue;
+    if (!(cell instanceof Uint8Array && expected instanceof Uint8Array)) return false;
+    if (Buffer.compare(cell, expected) !== 0) return false;
+  }
+  return row.length === other.length;
+}
+
+const NO_KEYS: Uint8Array = new Uint8Array(32);
+
+function chained(digest: Uint8Array, publicKey: Uint8Array): Uint8Array {
+  return hash('sha256', Buffer.concat([digest, publicKey]), 'buffer');
+}
+
+const COLUMNS = [
+  'store_id',
+  'incarnation',
+  'floor_slot',
+  'floor_source_epoch',
+  'floor_target_epoch',
+  'validator_count',
+  'keys_digest',
+];
+
+type Cell = Uint8Array | number | string | null;
+
+function cellsOf({ id, incarnation, floor, keys, keysDigest }: StoreRecord): Cell[] {
+  return [
+    ...[id, incarnation],
+    ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
+    ...[keys, keysDigest],
+  ];
+}
+
+/** The cells passed their code: this program wrote them. */
+function fromCells(cells: readonly Cell[]): StoreRecord {
+  const slot = numberOrNull(cells[2]);
+  return {
+    id: bytesOf(cells[0]),
+    incarnation: String(cells[1]),
+    floor: slot === null ? null : { slot, sourceEpoch: numberOf(cells[3]), targetEpoch: numberOf(cells[4]) },
+    keys: numberOf(cells[5]),
+    keysDigest: bytesOf(cells[6]),
+  };
+}
+
+function fieldOf(cell: Cell): IntegrityField {
+  return typeof cell === 'string' ? Buffer.from(cell) : cell;
+}
+
+// Which keys have a head, as this process remembers it: so that a key without one is told from a key whose head was
+// taken away, without a walk over all heads for each commit that has a new key.  What is remembered are the keys of one
+// walk that gave the number and the digest of the store's record, and the keys that this connection has added since. It
+// is believed only while the record (under a code, read in each transaction) has the same number and digest: then it is
+// the list that the record counts, whatever became of the rows. A key that is in it and has no head is damage; one that
+// is not in it is counted by nobody, so it is new. A commit of any other connection changes `data_version`, which leads
+// to a new walk. A file that is written beside SQLite changes no version, and need not show in a walk either: pages
+// stay in the cache. Here the missing head is noticed all the same, by the key that asks.
+
+/** About 100 bytes a key, and nothing before the first key that is new. Ask and tell within one connection. */
+export interface KeyList {
+  /**
+   * In a transaction that has read this record and has not written it: that a key without a head is a new one.
+   * @throws SignerError slashing_integrity
+   */
+  confirmNew(publicKey: Uint8Array, record: StoreRecord): void;
+  /** After the commit that gave these keys, each of them confirmed, a head, and wrote this record. */
+  added(publicKeys: readonly Uint8Array[], record: StoreRecord): void;
+}
+
+interface Known {
+  readonly dataVersion: number;
+  readonly record: StoreRecord;
+  /** Undefined: the heads are not those that the record counts. */
+  readonly keys: Set<string> | undefined;
+}
+
+export function keyList(connection: DatabaseSync, records: Pick<StoreRecords, 'isWhole'>): KeyList {
+  const version = connection.prepare('PRAGMA data_version');
+  version.setReturnArrays(true);
+  let known: Known | undefined;
+
+  const dataVersion = (): number => (version.get() as unknown as [number])[0];
+
+  function walk(record: StoreRecord): Known {
+    const keys = new Set<string>();
+    const isWhole = records.isWhole(record, (publicKey) => keys.add(keyText(publicKey)));
+    return { dataVersion: dataVersion(), record, keys: isWhole ? keys : undefined };
+  }
+
+  return {
+    confirmNew(publicKey, record) {
+      if (known?.dataVersion !== dataVersion() || !isSameList(known.record, record)) known = walk(record);
+      if (known.keys?.has(keyText(publicKey)) !== false) throw damaged('a validator is missing');
+    },
+    added(publicKeys, record) {
+      if (known?.keys === undefined) return;
+      for (const publicKey of publicKeys) known.keys.add(keyText(publicKey));
+      known = { ...known, record };
+    },
+  };
+}
+
+export function keyText(publicKey: Uint8Array): string {
+  return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.length).toString('latin1');
+}
+
+function isSameList(one: StoreRecord, other: StoreRecord): boolean {
+  return one === other || (one.keys === other.keys && Buffer.compare(one.keysDigest, other.keysDigest) === 0);
+}

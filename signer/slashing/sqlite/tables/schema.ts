@@ -1,0 +1,147 @@
+// Opens the database as the one writer, with the schema, and bound to one network. Refuses a database of another
+// network, of another program, or whose integrity codes are of another kind than this process can make.
+
+import { randomFillSync } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
+import type { RowIntegrity } from '../../history/integrity.ts';
+import { STORE_ID_BYTES } from '../../incarnation.ts';
+import { newRecord, storeRecord } from './record.ts';
+import { METADATA_TABLE, SCHEMA, SCHEMA_VERSION } from './tables.ts';
+
+/** How long a lock of another process (a backup, a shell) may hold up a batch before it is 503. */
+const BUSY_TIMEOUT_MS = 250;
+/** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
+const CACHE_KIBIBYTES = 16 * 1024;
+/**
+ * Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (file/checkpoint.ts is
+ * to be faster).
+ */
+const CHECKPOINT_PAGES = 8000;
+
+export interface DatabaseOptions {
+  /** An existing file (preparePrivateFile). */
+  readonly path: string;
+  /** 32 bytes. */
+  readonly genesisValidatorsRoot: Uint8Array;
+  readonly integrity: RowIntegrity;
+}
+
+export function openDatabase(options: DatabaseOptions): DatabaseSync {
+  let connection: DatabaseSync | undefined;
+  try {
+    connection = new DatabaseSync(options.path, { timeout: BUSY_TIMEOUT_MS });
+    makeDurable(connection);
+    inTransaction(connection, (open) => bind(open, options));
+    return connection;
+  } catch (cause) {
+    connection?.close();
+    if (cause instanceof DatabaseRefusal) throw cause;
+    throw new DatabaseRefusal('the database cannot be opened', { cause });
+  }
+}
+
+/** A second connection that sees one state of the database for as long as it is open. */
+export function openSnapshot(path: string): DatabaseSync {
+  const connection = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
+  beginSnapshot(connection);
+  return connection;
+}
+
+/** The state of the database from now on, until the transaction ends. */
+export function beginSnapshot(connection: DatabaseSync): void {
+  connection.exec('BEGIN; SELECT id FROM metadata');
+}
+
+/**
+ * A connection for checkpoints, in a thread of its own, to a database that openDatabase has opened and holds open. It
+ * waits for no lock.
+ */
+export function openBesideWriter(path: string): DatabaseSync {
+  const connection = new DatabaseSync(path, { timeout: 0 });
+  makeDurable(connection);
+  return connection;
+}
+
+export function inTransaction<Result>(connection: DatabaseSync, work: (open: DatabaseSync) => Result): Result {
+  connection.exec('BEGIN IMMEDIATE');
+  try {
+    const result = work(connection);
+    connection.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (connection.isTransaction) connection.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/**
+ * Why this process will not use a database that it can read. The text may be shown: it has nothing of the content but
+ * public keys.
+ */
+export class DatabaseRefusal extends Error {}
+
+/**
+ * A commit is on disk when it returns. SQLite keeps another journal mode without an error where it cannot have this
+ * one.
+ */
+function makeDurable(connection: DatabaseSync): void {
+  connection.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF');
+  connection.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
+  const journal = connection.prepare('PRAGMA journal_mode').get()?.['journal_mode'];
+  const synchronous = connection.prepare('PRAGMA synchronous').get()?.['synchronous'];
+  if (journal !== 'wal' || synchronous !== 2)
+    throw new DatabaseRefusal('the file system cannot hold a durable database');
+}
+
+function bind(connection: DatabaseSync, options: DatabaseOptions): void {
+  const { genesisValidatorsRoot, integrity } = options;
+  const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
+  if (tables?.['count'] === 0) {
+    connection.exec(METADATA_TABLE + SCHEMA);
+    storeRecord(connection, options).insert(newRecord(randomFillSync(new Uint8Array(STORE_ID_BYTES))));
+    return;
+  }
+  confirmOurs(connection, { genesisValidatorsRoot, kind: integrity.kind });
+  if (!isRecordOurs(connection, options)) {
+    throw new DatabaseRefusal(
+      'the metadata of the database fails its integrity check, or the master key is another one',
+    );
+  }
+}
+
+export interface ExpectedMetadata {
+  readonly genesisValidatorsRoot: Uint8Array;
+  readonly kind: RowIntegrity['kind'];
+}
+
+/**
+ * The part of opening that needs no key and writes nothing: of which schema, network and kind of codes a database is.
+ * @throws DatabaseRefusal
+ */
+export function confirmOurs(connection: DatabaseSync, { genesisValidatorsRoot, kind }: ExpectedMetadata): void {
+  const metadata = connection.prepare('SELECT * FROM metadata WHERE id = 1').get();
+  if (metadata === undefined) throw new DatabaseRefusal('the database has lost its metadata');
+  if (metadata['schema_version'] !== SCHEMA_VERSION) {
+    throw new DatabaseRefusal('the database is of another schema version');
+  }
+  const root = metadata['genesis_validators_root'];
+  if (!(root instanceof Uint8Array) || Buffer.compare(root, genesisValidatorsRoot) !== 0) {
+    throw new DatabaseRefusal('the database belongs to another network: its genesis validators root differs');
+  }
+  if (metadata['integrity_kind'] !== kind) {
+    throw new DatabaseRefusal(
+      kind === 'hmac'
+        ? 'the database was made without a master key: export it and import it into a new one'
+        : 'the database was made with a master key, which is not available here',
+    );
+  }
+}
+
+function isRecordOurs(connection: DatabaseSync, options: DatabaseOptions): boolean {
+  try {
+    storeRecord(connection, options).read();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,120 @@
+// A store that tells what is asked of it and what it answers, in the order in which that happens. The checker of traces
+// (test/model/conformance.ts) replays it against the rules of the model. Off unless the log module `slashing_trace` is
+// at `debug`. The lines contain public keys, slots, epochs, signing roots and tenures, and no secrets. It changes no
+// answer: a line that cannot be written is lost, and the call goes on.
+
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { LogFields } from '../../common/observe/log.ts';
+import { type Decisions, decided } from './restraints.ts';
+import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from './types.ts';
+
+export type TraceLine = LogFields & { readonly call: number };
+
+/** `write` gets two lines of each call: one when it begins, one with `end` or `failed` when it is over. */
+export function tracedStore(store: SlashingBackend, write: (line: TraceLine) => void): SlashingBackend {
+  let calls = 0;
+  async function traced<Result>(begin: LogFields, work: () => Promise<Result>, end: (result: Result) => LogFields) {
+    calls += 1;
+    const call = calls;
+    write({ call, ...begin });
+    try {
+      const result = await work();
+      write({ call, end: end(result) });
+      return result;
+    } catch (error) {
+      write({ call, failed: true });
+      throw error;
+    }
+  }
+  const decisions: Decisions = {
+    ...FORWARDS,
+    checkAndRecord: (messages, floors) =>
+      traced(
+        { check: messages.map(messageFields) },
+        () => store.checkAndRecord(messages, floors),
+        (verdicts) => ({ verdicts: verdicts.map(verdictName) }),
+      ),
+    jump: (floor) =>
+      traced(
+        { jump: { slot: floor.slot, source_epoch: floor.sourceEpoch, target_epoch: floor.targetEpoch } },
+        () => store.jump(floor),
+        () => ({}),
+      ),
+    endTenures: (publicKeys) =>
+      traced(
+        { end_tenures: publicKeys },
+        () => store.endTenures(publicKeys),
+        (tenures) => ({ tenures: [...tenures] }),
+      ),
+    beginTenures: (from) =>
+      traced(
+        { begin_tenures: [...from] },
+        () => store.beginTenures(from),
+        (tenures) => ({ tenures: [...tenures] }),
+      ),
+    importHistories: (histories, options) => {
+      const parts: LogFields[] = [];
+      return traced(
+        { import: options?.strategy ?? 'by_key' },
+        () => store.importHistories(noting(histories, parts), options),
+        () => ({ histories: parts }),
+      );
+    },
+    pruneStep: (maxEntries) =>
+      traced(
+        { prune: maxEntries },
+        () => store.pruneStep(maxEntries),
+        (entries) => ({ entries }),
+      ),
+  };
+  const { isInDoubt } = store;
+  return { ...decided(store, decisions), ...(isInDoubt === undefined ? {} : { isInDoubt }) };
+}
+
+const FORWARDS = {
+  checkHealth: 'forwards',
+  identity: 'forwards',
+  incarnate: 'forwards',
+  highestMarks: 'forwards',
+  tenures: 'forwards',
+  signedBlockRoot: 'forwards',
+  exportHistories: 'forwards',
+  status: 'forwards',
+  close: 'forwards',
+} as const;
+
+function messageFields(message: SlashableMessage): LogFields {
+  const { publicKey, tenure = 0, signingRoot } = message;
+  const fields = { public_key: publicKey, tenure, root: encodeHex(signingRoot) };
+  if (message.kind === 'block') return { ...fields, slot: message.slot };
+  return { ...fields, source_epoch: message.sourceEpoch, target_epoch: message.targetEpoch };
+}
+
+function verdictName(verdict: Verdict): string {
+  if (verdict.kind === 'safe') return verdict.repeat ? 'repeat' : 'safe';
+  return verdict.reason;
+}
+
+async function* noting(
+  histories: AsyncIterable<ValidatorHistory>,
+  parts: LogFields[],
+): AsyncGenerator<ValidatorHistory> {
+  for await (const history of histories) {
+    parts.push(historyFields(history));
+    yield history;
+  }
+}
+
+function historyFields({ publicKey, blocks, attestations, leftOut }: ValidatorHistory): LogFields {
+  const rootText = (root: Uint8Array | null) => (root === null ? null : encodeHex(root));
+  return {
+    public_key: publicKey,
+    blocks: blocks.map(({ slot, signingRoot }) => ({ slot, root: rootText(signingRoot) })),
+    votes: attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => ({
+      source_epoch: sourceEpoch,
+      target_epoch: targetEpoch,
+      root: rootText(signingRoot),
+    })),
+    left_out: leftOut !== undefined,
+  };
+}

@@ -1,0 +1,232 @@
+// The questions to slashing protection, and its answers. Backends implement SlashingBackend. The signing path sees only
+// SlashingProtection (protection.ts), which groups requests and remembers what this process has signed.
+
+import type { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
+import type { Tenures } from '../tenure.ts';
+
+/** `0x` and 96 lower-case hex digits. */
+export type PublicKeyHex = string;
+
+/** Slots and epochs are safe integers (at most 2^53 - 1): the wire and the interchange importer refuse larger ones. */
+export interface BlockProposal {
+  readonly kind: 'block';
+  readonly publicKey: PublicKeyHex;
+  /** The tenure of the copy that would sign (tenure.ts); 0 when it is left out. */
+  readonly tenure?: number;
+  readonly slot: number;
+  /** 32 bytes. */
+  readonly signingRoot: Uint8Array;
+}
+
+export interface Vote {
+  readonly kind: 'attestation';
+  readonly publicKey: PublicKeyHex;
+  readonly tenure?: number;
+  readonly sourceEpoch: number;
+  readonly targetEpoch: number;
+  /** 32 bytes. */
+  readonly signingRoot: Uint8Array;
+}
+
+export type SlashableMessage = BlockProposal | Vote;
+
+/**
+ * Why a message is refused. The conditions are those of EIP-3076:
+ * `double_block` 1, another block at this slot, or one without a root; `block_below_low_water_mark` 2;
+ * `double_vote` 3, another vote for this target, or one without a root; `surrounding_vote` and `surrounded_vote` 3;
+ * `source_after_target`, no valid vote; `source_below_low_water_mark` 4; `target_below_low_water_mark` 5;
+ * `key_retired`, the key left this store, or the copy that asks is of an earlier tenure (`endTenures`).
+ */
+export type SlashingRefusal = (typeof SLASHING_REFUSALS)[number];
+
+/**
+ * `unavailable` verdicts concern one key only (its record fails its check, or somebody else holds it: nothing was
+ * decided or recorded); the rest of the batch is good.
+ */
+export type Verdict =
+  | { readonly kind: 'safe'; readonly repeat: boolean }
+  | { readonly kind: 'refused'; readonly reason: SlashingRefusal }
+  | { readonly kind: 'unavailable'; readonly reason: KeyFault };
+
+export type KeyFault = (typeof SLASHING_KEY_FAULTS)[number];
+
+/** The highest slot and epochs known for a key; null where there is none. */
+export interface HighWaterMarks {
+  readonly blockSlot: number | null;
+  readonly sourceEpoch: number | null;
+  readonly targetEpoch: number | null;
+}
+
+/**
+ * One key's part of an EIP-3076 file. A null root is an entry without `signing_root`: it refuses everything there.
+ * A stream of histories may name a key several times: a store merges all parts of one import together.
+ */
+export interface ValidatorHistory {
+  readonly publicKey: PublicKeyHex;
+  readonly blocks: readonly { readonly slot: number; readonly signingRoot: Uint8Array | null }[];
+  readonly attestations: readonly {
+    readonly sourceEpoch: number;
+    readonly targetEpoch: number;
+    readonly signingRoot: Uint8Array | null;
+  }[];
+  readonly leftOut?: LeftOutEntries | undefined;
+}
+
+/**
+ * Entries that a reader left out of a history, because they lie far behind the highest ones (interchange/reduce.ts):
+ * their highest slot and epochs, which a store refuses up to, and how many there were, for the numbers of the import.
+ */
+export interface LeftOutEntries extends HighWaterMarks {
+  readonly blocks: number;
+  readonly attestations: number;
+}
+
+/**
+ * How a file is merged beside records of a key: `by_key` (the rule): a key that the store has records of as `minimal`,
+ * a key that is new to it with the file's entries; `minimal`: everything at or below the file's highest entries is
+ * refused, for new keys too; `complete`: the complete strategy of EIP-3076, for whoever knows that the file lists
+ * everything the key ever signed.
+ */
+export type MergeStrategy = 'by_key' | 'minimal' | 'complete';
+
+export interface ImportOptions {
+  /** `by_key` unless given. A store that keeps the highest marks only (dynamodb) merges every file as minimal. */
+  readonly strategy?: MergeStrategy;
+}
+
+/**
+ * What a store refuses of every key, whatever it knows of the key: blocks at or below the slot, votes with a target at
+ * or below the target epoch or a source below the source epoch. Raised by a jump, and never lowered.
+ */
+export interface StoreFloor {
+  readonly slot: number;
+  readonly sourceEpoch: number;
+  readonly targetEpoch: number;
+}
+
+/**
+ * Why a process jumped: it started, its database is another server or timeline, its store holds less than it knows, its
+ * fleet signed over another store or did not end in order, or its file is not the one that was closed in order.
+ */
+export type JumpCause = 'boot' | 'other_server' | 'lost_records' | 'other_store' | 'unclean_end';
+export type OnJump = (cause: JumpCause) => void;
+
+export interface StoreIdentity {
+  /** 32 lower-case hex digits, random, made with the store and never changed. */
+  readonly id: string;
+  /** incarnation.ts: what tells it from its copies. */
+  readonly incarnation: string;
+  readonly floor: StoreFloor | null;
+}
+
+export interface ImportSummary {
+  readonly validators: number;
+  readonly blocks: number;
+  readonly attestations: number;
+  /** Entries that were there already, with the same root. */
+  readonly alreadyPresent: number;
+  /** Entries that are slashable against each other or against the history; merged all the same, never weakening. */
+  readonly conflicts: number;
+  /** Which they are, up to a limit (history/merge.ts). */
+  readonly conflicting: readonly ImportConflict[];
+}
+
+export type ConflictingEntry =
+  | { readonly slot: number }
+  | { readonly sourceEpoch: number; readonly targetEpoch: number };
+
+export type ImportConflict = ConflictingEntry & { readonly publicKey: PublicKeyHex };
+
+export interface BatchLimits {
+  readonly maxMessages: number;
+  readonly maxInFlight: number;
+  /**
+   * Milliseconds between the starts of two batches while requests keep coming; 0 for none. A lone request never waits.
+   */
+  readonly minIntervalMs: number;
+}
+
+/**
+ * One store of signing history. Every method rejects with SignerError `slashing_unavailable` when the store cannot be
+ * used, and leaves no key half done. Implementations: sqlite, postgres, dynamodb, noop.
+ */
+export interface SlashingBackend {
+  readonly name: 'sqlite' | 'postgres' | 'dynamodb' | 'noop';
+  readonly batchLimits: BatchLimits;
+  /** What was opened is not what was closed in order last, and no jump was made since; for stores that can tell. */
+  readonly isInDoubt?: boolean;
+
+  /**
+   * Check and record each message, atomically and durably: when the promise resolves, every message with a `safe`
+   * verdict is on disk. A batch names each public key at most once (protection.ts sees to it). Verdicts are in the
+   * order of the messages. On rejection nothing, or everything, or a part may be recorded: the caller signs nothing.
+   * `floors[i]` is what this process knows to have been recorded for the key of message i: a backend that holds less
+   * answers `slashing_rollback` for it and records nothing for it.
+   */
+  checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]>;
+
+  /**
+   * The signing root that the store holds for the key's block at this slot, 32 bytes. Null: it holds none. So it is of
+   * a block that was never signed here, that was pruned or imported without its root, or (dynamodb) that is not the
+   * key's last one. Nothing is recorded. Rejects with `slashing_integrity` when the record of the key fails its code.
+   */
+  signedBlockRoot(publicKey: PublicKeyHex, slot: number): Promise<Uint8Array | null>;
+
+  /** Resolves when the store answers a real query; rejects otherwise. */
+  checkHealth(signal: AbortSignal): Promise<void>;
+
+  /** Strongly consistent. Rejects with `slashing_integrity` when the record of the store fails its code. */
+  identity(): Promise<StoreIdentity>;
+
+  /** Compare and set the incarnation; durable when it resolves with true. False: it is another by now. */
+  incarnate(expected: string, next: string): Promise<boolean>;
+
+  /**
+   * Raise the floor, member by member, for every key and every signer of this store. When the promise resolves the
+   * floor is durable, no batch that began before is still undecided, and every later check is judged by it. Tenures
+   * stay as they are.
+   */
+  jump(floor: StoreFloor): Promise<StoreIdentity>;
+
+  /** The highest slot and epochs that any key has signed: a clock that is behind them is not believed. */
+  highestMarks(): Promise<HighWaterMarks>;
+
+  /**
+   * The tenures of these keys, or of all that are not in tenure 0. `leavesOutDamaged`: a key whose head is damaged is
+   * left out, where one is an error otherwise.
+   */
+  tenures(publicKeys?: readonly PublicKeyHex[], leavesOutDamaged?: boolean): Promise<Tenures>;
+
+  /**
+   * End the present tenure of each key, also of keys that the store has no records of, and of ended ones once more.
+   * Durable when it resolves, with the new numbers; from then on every check of an earlier tenure is refused with
+   * `key_retired`, by every signer of this store. On rejection any of them may be ended.
+   */
+  endTenures(publicKeys: readonly PublicKeyHex[]): Promise<Tenures>;
+
+  /**
+   * Begin the next tenure of each key whose tenure is still the ended one that was read (`from`); records stay. A key
+   * that is in an open tenure is left alone. Resolves with the keys that are begun now, and their numbers.
+   */
+  beginTenures(from: Tenures): Promise<Tenures>;
+
+  /**
+   * Merge histories, never weakening what is there. A file is refused as a whole when it is wrong (its reader throws,
+   * or a key that it names is damaged); a merge that is interrupted is repeated, and was never weaker.
+   */
+  importHistories(histories: AsyncIterable<ValidatorHistory>, options?: ImportOptions): Promise<ImportSummary>;
+
+  /**
+   * The whole history, or that of the given keys, one key at a time in ascending order, from one consistent state.
+   * With a floor, every key that is named has a history: at least what the floor says.
+   */
+  exportHistories(publicKeys?: readonly PublicKeyHex[]): AsyncIterable<ValidatorHistory>;
+
+  /** Delete a bounded number of entries behind the low-water mark; resolves with how many (0: nothing left to do). */
+  pruneStep(maxEntries: number): Promise<number>;
+
+  status(): Promise<{ validators: number; blocks: number; attestations: number; genesisValidatorsRoot: string }>;
+
+  /** @param waitMs how long it may wait for a store that does not answer, at most */
+  close(waitMs?: number): Promise<void>;
+}

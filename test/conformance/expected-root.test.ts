@@ -1,0 +1,15 @@
+// The second computation of signing roots (tools/conformance/expected-root.ts) against the Gloas vectors, which come
+// from neither it nor the signer.
+
+import { describe, expect, it } from 'vitest';
+import { encodeHex } from '../../common/formats/hex.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { expectedRoot } from '../../tools/conformance/expected-root.ts';
+import { gloasVectors } from '../support/gloas.ts';
+import { chainOf } from '../support/networks.ts';
+
+describe.skipIf(gloasVectors === undefined)('the expected root', () => {
+  it.each(gloasVectors?.vectors ?? [])('of "$name" is that of the vector', ({ request, signing_root }) => {
+    expect(encodeHex(expectedRoot(request, chainOf(publicNetwork('sepolia'))))).toBe(signing_root);
+  });
+});

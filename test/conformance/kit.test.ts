@@ -1,0 +1,72 @@
+// The conformance kit: it finds each planted fault of a naive signer, has nothing against that signer without one but
+// what it does not know, and finds this signer right, as `make conformance` prints it.
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SecretKey } from '@chainsafe/blst';
+import { describe, expect, it } from 'vitest';
+import { publicNetwork } from '../../signer/signing/networks.ts';
+import { runConformance } from '../../tools/conformance/run.ts';
+import { deploy } from '../support/deployment.ts';
+import { runMake } from '../support/make.ts';
+import { chainOf } from '../support/networks.ts';
+import { TEST_TOKEN, testKey } from '../support/requests.ts';
+import { vectorPath } from '../support/vectors.ts';
+import { FAULTS, type Fault, startNaiveSigner } from './naive-signer.ts';
+
+const CHAIN = chainOf(publicNetwork('sepolia'));
+const KEYS = Array.from({ length: 8 }, (_, index) => testKey(index));
+const SECRETS = new Map(KEYS.map(({ publicKey, secret }) => [publicKey, SecretKey.fromHex(secret)]));
+const VECTORS = vectorPath('') ?? '';
+
+async function reportOf(fault?: Fault) {
+  const { url, server } = await startNaiveSigner(SECRETS, CHAIN, fault);
+  try {
+    const keys = KEYS.map(({ publicKey }) => publicKey);
+    const target = { network: 'sepolia', keyCount: keys.length, bids: false, inclusionLists: false };
+    return await runConformance({ url, keys, headers: {}, chain: CHAIN, target }, VECTORS);
+  } finally {
+    server.close();
+  }
+}
+
+const namesOf = (report: Awaited<ReturnType<typeof reportOf>>) =>
+  new Set(report.findings.filter(({ verdict }) => verdict !== 'right').map(({ group, name }) => `${group}: ${name}`));
+
+describe('the kit', () => {
+  it.each(Object.entries(FAULTS) as [Fault, string][])('finds that a signer %s, by its %s', async (fault, group) => {
+    const [without, planted] = [namesOf(await reportOf()), namesOf(await reportOf(fault))];
+    const found = [...planted].filter((name) => !without.has(name));
+    expect(found.some((name) => name.startsWith(`${group}: `))).toBe(true);
+  });
+
+  it('has nothing against that signer without a fault', async () => {
+    const { findings } = await reportOf();
+    // A later fork is none of its schedule: what is of it may be refused.
+    const isOfLaterFork = (name: string) => name.includes('of a later fork');
+    const others = findings.filter(({ verdict, name }) => verdict !== 'right' && !isOfLaterFork(name));
+    expect(others).toEqual([]);
+    expect(findings.length).toBeGreaterThan(200);
+  });
+
+  it('finds this signer right in everything, as make conformance prints it', async () => {
+    const deployment = deploy(KEYS.length, { network: 'sepolia' });
+    const signer = await deployment.start();
+    try {
+      const file = join(deployment.folder, 'conformance.json');
+      const headers = { authorization: `Bearer ${TEST_TOKEN}` };
+      writeFileSync(
+        file,
+        JSON.stringify({ network: 'sepolia', keys: KEYS.map(({ publicKey }) => publicKey), headers }),
+      );
+      const { code, stdout, stderr } = await runMake('conformance', `URL=${signer.url}`, `FILE=${file}`);
+      expect(stderr).toBe('');
+      expect(stdout).not.toMatch(/^(wrong|refused):/m);
+      expect(stdout).toMatch(/^EIP-3076 +17 +0 +0 +1$/m);
+      expect(stdout).toMatch(/^client faults +[1-9][0-9]+ +0 +0 +0$/m);
+      expect(code).toBe(0);
+    } finally {
+      await signer.stop();
+    }
+  });
+});

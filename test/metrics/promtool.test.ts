@@ -1,0 +1,38 @@
+// What Prometheus' own linter says of the metrics of a real signer, and of the parent proxy: nothing. Skipped, and said
+// so, where promtool (Debian package prometheus) is not installed.
+
+import { spawnSync } from 'node:child_process';
+import { expect, it } from 'vitest';
+import { createMetrics, METRICS, type MetricName } from '../../parent-proxy/metrics.ts';
+import { deploy } from '../support/deployment.ts';
+import { attestation, signCall } from '../support/requests.ts';
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+
+function check(text: string): { readonly said: string; readonly status: number | null } {
+  const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
+  return { said: `${stdout}${stderr}`, status };
+}
+
+it.skipIf(!hasPromtool)('promtool check metrics accepts what a signer that has signed shows', async () => {
+  const deployment = deploy(1);
+  const signer = await deployment.start();
+  try {
+    const key = deployment.keys[0]?.publicKey ?? '';
+    expect((await signCall(signer.url, key, attestation({ source: 1, target: 2 }))).status).toBe(200);
+    const text = await (await fetch(signer.metricsUrl)).text();
+    expect(text).toContain('svc_event_loop_lag_seconds{statistic="p99"}');
+    expect(check(text)).toEqual({ said: '', status: 0 });
+  } finally {
+    await signer.stop();
+  }
+});
+
+it.skipIf(!hasPromtool)('and what the parent proxy shows, every metric of its table', () => {
+  const metrics = createMetrics();
+  for (const name of Object.keys(METRICS) as MetricName[]) {
+    const labels = Object.fromEntries(Object.keys(METRICS[name].labels).map((label) => [label, 'x']));
+    metrics.at(name, labels as never).add(1);
+  }
+  expect(check(metrics.render())).toEqual({ said: '', status: 0 });
+});

@@ -1,0 +1,12 @@
+// A program that ends while a write of its log is under way: what came after that write began is in the log, too.
+
+import { createLogger, standardOutput } from '../../common/observe/logger.ts';
+
+const destination = standardOutput() as ReturnType<typeof standardOutput> & { flush(): void };
+const logger = createLogger({ level: 'info', format: 'json' }, destination);
+const log = logger.module('audit');
+log.info({}, 'under way');
+destination.flush();
+log.info({}, 'after it');
+await logger.end();
+process.exit(0);

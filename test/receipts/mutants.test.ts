@@ -1,0 +1,28 @@
+// The test vectors of receipts ask for every check of the independent verifier: with a check or an operand taken out,
+// or a limit moved by one, it gives some case another verdict.
+
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, it } from 'vitest';
+import { findPython } from '../support/python.ts';
+
+const run = promisify(execFile);
+const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+/** Only so that a program that hangs is named. */
+const LIMIT_MS = 1_800_000;
+const MIN_MUTANTS = 150;
+const python = findPython('cryptography');
+
+it.runIf(python !== undefined)(
+  'every check of verify_receipts.py that is deleted, and every limit that is moved by one, fails a case',
+  async () => {
+    const files = ['mutants.py', '../../docs/examples/verify_receipts.py', '../vectors/receipts-v1.json'].map(path);
+    const env = { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' };
+    const { stdout } = await run(python ?? '', files, { env });
+    const found = JSON.parse(stdout) as { mutants: number; survivors: string[]; killed_equivalents: string[] };
+    expect(found).toMatchObject({ survivors: [], killed_equivalents: [] });
+    expect(found.mutants).toBeGreaterThan(MIN_MUTANTS);
+  },
+  LIMIT_MS,
+);

@@ -1,0 +1,164 @@
+// What both storages of receipts owe to the log: files whole and back again, boots by their latest heads, and proofs of
+// inclusion from what they hold, against a real DynamoDB stand-in and a real folder.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signedHead } from '../../common/receipts/head.ts';
+import { CHECKPOINT, headPath, IDENTITY, tilePath } from '../../common/receipts/tiles.ts';
+import { leafHash, provesInclusion } from '../../common/receipts/tree.ts';
+import { receiptsFolder } from '../../service/receipts-folder.ts';
+import { createDynamoDBClient, type DynamoDBClient } from '../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../signer/aws/table-definition.ts';
+import { inParallel } from '../../signer/parallel.ts';
+import { proveInclusion } from '../../signer/receipts/inclusion.ts';
+import { openReceiptLog, type ReceiptLog } from '../../signer/receipts/log.ts';
+import { receiptsInStateTable } from '../../signer/receipts/state-table.ts';
+import type { ReceiptStorage } from '../../signer/receipts/storage.ts';
+import {
+  type DynamoDBServer,
+  dynamoDBClientOptions,
+  startDynamoDB,
+  WAITS_FOR_ANSWERS,
+} from '../../tools/rehearsal/dynamodb.ts';
+import { recordingLog } from '../support/recording-log.ts';
+import { faultsOf, headOf, keptBoots } from './kept.ts';
+import { makeLog, testBoot, testEntry } from './logs.ts';
+
+const SIZES = [1, 255, 256, 257, 700];
+
+let folder: string;
+let dynamodb: DynamoDBServer;
+let client: DynamoDBClient;
+let tables = 0;
+let nowMs = Date.parse('2026-11-25T12:00:00Z');
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-storage-'));
+  dynamodb = await startDynamoDB();
+  client = createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint, WAITS_FOR_ANSWERS));
+});
+afterAll(async () => {
+  client.destroy();
+  await dynamodb.close();
+  rmSync(folder, { recursive: true });
+});
+
+const STORAGES: Readonly<Record<string, () => Promise<ReceiptStorage>>> = {
+  folder: async () => receiptsFolder(join(folder, `${++tables}`)),
+  'state table': async () => {
+    const name = `receipts-${++tables}`;
+    await dynamodb.createTable(tableDefinition(name));
+    return receiptsInStateTable(client, name);
+  },
+};
+
+async function start(storage: ReceiptStorage): Promise<ReceiptLog> {
+  nowMs += 1000;
+  return await openReceiptLog(
+    { intervalSeconds: 60, maxWaitingEntries: 100_000, required: false },
+    {
+      genesisValidatorsRoot: `0x${'d8'.repeat(32)}`,
+      attest: undefined,
+      storage,
+      facts: () => ({ slashing: null, latch: null, auth_revision: null }),
+      clock: { now: () => nowMs, monotonic: () => nowMs },
+      log: recordingLog(),
+    },
+  );
+}
+
+async function decide(log: ReceiptLog, upTo: number): Promise<void> {
+  while (log.size < upTo) log.record(testEntry(1, log.size));
+  nowMs += 60_000;
+  await log.keepHead();
+}
+
+describe.each(Object.entries(STORAGES))('%s', (_name, open) => {
+  it('gives back what was written, and nothing that was not', async () => {
+    const storage = await open();
+    const boot = 'ab'.repeat(16);
+    const files = [1, 2, 3].map((byte) => ({ path: headPath(byte), content: Buffer.alloc(80_000, byte) }));
+    await storage.write(boot, files);
+    await storage.write(boot, [{ path: headPath(2), content: Buffer.from('again') }]);
+    expect(await storage.read(boot, headPath(1))).toEqual(Buffer.alloc(80_000, 1));
+    expect((await storage.read(boot, headPath(2)))?.toString()).toBe('again');
+    expect(await storage.read(boot, headPath(4))).toBeUndefined();
+    expect(await storage.read('cd'.repeat(16), headPath(1))).toBeUndefined();
+    await storage.remove(boot, [headPath(1), headPath(4)]);
+    expect(await storage.read(boot, headPath(1))).toBeUndefined();
+    // A start that ended before its first head signed nothing that a log would show.
+    expect(await storage.boots()).toEqual([]);
+  });
+
+  it('lists boots by their latest heads, and a start names the heads of them', async () => {
+    const storage = await open();
+    const first = await start(storage);
+    const second = await start(storage);
+    expect(await storage.boots()).toEqual([second.boot, first.boot]);
+    await decide(first, 3);
+    expect(await storage.boots()).toEqual([first.boot, second.boot]);
+    await second.close();
+    await first.close();
+    const third = await start(storage);
+    const named = headOf(third.latestHead).statement.before?.heads;
+    const latest = [first, second].map(({ latestHead }) => headOf(latestHead).digest);
+    expect(named).toEqual(latest.toSorted());
+    await third.close();
+    expect(await faultsOf(storage)).toEqual(['unattested']);
+  });
+
+  it('a start names the head behind a checkpoint that a kill kept from being written', async () => {
+    const storage = await open();
+    const first = await start(storage);
+    const checkpoint = await storage.read(first.boot, CHECKPOINT);
+    await decide(first, 3);
+    await storage.write(first.boot, [{ path: CHECKPOINT, content: checkpoint ?? Buffer.alloc(0) }]);
+    const second = await start(storage);
+    expect(headOf(second.latestHead).statement.before?.heads).toEqual([headOf(first.latestHead).digest]);
+  });
+
+  it('holds a whole log at any size, and proves each of its entries', async () => {
+    const storage = await open();
+    const log = await start(storage);
+    for (const size of SIZES) {
+      await decide(log, size);
+      expect(headOf(log.latestHead).size).toBe(size);
+      for (const index of new Set([0, size >> 1, size - 1])) {
+        const found = await proveInclusion(storage, log.boot, index);
+        if (found === undefined) throw new Error('there is no proof');
+        expect(provesInclusion(leafHash(found.entry), index, headOf(found.head), found.proof)).toBe(true);
+      }
+      expect(await proveInclusion(storage, log.boot, size)).toBeUndefined();
+    }
+    await log.close();
+    expect(await faultsOf(storage)).toEqual(['unattested']);
+    const [kept] = await keptBoots(storage);
+    expect([...(kept?.entries ?? [])].length).toBe(700);
+    expect(await storage.read(log.boot, IDENTITY)).toBeDefined();
+    // What a full tile says better is gone.
+    expect(await storage.read(log.boot, tilePath('entries', 0, 255))).toBeUndefined();
+    expect(await storage.read(log.boot, tilePath(0, 0, 1))).toBeUndefined();
+  });
+});
+
+describe('the list of the state table', () => {
+  it('has 512 boots, and lets the oldest go', async () => {
+    const storage = await STORAGES['state table']?.();
+    if (storage === undefined) throw new Error('there is no state table');
+    const names = Array.from({ length: 512 }, (_, index) => index.toString(16).padStart(32, '0'));
+    const { identity } = testBoot(1);
+    const note = (boot: string): Buffer => {
+      const head = { ...headOf(makeLog(testBoot(1), 1, { sizes: [], startSeconds: 0 }).heads[0]), boot };
+      return Buffer.from(signedHead(head, identity, Buffer.alloc(64)));
+    };
+    await inParallel(names, 8, (boot) => storage.write(boot, [{ path: CHECKPOINT, content: note(boot) }]));
+    nowMs += 1000;
+    const newest = await start(storage);
+    expect(headOf(newest.latestHead).statement.before?.heads.length).toBe(16);
+    const boots = await storage.boots();
+    expect(boots.length).toBe(512);
+    expect(boots[0]).toBe(newest.boot);
+  });
+});

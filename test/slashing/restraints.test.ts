@@ -1,0 +1,121 @@
+// The restraints around a real store, method by method: what each refuses when the right to use the store is missing,
+// and when it is lost while the store works.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { NO_MARKS } from '../../signer/slashing/history/state.ts';
+import { type Hindrance, type RestrainedStore, restrainStore, sealedStore } from '../../signer/slashing/restraints.ts';
+import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
+import type { SlashingBackend, StoreFloor, ValidatorHistory } from '../../signer/slashing/types.ts';
+import { block, collect, history, MAIN_ROOT, publicKeyOf, quietLog, verdictName, vote } from '../support/slashing.ts';
+
+let folder: string;
+let bare: SlashingBackend;
+let reason: ReturnType<Hindrance>;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strongroom-restraints-'));
+  const path = join(folder, 'slashing.sqlite');
+  bare = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT }, { log: quietLog });
+  reason = undefined;
+});
+afterEach(async () => {
+  await bare.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const KEY = publicKeyOf(1);
+async function* histories(onEach: () => void = () => undefined): AsyncGenerator<ValidatorHistory> {
+  onEach();
+  yield history(1, [[5, 'a']], []);
+}
+
+const ASKED = {
+  checkAndRecord: (store) => store.checkAndRecord([block(1, 9, 'a')], [NO_MARKS]),
+  endTenures: (store) => store.endTenures([KEY]),
+  beginTenures: (store) => store.beginTenures(new Map([[KEY, 1]])),
+  signedBlockRoot: (store) => store.signedBlockRoot(KEY, 9),
+  importHistories: (store) => store.importHistories(histories()),
+  exportHistories: async (store) => collect(store.exportHistories()),
+  pruneStep: (store) => store.pruneStep(10),
+  status: (store) => store.status(),
+} satisfies Partial<Record<keyof RestrainedStore, (store: RestrainedStore) => Promise<unknown>>>;
+/** Members that speak of no key; tenures are read, and compared at every check. */
+const NOT_ASKED = ['name', 'batchLimits', 'checkHealth', 'close', 'hindrance', 'tenures'];
+const CASES = Object.entries(ASKED);
+
+it('every method of a restrained store is in the table of this test, and none of its keeper is there', () => {
+  const store = restrainStore(bare, { hindrance: () => reason });
+  expect(Object.keys(store).sort()).toEqual([...Object.keys(ASKED), ...NOT_ASKED].sort());
+  expect(Object.keys(sealedStore('sqlite')).sort()).toEqual(Object.keys(store).sort());
+});
+
+describe.each(CASES)('%s', (method, call) => {
+  it('is done with the right to use the store, and refused without', async () => {
+    const store = restrainStore(bare, { hindrance: () => reason });
+    await call(store);
+    reason = 'slashing_unbound';
+    await expect(call(store)).rejects.toMatchObject({ reason: 'slashing_unbound' });
+  });
+
+  it('reaches no store without the right', async () => {
+    reason = 'slashing_unbound';
+    const unreachable = new Proxy(bare, {
+      get: (target, name) => {
+        const member = Reflect.get(target, name, target) as unknown;
+        if (name !== method) return typeof member === 'function' ? member.bind(target) : member;
+        return () => {
+          throw new Error('the store was reached');
+        };
+      },
+    });
+    const store = restrainStore(unreachable, { hindrance: () => reason });
+    await expect(call(store)).rejects.toMatchObject({ reason: 'slashing_unbound' });
+  });
+
+  it('answers nothing when the right was lost after the first question', async () => {
+    let questions = 0;
+    const store = restrainStore(bare, { hindrance: () => (questions++ > 0 ? 'slashing_unbound' : undefined) });
+    await expect(call(store)).rejects.toMatchObject({ reason: 'slashing_unbound' });
+    expect(questions).toBeGreaterThan(1);
+  });
+
+  it('of a sealed signer is refused', async () => {
+    const answer = async (): Promise<unknown> => call(sealedStore('sqlite'));
+    await expect(answer()).rejects.toMatchObject({ reason: 'sealed' });
+  });
+});
+
+it('an import whose right is lost while the file is read merges nothing', async () => {
+  const store = restrainStore(bare, { hindrance: () => reason });
+  const losing = histories(() => {
+    reason = 'slashing_unbound';
+  });
+  await expect(store.importHistories(losing)).rejects.toMatchObject({ reason: 'slashing_unbound' });
+  expect(await collect(bare.exportHistories())).toEqual([]);
+});
+
+it('what the store recorded before the right was lost stays recorded', async () => {
+  let questions = 0;
+  const store = restrainStore(bare, { hindrance: () => (questions++ > 0 ? 'slashing_unbound' : undefined) });
+  await expect(store.checkAndRecord([block(1, 9, 'a')], [NO_MARKS])).rejects.toMatchObject({
+    reason: 'slashing_unbound',
+  });
+  const [verdict] = await bare.checkAndRecord([block(1, 9, 'b')], [NO_MARKS]);
+  expect(verdict && verdictName(verdict)).toBe('double_block');
+});
+
+it('with a clock and no floor, what lies ahead is not recorded, and what is of the present is', async () => {
+  const latest: StoreFloor = { slot: 3200, sourceEpoch: 99, targetEpoch: 100 };
+  const store = restrainStore(bare, { latest: () => latest, hindrance: () => undefined });
+  const messages = [block(1, 3201, 'a'), block(2, 3200, 'a'), vote(3, 99, 101, 'a'), vote(4, 99, 100, 'a')];
+  const verdicts = await store.checkAndRecord(
+    messages,
+    messages.map(() => NO_MARKS),
+  );
+  expect(verdicts.map(verdictName)).toEqual(['ahead_of_clock', 'safe', 'ahead_of_clock', 'safe']);
+  const recorded = await collect(bare.exportHistories());
+  expect(recorded.map(({ publicKey }) => publicKey)).toEqual([publicKeyOf(2), publicKeyOf(4)].sort());
+});
