@@ -1,7 +1,7 @@
 // What the ceremony needs from the system that holds the custody keys. A key that does not work answers with its
 // reason, never an exception, because any threshold of the keys is enough.
 
-import type { Deployment } from './deployment.ts';
+import type { Deployment } from './definition.ts';
 
 /** Why one key ARN did not serve. The words say what an operator looks at next. */
 export const KEY_FAULTS = {

@@ -3,8 +3,7 @@
 // every case.
 
 import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
-import { type Ceremony, type CustodyKey, ceremonyArns } from './definition.ts';
-import { type Deployment, isSameDeployment } from './deployment.ts';
+import { type Ceremony, type CustodyKey, ceremonyArns, type Deployment, isSameDeployment } from './definition.ts';
 import { bindingVerifies, bindRecord, type MasterKeyRecord, type WrappedShare } from './record.ts';
 import {
   belowThreshold,

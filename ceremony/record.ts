@@ -3,10 +3,15 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { MAX_CUSTODY_KEYS, MAX_GENERATION, MAX_REPLICAS } from './definition.ts';
-import { type Deployment, isDeploymentId, isNetwork } from './deployment.ts';
+import {
+  type Deployment,
+  isDeploymentId,
+  isNetwork,
+  MAX_CUSTODY_KEYS,
+  MAX_GENERATION,
+  MAX_REPLICAS,
+} from './definition.ts';
 import { parseKeyArn } from './key-arn.ts';
-import { deriveSubKey } from './sub-key.ts';
 
 const RECORD_VERSION = 2;
 const BINDING_BYTES = 32;
@@ -151,3 +156,19 @@ const recordSchema = z
       binding,
     }),
   );
+
+// HKDF-SHA256 without a salt, one `info` a purpose (specification/custody.md#master-key).
+
+const NO_SALT = Buffer.alloc(32);
+const FIRST_BLOCK = Buffer.of(1);
+
+/**
+ * The caller's to wipe. Not crypto.hkdfSync: that leaves a copy of its input in a key object until the garbage
+ * collector comes, and sealing has to forget at once.
+ */
+export function deriveSubKey(masterKey: Uint8Array, info: string): Buffer {
+  const pseudorandomKey = createHmac('sha256', NO_SALT).update(masterKey).digest();
+  const subKey = createHmac('sha256', pseudorandomKey).update(info, 'ascii').update(FIRST_BLOCK).digest();
+  pseudorandomKey.fill(0);
+  return subKey;
+}

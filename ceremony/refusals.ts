@@ -2,8 +2,7 @@
 // words that say what to do. It contains no secrets: only ARNs, generations and reasons.
 
 import { describeKeyResult, type KeyResult } from './custody-keys.ts';
-import type { Ceremony } from './definition.ts';
-import type { Deployment } from './deployment.ts';
+import type { Ceremony, Deployment } from './definition.ts';
 import type { MasterKeyRecord } from './record.ts';
 
 export interface CustodyRefusal {

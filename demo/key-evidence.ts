@@ -8,13 +8,18 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type CeremonyBlock, ceremonyArns, ceremonyDigest, parseCeremony } from '../ceremony/definition.ts';
-import { deploymentOf } from '../ceremony/deployment.ts';
+import {
+  type CeremonyBlock,
+  ceremonyArns,
+  ceremonyDigest,
+  deploymentOf,
+  parseCeremony,
+} from '../ceremony/definition.ts';
 import { encodeHex } from '../common/formats/hex.ts';
 import { systemClock } from '../common/observe/clock.ts';
 import type { Log } from '../common/observe/log.ts';
+import { measureOnce, readMeasurements } from '../enclave/measure.ts';
 import { createNsm } from '../enclave/nsm/client.ts';
-import { measureOnce, readMeasurements } from '../enclave/nsm/registers.ts';
 import { createDynamoDBClient } from '../signer/aws/dynamodb.ts';
 import { createKms, custodyKeysOf } from '../signer/aws/kms.ts';
 import { rootTokenMaker } from '../signer/boot/custody.ts';

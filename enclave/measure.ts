@@ -5,6 +5,7 @@ import { createHash, X509Certificate } from 'node:crypto';
 import { type Ceremony, ceremonyDigest, parseCeremony } from '../ceremony/definition.ts';
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../common/attestation/contract.ts';
 import type { Violation } from '../common/command-line/violations.ts';
+import { extendedOnce, PCR_BYTES } from '../common/formats/register.ts';
 import type { Log } from '../common/observe/log.ts';
 import { step } from '../signer/boot/step.ts';
 import type { Enclave } from '../signer/boot/world.ts';
@@ -15,10 +16,17 @@ import { RULES } from '../signer/config/rules/rules.ts';
 import { type ConfigWarning, WARNINGS } from '../signer/config/warnings.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
 import { authoritiesOf, type NamedAuthorities } from '../signer/tee/authorities.ts';
-import type { Measurements, NsmCallCount, NsmOperation, NsmOutcome } from '../signer/tee/nsm.ts';
+import {
+  type Measurements,
+  type Nsm,
+  type NsmCallCount,
+  type NsmDescription,
+  type NsmOperation,
+  type NsmOutcome,
+  REPORTED_PCRS,
+} from '../signer/tee/nsm.ts';
 import { CONFIGURATION_PATH, type CompiledImage } from './compiled.ts';
 import { createNsm } from './nsm/client.ts';
-import { describeNsm, isDebugMode, measureOnce, readMeasurements } from './nsm/registers.ts';
 import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from './parent/configuration-source.ts';
 import type { EnclavePlatform } from './platform.ts';
 
@@ -175,4 +183,51 @@ function countNsmCalls() {
     },
     all: (): readonly NsmCallCount[] => [...counts.values()],
   };
+}
+
+// A register that was used before is refused: its value would not say what this boot runs.
+
+/** Zero in debug mode, whatever the image is (specification/evidence.md#checks, debug). */
+const IMAGE_PCRS = [0, 1, 2] as const;
+const NEEDED_PCRS = 18;
+const UNUSED = Buffer.alloc(PCR_BYTES);
+
+export async function describeNsm(nsm: Nsm): Promise<NsmDescription> {
+  const description = await nsm.describe();
+  if (description.digest !== 'SHA384') throw new Error(`the NSM measures with ${description.digest}, not with SHA384`);
+  if (description.maxPcrs < NEEDED_PCRS) {
+    throw new Error(`the NSM has ${description.maxPcrs} registers, and ${NEEDED_PCRS} are needed`);
+  }
+  return description;
+}
+
+/**
+ * @param digest SHA-384 of what is measured
+ * @throws Error when the register was used before, or does not hold what it was given
+ */
+export async function measureOnce(nsm: Nsm, index: number, digest: Uint8Array): Promise<void> {
+  const before = await nsm.describePcr(index);
+  if (before.locked || !before.value.equals(UNUSED)) {
+    throw new Error(
+      `PCR${index} was ${before.locked ? 'locked' : 'extended'} before this start: only the first start in an enclave is measured; end the enclave and run it again`,
+    );
+  }
+  await nsm.extendPcr(index, digest);
+  await nsm.lockPcr(index);
+  const after = await nsm.describePcr(index);
+  if (!after.locked || !after.value.equals(extendedOnce(digest))) {
+    throw new Error(`PCR${index} does not hold what it was extended with: the NSM cannot be relied on`);
+  }
+}
+
+export async function readMeasurements(nsm: Nsm): Promise<Measurements> {
+  const measurements: Record<string, string> = {};
+  for (const index of REPORTED_PCRS) measurements[index] = (await nsm.describePcr(index)).value.toString('hex');
+  return measurements;
+}
+
+/** Nobody who checks its documents will believe such an enclave. */
+export function isDebugMode(measurements: Measurements): boolean {
+  const zero = UNUSED.toString('hex');
+  return IMAGE_PCRS.every((index) => measurements[index] === zero);
 }

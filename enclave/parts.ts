@@ -3,9 +3,8 @@
 
 import { ceremonyArns } from '../ceremony/definition.ts';
 import type { AwsCredentials } from '../signer/aws/client.ts';
-import { createKms, type KmsOptions } from '../signer/aws/kms.ts';
+import { type AwsAccess, createKms, DEFAULT_AWS_ACCESS, type KmsOptions } from '../signer/aws/kms.ts';
 import { openTableCredentials } from '../signer/aws/table-credentials.ts';
-import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../signer/boot/credentials.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from '../signer/boot/open-listeners.ts';
 import type { OpenAwsAccess, SignerParts } from '../signer/boot/parts.ts';
 import { SHARED_STORES } from '../signer/boot/slashing-protection/store.ts';
@@ -23,8 +22,7 @@ import { cachedDocuments } from './nsm/evidence.ts';
 import { keepReading, openNsmClock } from './nsm/time.ts';
 import { firstCredentials, parentCredentials } from './parent/credentials.ts';
 import { openEgress } from './parent/egress.ts';
-import type { Patience } from './patience.ts';
-import type { EnclavePlatform } from './platform.ts';
+import type { EnclavePlatform, Patience } from './platform.ts';
 import { listenRatls } from './ratls/listen.ts';
 import { RatlsRotation } from './ratls/rotation.ts';
 

@@ -1,10 +1,11 @@
 // What an enclave finds around it: the Nitro Secure Module and its parent, and nothing else. The one place that opens
 // them; tests put an emulator and Unix sockets in their stead and start the same program.
 
-import { AWS_NITRO, type DocumentProvider } from '../common/attestation/provider.ts';
+import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+import { AWS_NITRO, type DocumentProvider } from '../common/attestation/contract.ts';
 import { type Addon, loadAddon } from '../signer/native/load.ts';
-import { openNsmDevice } from '../signer/native/nsm-device.ts';
-import type { Transport } from '../signer/native/transport.ts';
+import { describeErrno, type Transport } from '../signer/native/transport.ts';
 import { PARENT_CID, vsockTransport } from '../signer/native/vsock.ts';
 import type { NsmDevice } from '../signer/tee/nsm.ts';
 
@@ -54,4 +55,108 @@ export function parentCid(text: string | undefined): number {
 export function statesUnsignedEvidence(text: string | undefined): boolean {
   if (text === undefined || text === 'unsigned') return text !== undefined;
   throw new Error('STRONGROOM_EVIDENCE: the one word that it takes is unsigned');
+}
+
+// The device file: bytes out, bytes back. CBOR, order and time limits are the client's (nsm/client.ts).
+
+const NSM_PATH = '/dev/nsm';
+
+/** What went wrong on the way to the device, with the system's code. The device's own refusals are answers. */
+class NsmDeviceError extends Error {
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = 'NsmDeviceError';
+    this.code = code;
+  }
+}
+
+interface OpenNsmDevice {
+  /** @throws NsmDeviceError */
+  exchange(request: Uint8Array): Promise<Buffer>;
+  /** Exchanges under way end first; later ones are refused. */
+  close(): void;
+}
+
+/** @throws NsmDeviceError when there is no such device, or it cannot be opened */
+export function openNsmDevice(addon: Addon, path: string = NSM_PATH): OpenNsmDevice {
+  const descriptor = openDevice(path);
+  let underWay = 0;
+  let closing = false;
+  const closeWhenIdle = (): void => {
+    if (closing && underWay === 0) closeSync(descriptor);
+  };
+  return {
+    async exchange(request) {
+      if (closing) throw new NsmDeviceError('EBADF', `${path} is closed`);
+      underWay += 1;
+      try {
+        return await addon.nsmRequest(descriptor, request);
+      } catch (error) {
+        throw exchangeError(path, error);
+      } finally {
+        underWay -= 1;
+        closeWhenIdle();
+      }
+    },
+    close() {
+      if (closing) return;
+      closing = true;
+      closeWhenIdle();
+    },
+  };
+}
+
+function openDevice(path: string): number {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDWR);
+  } catch (error) {
+    const { code = 'EIO' } = error as NodeJS.ErrnoException;
+    throw new NsmDeviceError(
+      code,
+      `cannot open ${path} (${code}): only a Nitro enclave has it, with the kernel module nsm`,
+    );
+  }
+  if (fstatSync(descriptor).isCharacterDevice()) return descriptor;
+  closeSync(descriptor);
+  throw new NsmDeviceError('ENOTTY', `${path} is no character device, so it is no Nitro Secure Module`);
+}
+
+function exchangeError(path: string, error: unknown): unknown {
+  const { errno } = error as NodeJS.ErrnoException;
+  if (typeof errno !== 'number') return error; // a wrong argument: the caller's bug
+  const { code, text } = describeErrno(errno);
+  const remedy = code === 'ENOTTY' ? ': this device is no Nitro Secure Module' : '';
+  return new NsmDeviceError(code, `the exchange with ${path} failed, ${code} (${text})${remedy}`);
+}
+
+/** A pause that doubles, with jitter, so that many enclaves of one parent do not knock at once. */
+export interface Patience {
+  readonly patienceMs: number;
+  readonly firstPauseMs: number;
+  readonly maxPauseMs: number;
+}
+
+/** @param onFailure told of every attempt that is followed by another @throws the last error; that of the signal */
+export async function keepTrying<T>(
+  attempt: () => Promise<T>,
+  { patienceMs, firstPauseMs, maxPauseMs }: Patience,
+  {
+    signal,
+    onFailure,
+  }: { readonly signal?: AbortSignal; readonly onFailure?: (error: unknown, attempt: number) => void } = {},
+): Promise<T> {
+  const until = performance.now() + patienceMs;
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const pauseMs = Math.min(firstPauseMs * 2 ** (attempts - 1), maxPauseMs) * (0.5 + Math.random() / 2);
+      if (signal?.aborted === true || performance.now() + pauseMs > until) throw error;
+      onFailure?.(error, attempts);
+      await pause(pauseMs, undefined, signal === undefined ? {} : { signal });
+    }
+  }
 }

@@ -11,13 +11,11 @@ import type { Config } from '../signer/config/options.ts';
 import { logWarnings } from '../signer/config/warnings.ts';
 import { takenByRequest } from '../signer/http/escapes.ts';
 import type { CompiledImage } from './compiled.ts';
-import { ConfigurationRefused, measureEnclave } from './measure.ts';
-import { isDebugMode } from './nsm/registers.ts';
+import { ConfigurationRefused, isDebugMode, measureEnclave } from './measure.ts';
 import type { FetchLimits } from './parent/configuration-source.ts';
 import { openEnclaveLog } from './parent/log-ring.ts';
 import { enclaveParts } from './parts.ts';
-import type { Patience } from './patience.ts';
-import { type EnclavePlatform, openNitroPlatform } from './platform.ts';
+import { type EnclavePlatform, openNitroPlatform, type Patience } from './platform.ts';
 
 export interface EnclaveStart {
   readonly configurationPath?: string | undefined;

@@ -1,7 +1,7 @@
 // What a command of the operator is made of: its description, and what it does. A remote command has a client for the
 // signer of the settings, whose flags stand in its help beside its own.
 
-import type { DocumentProvider } from '../common/attestation/provider.ts';
+import type { DocumentProvider } from '../common/attestation/contract.ts';
 import type { Description, Flag, Flags, Values } from '../common/command-line/command.ts';
 import { type Command, command } from '../common/command-line/program.ts';
 import { NO_PROGRESS, type Progress, showProgress, type Work } from '../common/command-line/progress.ts';

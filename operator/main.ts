@@ -1,7 +1,7 @@
 // argv → command → exit code: the only file of the CLI that reads the process's arguments. Data goes to stdout,
 // everything else to stderr. Every failure becomes one line, advice where there is some, and an exit code (exit.ts).
 
-import { AWS_NITRO, type DocumentProvider } from '../common/attestation/provider.ts';
+import { AWS_NITRO, type DocumentProvider } from '../common/attestation/contract.ts';
 import { ArgumentsError } from '../common/command-line/arguments.ts';
 import { EXIT, type ExitCode } from '../common/command-line/exit-codes.ts';
 import { nearest } from '../common/command-line/nearest.ts';

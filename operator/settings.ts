@@ -3,7 +3,7 @@
 // allowed by name. With reference values the signer has to be attested.
 
 import { readFileSync } from 'node:fs';
-import type { DocumentProvider } from '../common/attestation/provider.ts';
+import type { DocumentProvider } from '../common/attestation/contract.ts';
 import type { FlagValue } from '../common/command-line/arguments.ts';
 import { nearest } from '../common/command-line/nearest.ts';
 import type { Terminal } from '../common/command-line/terminal.ts';

@@ -14,7 +14,7 @@ import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from
 import type { World } from '../signer/boot/world.ts';
 import type { Config } from '../signer/config/options.ts';
 import type { AskForClients } from '../signer/http/listeners/client-certificates.ts';
-import type { LostPlace } from '../signer/http/listeners/connection-limits.ts';
+import type { LostPlace } from '../signer/http/listeners/connections.ts';
 import { type ListenAddress, listenMetrics, listenPlain, listenTls } from '../signer/http/listeners/ports.ts';
 import {
   type CertificatePair,

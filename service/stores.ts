@@ -10,8 +10,12 @@ import type { Clock } from '../common/observe/clock.ts';
 import type { Log, LogFields } from '../common/observe/log.ts';
 import { SignerError } from '../signer/api/errors.ts';
 import { createDynamoDBClient } from '../signer/aws/dynamodb.ts';
-import { OTHER_NETWORK, problemOf } from '../signer/boot/slashing-protection/failure.ts';
-import { SHARED_STORES, type SlashingStores } from '../signer/boot/slashing-protection/store.ts';
+import {
+  OTHER_NETWORK,
+  problemOf,
+  SHARED_STORES,
+  type SlashingStores,
+} from '../signer/boot/slashing-protection/store.ts';
 import type { Config, OptionPath } from '../signer/config/options.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 import type { Network } from '../signer/signing/networks.ts';

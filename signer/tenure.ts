@@ -21,3 +21,25 @@ export function ended(tenure: number): number {
 export function begun(tenure: number): number {
   return tenure + (isEnded(tenure) ? 1 : 0);
 }
+
+/** What loaded copies of keys carry. A copy never takes a later tenure by itself. An unknown key is in tenure 0. */
+export class TenureBook {
+  readonly #read: (publicKeys?: readonly string[]) => Promise<Tenures>;
+  #known: ReadonlyMap<string, number> = new Map();
+
+  constructor(read: (publicKeys?: readonly string[]) => Promise<Tenures>) {
+    this.#read = read;
+  }
+
+  of(publicKey: string): number {
+    return this.#known.get(publicKey) ?? 0;
+  }
+
+  async learn(publicKeys?: readonly string[]): Promise<void> {
+    const read = await this.#read(publicKeys);
+    const known = publicKeys === undefined ? new Map<string, number>() : new Map(this.#known);
+    for (const publicKey of publicKeys ?? []) known.delete(publicKey);
+    for (const [publicKey, tenure] of read) known.set(publicKey, tenure);
+    this.#known = known;
+  }
+}

@@ -1,7 +1,7 @@
 // What the commands of `strongroom ceremony` share: the terminal that they see, and how they say that a file or an
 // input cannot be used. Data goes to stdout, everything else to stderr; a failure is one sentence.
 
-import { AWS_NITRO, type DocumentProvider } from '../../common/attestation/provider.ts';
+import { AWS_NITRO, type DocumentProvider } from '../../common/attestation/contract.ts';
 import { fileFault } from '../../common/command-line/file-faults.ts';
 import type { Printed } from '../../common/command-line/terminal.ts';
 

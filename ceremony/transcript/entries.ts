@@ -4,8 +4,7 @@
 import { z } from 'zod';
 import { MAX_KEY_EVIDENCE_CHARACTERS, readKeyEvidence } from '../../common/attestation/key-evidence.ts';
 import { readRowEvidence } from '../../common/attestation/row-evidence.ts';
-import { ageRecipientSchema, ceremonySchema, MAX_CUSTODY_KEYS } from '../definition.ts';
-import { isDeploymentId, isNetwork } from '../deployment.ts';
+import { ageRecipientSchema, ceremonySchema, isDeploymentId, isNetwork, MAX_CUSTODY_KEYS } from '../definition.ts';
 
 /** What a person is at a ceremony for (specification/custody.md#transcript). */
 export const ROLES = ['lead', 'custodian', 'participant', 'operator', 'witness'] as const;

@@ -3,9 +3,9 @@
 // provider. It refuses a key of another ceremony or deployment, and one of an image whose PCR values no line before
 // records.
 
+import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { KeyEvidenceRefusal, VerifiedKeyLink } from '../../common/attestation/key-evidence.ts';
 import { IMAGE_PCRS } from '../../common/attestation/policy.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import type { VerifiedRow } from '../../common/attestation/row-evidence.ts';
 import { judgeShownEvidence } from '../../common/attestation/shown-evidence.ts';
 import type { Entry, MasterKeyEntry } from './entries.ts';

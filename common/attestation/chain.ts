@@ -4,9 +4,9 @@
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
 import { bounded } from '../command-line/text.ts';
 import { type Certificate, isSignedWith, keyOf, readCertificate } from './certificate.ts';
+import type { DocumentProvider } from './contract.ts';
 import type { AttestationDocument } from './document.ts';
 import { demand } from './failure.ts';
-import type { DocumentProvider } from './provider.ts';
 
 const MAX_NAME_CHARACTERS = 120;
 

@@ -4,11 +4,10 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { extendedOnce } from '../formats/register.ts';
-import { CEREMONY_PCR } from './contract.ts';
+import { CEREMONY_PCR, type DocumentProvider } from './contract.ts';
 import { type AttestationDocument, MAX_DOCUMENT_BYTES, readCoseSign1, readPayload } from './document.ts';
 import { EvidenceError } from './failure.ts';
 import { IMAGE_PCRS } from './policy.ts';
-import type { DocumentProvider } from './provider.ts';
 import { verifyDocument } from './verify.ts';
 
 /** DynamoDB keeps 400 KiB in an item. The next wrapping drops the second link; every link names the first. */

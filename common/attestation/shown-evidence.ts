@@ -2,6 +2,7 @@
 // enclave (specification/evidence.md#shown). It trusts the root of the given provider alone, and nothing else that the
 // status says. What has no evidence, or another form, is refused; without terms it is authentic, and never expected.
 
+import type { DocumentProvider } from './contract.ts';
 import {
   type KeyEvidenceFault,
   type KeyEvidenceRefusal,
@@ -13,7 +14,6 @@ import {
   verifyKeyEvidence,
 } from './key-evidence.ts';
 import { IMAGE_PCRS, type ReferenceValues } from './policy.ts';
-import type { DocumentProvider } from './provider.ts';
 import { type RowPurpose, readRowEvidence, type VerifiedRow, verifyRowEvidence } from './row-evidence.ts';
 
 const LINK_MEMBERS = [

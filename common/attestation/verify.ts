@@ -3,10 +3,10 @@
 // reference values there is no success.
 
 import { type Chain, checkChain } from './chain.ts';
+import type { DocumentProvider } from './contract.ts';
 import { type AttestationDocument, checkSignature, readCoseSign1, readPayload } from './document.ts';
 import { demand, EvidenceError, FAILURES, type Failure, type FailureCode } from './failure.ts';
 import { IMAGE_PCRS, policyFailures, type ReferenceValues } from './policy.ts';
-import type { DocumentProvider } from './provider.ts';
 
 /** How far the clocks of the enclave and of the verifier may be apart. */
 export const CLOCK_SKEW_SECONDS = 300;

@@ -11,3 +11,13 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
 };
+
+/**
+ * For slots and lifetimes: the system's in a service, the security module's in an enclave
+ * (specification/enclave.md#time).
+ */
+export type SignerTime = Pick<Clock, 'now'>;
+
+export function clockBy({ now }: SignerTime, { monotonic }: Clock): Clock {
+  return { now: () => now(), monotonic: () => monotonic() };
+}

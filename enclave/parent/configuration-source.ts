@@ -10,7 +10,7 @@ import {
   MAX_CONFIGURATION_BYTES,
 } from '../../signer/api/parent-ports.ts';
 import type { Transport } from '../../signer/native/transport.ts';
-import { keepTrying, type Patience } from '../patience.ts';
+import { keepTrying, type Patience } from '../platform.ts';
 
 export interface FetchLimits extends Patience {
   readonly attemptMs: number;

@@ -8,7 +8,7 @@ import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { CREDENTIALS_PATH, CREDENTIALS_PORT, MAX_CREDENTIALS_BYTES } from '../../signer/api/parent-ports.ts';
 import type { Transport } from '../../signer/native/transport.ts';
-import { keepTrying, type Patience } from '../patience.ts';
+import { keepTrying, type Patience } from '../platform.ts';
 
 export interface ExpiringCredentials {
   readonly accessKeyId: string;

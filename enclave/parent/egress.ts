@@ -7,7 +7,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../../common/observe/log.ts';
 import type { EgressEndpoint } from '../../signer/api/egress.ts';
 import type { Transport } from '../../signer/native/transport.ts';
-import { keepTrying } from '../patience.ts';
+import { keepTrying } from '../platform.ts';
 
 /** More than the sockets of all clients of an endpoint (MAX_SOCKETS of signer/aws/client.ts; a pool of 1,024). */
 const MAX_EGRESS_CONNECTIONS = 2048;

@@ -16,11 +16,13 @@ import {
 import type { Log } from '../../common/observe/log.ts';
 import {
   CONNECTION_LIMITS,
+  type ConnectionFacts,
   type ConnectionLimits,
   headerTimes,
   namePlace,
-} from '../../signer/http/listeners/connection-limits.ts';
-import { type ConnectionFacts, rememberConnection, streamOf } from '../../signer/http/listeners/connections.ts';
+  rememberConnection,
+  streamOf,
+} from '../../signer/http/listeners/connections.ts';
 import { handshakeTurns } from '../../signer/http/listeners/handshakes.ts';
 import { createTlsServer } from '../../signer/http/listeners/listen.ts';
 import { serveTransport, type TransportServer } from '../../signer/http/listeners/transport-server.ts';

@@ -2,9 +2,9 @@
 // in which generation, and who wrapped it since. Here are the verdict, the lines for a terminal and the report for
 // programs; page/key-page.ts is for paper. A link is shown only when its document is authentic.
 
+import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { Fault } from '../../common/attestation/failure.ts';
 import type { VerifiedKeyLink } from '../../common/attestation/key-evidence.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import type { VerifiedRow } from '../../common/attestation/row-evidence.ts';
 import { isAuthenticFault, type Origin, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
 import type { Paint } from '../../common/command-line/color.ts';

@@ -3,9 +3,13 @@
 
 import { randomBytes } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL } from '../../common/attestation/contract.ts';
+import {
+  connectionNonce,
+  type DocumentProvider,
+  EXPORTER_BYTES,
+  EXPORTER_LABEL,
+} from '../../common/attestation/contract.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import { CLOCK_SKEW_SECONDS, type Verdict, verifyDocument } from '../../common/attestation/verify.ts';
 import { type CertificateEvidence, refuseEvidence, verifyCertificate } from './certificate-evidence.ts';
 import { fetchDocument } from './fresh-document.ts';

@@ -3,11 +3,10 @@
 
 import { createHash } from 'node:crypto';
 import { type ChainCertificate, readLinks } from '../../common/attestation/chain.ts';
-import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../common/attestation/contract.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR, type DocumentProvider } from '../../common/attestation/contract.ts';
 import type { AttestationDocument } from '../../common/attestation/document.ts';
 import { EvidenceError, FAILURES, type Fault } from '../../common/attestation/failure.ts';
 import { compareRegisters, type ReferenceValues, type RegisterComparison } from '../../common/attestation/policy.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import type { StepName, Verdict } from '../../common/attestation/verify.ts';
 
 export interface Finding {

@@ -2,7 +2,7 @@
 // token. It changes nothing.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { FlagValue } from '../../common/command-line/arguments.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
 import { plural } from '../../common/command-line/text.ts';

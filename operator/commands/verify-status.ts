@@ -4,8 +4,7 @@
 
 import { readCeremonyFile } from '../../ceremony/commands/ceremony-file.ts';
 import { CommandError } from '../../ceremony/commands/command.ts';
-import { type Ceremony, ceremonyDigest } from '../../ceremony/definition.ts';
-import { isDeploymentId, isNetwork } from '../../ceremony/deployment.ts';
+import { type Ceremony, ceremonyDigest, isDeploymentId, isNetwork } from '../../ceremony/definition.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
 import { imagesOf, judgeShownEvidence, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
 import { painter } from '../../common/command-line/color.ts';

@@ -2,7 +2,7 @@
 // the command line.
 
 import { readFileSync } from 'node:fs';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
 import { painter } from '../../common/command-line/color.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';

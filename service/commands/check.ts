@@ -12,10 +12,9 @@ import { writeViolations } from '../../common/command-line/violations-report.ts'
 import { systemClock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { Logger } from '../../common/observe/logger.ts';
-import { networkOf } from '../../signer/boot/network.ts';
 import { openSecretMemory } from '../../signer/boot/secret-key-memory.ts';
 import { filterSystemCalls } from '../../signer/boot/system-call-filter.ts';
-import { readNetwork } from '../../signer/config/network.ts';
+import { networkOf, readNetwork } from '../../signer/config/network.ts';
 import type { Config, OptionPath } from '../../signer/config/options.ts';
 import { logWarnings, type SaidWarning, warningText } from '../../signer/config/warnings.ts';
 import { createMetrics } from '../../signer/metrics/metrics.ts';

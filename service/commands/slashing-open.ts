@@ -4,13 +4,13 @@
 import { existsSync } from 'node:fs';
 import { systemClock } from '../../common/observe/clock.ts';
 import { createLogger, type Logger } from '../../common/observe/logger.ts';
-import { DEFAULT_AWS_ACCESS } from '../../signer/boot/credentials.ts';
+import { DEFAULT_AWS_ACCESS } from '../../signer/aws/kms.ts';
 import { type CustodyConfig, openCustodyParts } from '../../signer/boot/custody.ts';
-import { networkOf } from '../../signer/boot/network.ts';
 import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
 import type { World } from '../../signer/boot/world.ts';
 import { type BindingRow, bindingCodes, bindingTable } from '../../signer/chamber/binding-table.ts';
 import { unsealOnly } from '../../signer/chamber/boot-chamber.ts';
+import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
 import type { Network } from '../../signer/signing/networks.ts';
 import { readIncarnations } from '../../signer/slashing/incarnation.ts';

@@ -8,10 +8,14 @@ import { decodeHex } from '../../common/formats/hex.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { FORK_NAMES, type ForkName } from '../../signer/api/forks.ts';
 import type { ConfigFileReading, ConsensusConfig } from '../../signer/config/network.ts';
-import { CONFIG_NAME_PATTERN, SLOT_DURATION_MS_LIMITS } from '../../signer/signing/config-limits.ts';
 import { orderProblems } from '../../signer/signing/fork-schedule.ts';
 import { PRESET_SLOTS_PER_EPOCH, type Preset } from '../../signer/signing/network-table.ts';
-import type { Fork, UnknownFork } from '../../signer/signing/networks.ts';
+import {
+  CONFIG_NAME_PATTERN,
+  type Fork,
+  SLOT_DURATION_MS_LIMITS,
+  type UnknownFork,
+} from '../../signer/signing/networks.ts';
 
 export interface ConsensusConfigProblem {
   /** Undefined when a key is missing. */

@@ -3,7 +3,7 @@
 
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { errorCode } from '../../common/formats/error-code.ts';
-import { BrokenReference } from '../../signer/config/values/broken-reference.ts';
+import { BrokenReference } from '../../signer/config/values/secret.ts';
 
 const MAX_SECRET_FILE_BYTES = 16 * 1024;
 const TOO_OPEN = 0o027;

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { keysLoadingSchema } from './health.ts';
-import { MAX_SEAL_REASON_CHARACTERS } from './limits.ts';
+import { MAX_SEAL_REASON_CHARACTERS } from './primitives.ts';
 
 const timestamp = z.iso.datetime();
 const chamberStateSchema = z.enum(['Unsealed', 'Sealed']);

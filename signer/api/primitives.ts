@@ -201,3 +201,13 @@ function readBitlist(value: unknown, limit: number): Bits | undefined {
   if (bitsOfLast > 0) bits[bits.length - 1] = last ^ (1 << bitsOfLast);
   return { bytes: bits, length };
 }
+
+// Limits that the configuration promises and the server keeps.
+
+/** Memory of request bodies at most, over all connections. No single body may be allowed to be larger. */
+export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
+
+/** The gossip limit (specification/signing.md#gloas), also where max_request_body_bytes is smaller. */
+export const MAX_ENVELOPE_BODY_BYTES = 10 * 1024 * 1024;
+
+export const MAX_SEAL_REASON_CHARACTERS = 512;

@@ -2,8 +2,7 @@
 // asked with each request, never with the connection.
 
 import { type ClientCertificate, commonNamesOf } from '../tls/client-certificate.ts';
-import type { BoundCaller } from './bound-caller.ts';
-import type { Cidr } from './cidr.ts';
+import type { BoundCaller, Cidr } from './cidr.ts';
 import type { DeclareClients, JudgedClient } from './static.ts';
 
 export type ClientMatch =

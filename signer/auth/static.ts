@@ -6,8 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { Policy } from '../api/policy.ts';
 import type { ClientCertificate } from '../tls/client-certificate.ts';
 import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from './authenticator.ts';
-import { admitsPeer, type BoundCaller } from './bound-caller.ts';
-import type { Cidr } from './cidr.ts';
+import { admitsPeer, type BoundCaller, type Cidr } from './cidr.ts';
 import { type CompiledAccess, compilePolicy, joinAccess } from './evaluate.ts';
 import { tokenDigest } from './tokens.ts';
 

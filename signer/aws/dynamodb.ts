@@ -1,8 +1,19 @@
 // The one file through which the DynamoDB client enters the program. The service trusts nothing it is told here beyond
 // what the SDK authenticates (TLS to the endpoint); whoever reads an item checks that item's own integrity.
 
-import { type AttributeValue, DynamoDBClient, type GetItemCommand } from '@aws-sdk/client-dynamodb';
+import { strict as assert } from 'node:assert';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type AttributeValue,
+  BatchGetItemCommand,
+  DynamoDBClient,
+  type GetItemCommand,
+  type TransactWriteItem,
+  TransactWriteItemsCommand,
+} from '@aws-sdk/client-dynamodb';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
+import { type AwsFault, awsFault } from './errors.ts';
 
 export type {
   AttributeValue,
@@ -58,4 +69,71 @@ export function createDynamoDBClient(options: AwsClientOptions): DynamoDBClient 
   client.middlewareStack.remove('loggerMiddleware');
   if (options.onCall !== undefined) client.middlewareStack.add(callWatcher(options.onCall), CALL_WATCHER_STEP);
   return client;
+}
+
+// A write transaction that is tried again until its outcome is known.
+
+const MAX_TRANSACTION_ITEMS = 100;
+/** The pause before a try grows by this, with jitter. */
+const MAX_TRIES = 3;
+export const RETRY_PAUSE_MS = 50;
+/** Faults after which the same call may well succeed, or may have succeeded already. */
+const PASSING_FAULTS: ReadonlySet<AwsFault> = new Set(['conflict', 'throttled', 'unreachable']);
+
+/** `condition_failed` may also be the echo of our own write whose answer was lost: callers read back and compare. */
+export type WriteOutcome = 'written' | 'condition_failed';
+
+/** The same token in every try: the service applies the transaction once. @throws what the last try failed with */
+export async function transactWrite(
+  client: DynamoDBClient,
+  items: readonly TransactWriteItem[],
+): Promise<WriteOutcome> {
+  assert(items.length <= MAX_TRANSACTION_ITEMS);
+  const call = { TransactItems: [...items], ClientRequestToken: randomUUID() };
+  for (let tries = 1; ; tries++) {
+    try {
+      await client.send(new TransactWriteItemsCommand(call));
+      return 'written';
+    } catch (error) {
+      const fault = awsFault(error);
+      if (fault === 'condition_failed') return 'condition_failed';
+      if (tries === MAX_TRIES || !PASSING_FAULTS.has(fault)) throw error;
+    }
+    await pause(jittered(RETRY_PAUSE_MS * 2 ** tries));
+  }
+}
+
+export function jittered(milliseconds: number): number {
+  return milliseconds * (0.5 + Math.random() / 2);
+}
+
+/** Keys of one BatchGetItem: the service's own limit. */
+export const MAX_BATCH_GET_ITEMS = 100;
+
+interface BatchRead {
+  readonly client: DynamoDBClient;
+  readonly tableName: string;
+  readonly keys: readonly Item[];
+  readonly maxRounds: number;
+  /** Members of the table's request that say which attributes are wanted; default: all. */
+  readonly projection?: object;
+}
+
+/**
+ * Asks again for what the service leaves unprocessed. Strongly consistent item by item.
+ * @throws what a call failed of; Error when keys stay unprocessed
+ */
+export async function readBatchOfItems({ client, tableName, keys, maxRounds, projection }: BatchRead): Promise<Item[]> {
+  assert(keys.length <= MAX_BATCH_GET_ITEMS);
+  const found: Item[] = [];
+  let wanted: Item[] = [...keys];
+  for (let round = 1; wanted.length > 0; round++) {
+    if (round > maxRounds) throw new Error('the table leaves items of a read unprocessed');
+    if (round > 1) await pause(jittered(RETRY_PAUSE_MS * round));
+    const RequestItems = { [tableName]: { Keys: wanted, ConsistentRead: true, ...projection } };
+    const answer = await client.send(new BatchGetItemCommand({ RequestItems }));
+    found.push(...(ofOneTable(answer.Responses) ?? []));
+    wanted = ofOneTable(answer.UnprocessedKeys)?.Keys ?? [];
+  }
+  return found;
 }

@@ -225,3 +225,11 @@ function kmsFault(error: unknown, attested = false): KeyFault {
   const named = error instanceof Error ? NAMED.get(error.name) : undefined;
   return named ?? SHARED[awsFault(error)];
 }
+
+/** Outside an enclave the SDK's own chain decides; enclave/parts.ts has the enclave's way. */
+export interface AwsAccess {
+  readonly client: Pick<AwsClientOptions, 'region' | 'credentials' | 'authorities'>;
+  readonly kms: Pick<KmsOptions, 'credentials' | 'recipient' | 'encryptCredentials' | 'authorities'>;
+}
+
+export const DEFAULT_AWS_ACCESS: AwsAccess = { client: {}, kms: {} };

@@ -1,6 +1,7 @@
 // Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table under the
 // chamber's master key (stateful). The two modes exclude each other (specification/operating.md#startup-failures, 1).
 
+import { clockBy, type SignerTime } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { Authenticator } from '../auth/authenticator.ts';
 import { AuthHeadRejected } from '../auth/stateful/load.ts';
@@ -11,7 +12,6 @@ import { patiently } from '../chamber/startup-failures.ts';
 import type { Config } from '../config/options.ts';
 import type { Custody } from './custody.ts';
 import type { Telemetry } from './telemetry.ts';
-import { clockBy, type SignerTime } from './time.ts';
 import type { World } from './world.ts';
 
 export interface Authorization {

@@ -3,6 +3,7 @@
 // boot trusts a configuration that config/ has checked.
 
 import { parseSignRequest } from '../api/sign-request.ts';
+import { networkOf } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
 import { keyTurns } from '../keys/turns.ts';
 import type { Network } from '../signing/networks.ts';
@@ -15,7 +16,6 @@ import { openCustody } from './custody.ts';
 import { createEnding } from './ending.ts';
 import { openApplication } from './http-application.ts';
 import { type LoadingKeys, startLoadingKeys } from './keys.ts';
-import { networkOf } from './network.ts';
 import type { OpenListeners } from './open-listeners.ts';
 import type { SignerParts } from './parts.ts';
 import { openReceipts } from './receipts.ts';

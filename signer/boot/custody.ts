@@ -1,16 +1,31 @@
 // Step "custody": the state table, the custody keys, and the chamber, which the custody keys unseal or a latch keeps
 // sealed. It exists only with `signer_state`.
 
-import { type Ceremony, ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
-import { type Deployment, deploymentOf } from '../../ceremony/deployment.ts';
+import {
+  type Ceremony,
+  ceremonyArns,
+  type Deployment,
+  deploymentOf,
+  parseCeremony,
+} from '../../ceremony/definition.ts';
 import { MASTER_KEY_BYTES } from '../../ceremony/shares.ts';
 import type { AcceptedImage } from '../../common/attestation/contract.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { replaceRootToken } from '../auth/stateful/root-token.ts';
-import { createToken } from '../auth/tokens.ts';
+import {
+  type Manifest,
+  makeHead,
+  makeRow,
+  newCommit,
+  openHead,
+  pkOf,
+  rowCode,
+  tokenFields,
+} from '../auth/stateful/rows.ts';
+import type { AuthHead, AuthKeys, AuthWrite } from '../auth/stateful/state.ts';
+import { createAccessor, createToken, tokenDigest } from '../auth/tokens.ts';
 import type { AwsClientOptions } from '../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
-import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
+import { type AwsAccess, createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import { tableNameIn } from '../aws/table-name.ts';
 import { type BindingTable, bindingCodes, bindingTable } from '../chamber/binding-table.ts';
 import { bootChamber, type MakeRootToken, type UnsealParts } from '../chamber/boot-chamber.ts';
@@ -20,7 +35,6 @@ import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import type { Config } from '../config/options.ts';
 import type { Network } from '../signing/networks.ts';
 import { nsmRandomBytes } from '../tee/random.ts';
-import type { AwsAccess } from './credentials.ts';
 import { memoryPolicy } from './secret-key-memory.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { World } from './world.ts';
@@ -163,3 +177,52 @@ export function slashingIntegrityKey(custody: Custody | undefined): Buffer | und
     ? undefined
     : custody.chamber.masterKey.subKey('slashingRowHmac');
 }
+
+/** The root token's rows, in the chamber's own transactions (specification/authorization.md#root-token). */
+interface RootTokenWrite extends AuthWrite {
+  /** There was no head that is to be believed: whatever policies and tokens there were are gone with it. */
+  readonly dropsEverything: boolean;
+}
+
+/**
+ * The new token takes the place of the earlier one in the transaction whose condition is the revision of the head given
+ * here.
+ * @param rootToken the caller encrypts and wipes it @param now milliseconds since the Unix epoch
+ * @throws Error when the head's revision cannot be followed by another: somebody altered it
+ */
+export function replaceRootToken(
+  keys: AuthKeys,
+  head: AuthHead | undefined,
+  rootToken: Uint8Array,
+  now: number,
+): RootTokenWrite {
+  const revision = (head?.revision ?? 0) + 1;
+  if (!Number.isSafeInteger(revision)) {
+    throw new Error('the revision in the row AUTH_REVISION was altered: delete the row and start again');
+  }
+  const believed = head && openHead(keys.rows, head);
+  const before = believed ?? NO_ROWS;
+  const pk = pkOf('token', createAccessor());
+  const fields = tokenFields({
+    kind: 'management',
+    digest: tokenDigest(keys.tokens, rootToken),
+    policies: [],
+    boundCidrs: [],
+    description: 'root token',
+    createdAt: new Date(now).toISOString(),
+    expiresAt: null,
+    ttlSeconds: null,
+  });
+  const rows = new Map(before.rows);
+  if (before.root !== null) rows.delete(before.root);
+  const commit = newCommit(revision);
+  const row = makeRow(keys.rows, pk, commit, fields);
+  rows.set(pk, rowCode(row));
+  return {
+    dropsEverything: believed === undefined,
+    changes: [...(before.root === null ? [] : [{ delete: before.root }]), { put: row }],
+    head: makeHead(keys.rows, commit, { root: pk, rows }),
+  };
+}
+
+const NO_ROWS: Manifest = Object.freeze({ root: null, rows: new Map() });

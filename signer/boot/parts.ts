@@ -1,6 +1,8 @@
 // What a program brings to the boot. A program has what its sources import: an image has no SQLite, no portable core,
 // no key files and no reload, because enclave/ names none of them.
 
+import type { SignerTime } from '../../common/observe/clock.ts';
+import type { AwsAccess } from '../aws/kms.ts';
 import type { ReadConfigFile } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
 import type { DescribeRoutes, MountRoutes } from '../http/app.ts';
@@ -8,13 +10,11 @@ import type { KeyTurns } from '../keys/turns.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
 import type { InFlightSigning } from '../signing/sign.ts';
 import type { Authorization, ReadKnownClients } from './authorization.ts';
-import type { AwsAccess } from './credentials.ts';
 import type { LoadingKeys, OpenKeyFiles } from './keys.ts';
 import type { ListenersParts, OpenListeners } from './open-listeners.ts';
 import type { OpenBlsCore } from './secret-key-memory.ts';
 import type { SlashingStores } from './slashing-protection/store.ts';
 import type { Telemetry } from './telemetry.ts';
-import type { SignerTime } from './time.ts';
 import type { World } from './world.ts';
 
 export type OpenAwsAccess = (

@@ -4,7 +4,9 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { SignerTime } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
+import type { AwsAccess } from '../aws/kms.ts';
 import { StoreBinding } from '../chamber/store-binding.ts';
 import { stalenessBoundSeconds } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
@@ -15,13 +17,11 @@ import { startPruning } from '../slashing/pruning.ts';
 import { type RestrainedStore, restrainStore, type StoreKeeper, sealedStore } from '../slashing/restraints.ts';
 import { tracedStore } from '../slashing/traced-store.ts';
 import type { OnJump, SlashingBackend, StoreFloor } from '../slashing/types.ts';
-import type { AwsAccess } from './credentials.ts';
 import { type Custody, slashingIntegrityKey } from './custody.ts';
 import type { Ending } from './ending.ts';
 import { floorOfStart, jumpWhenInDoubt } from './slashing-protection/boot-jump.ts';
 import { openSlashingBackend, type SlashingStores } from './slashing-protection/store.ts';
 import type { Telemetry } from './telemetry.ts';
-import type { SignerTime } from './time.ts';
 import type { World } from './world.ts';
 
 /** The slashing store's share of the time that is left; the rest is for what is still open then. */

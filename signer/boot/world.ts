@@ -1,7 +1,7 @@
 // What every step of the boot gets besides its configuration and the results of earlier steps. It knows no step.
 
 import type { Ceremony } from '../../ceremony/definition.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
+import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Logger } from '../../common/observe/logger.ts';
 import type { ConfigurationRead } from '../config/load.ts';

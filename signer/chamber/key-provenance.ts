@@ -4,7 +4,7 @@
 
 import { type Ceremony, ceremonyDigest } from '../../ceremony/definition.ts';
 import { foreignRemoval, foreignRootToken, noProvenance } from '../../ceremony/refusals.ts';
-import { type AcceptedImage, SIGNATURE_PCR } from '../../common/attestation/contract.ts';
+import { type AcceptedImage, type DocumentProvider, SIGNATURE_PCR } from '../../common/attestation/contract.ts';
 import {
   type KeyLink,
   type KeyStatement,
@@ -17,7 +17,6 @@ import {
   withKeyLink,
 } from '../../common/attestation/key-evidence.ts';
 import { IMAGE_PCRS } from '../../common/attestation/policy.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import {
   type RowPurpose,
   rowStatementBinding,

@@ -4,8 +4,8 @@
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
+import { deriveSubKey } from '../../ceremony/record.ts';
 import { MASTER_KEY_BYTES } from '../../ceremony/shares.ts';
-import { deriveSubKey } from '../../ceremony/sub-key.ts';
 import { SignerError } from '../api/errors.ts';
 import { loadAddon, type MemoryPolicy } from '../native/load.ts';
 

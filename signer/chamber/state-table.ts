@@ -5,16 +5,19 @@
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AuthHead, AuthState, AuthWrite } from '../auth/stateful/state.ts';
-import { readBatchOfItems } from '../aws/batch-read.ts';
 import {
   type DynamoDBClient,
   GetItemCommand,
   type Item,
+  jittered,
+  RETRY_PAUSE_MS,
+  readBatchOfItems,
   ScanCommand,
   TransactGetItemsCommand,
   type TransactWriteItem,
+  transactWrite,
+  type WriteOutcome,
 } from '../aws/dynamodb.ts';
-import { jittered, RETRY_PAUSE_MS, transactWrite, type WriteOutcome } from '../aws/dynamodb-transact.ts';
 import { awsFault, faultsAs } from '../aws/errors.ts';
 import {
   AUTH_REVISION,

@@ -35,7 +35,7 @@ import {
   RAISED_BY_HAND,
   TAKEN,
   UNKNOWN,
-} from './store-binding-advice.ts';
+} from './startup-failures.ts';
 
 export interface StoreBindingOptions {
   /** How long a signer may go on without a heartbeat; the staleness bound of the state table. */

@@ -16,8 +16,15 @@ import {
   type SectionPath,
 } from './options.ts';
 import type { ConfigFinding, Facts, Rule } from './rules/rule.ts';
-import { BrokenReference } from './values/broken-reference.ts';
-import { type References, readSecret, Secret, type SecretSources, surrounded, wipeSecrets } from './values/secret.ts';
+import {
+  BrokenReference,
+  type References,
+  readSecret,
+  Secret,
+  type SecretSources,
+  surrounded,
+  wipeSecrets,
+} from './values/secret.ts';
 import { withSecrets } from './values/static-auth.ts';
 import { type ConfigWarning, type WarningRule, warningsOf } from './warnings.ts';
 

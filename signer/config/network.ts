@@ -4,6 +4,7 @@
 // findings.
 
 import { decodeHex } from '../../common/formats/hex.ts';
+import type { Log } from '../../common/observe/log.ts';
 import { FORK_NAMES } from '../api/forks.ts';
 import { extendSchedule } from '../signing/fork-schedule.ts';
 import type { Preset } from '../signing/network-table.ts';
@@ -122,3 +123,20 @@ function constant(text: string | undefined, length: number): Uint8Array {
   if (bytes === undefined) throw new Error('custom_network: a constant is missing');
   return bytes;
 }
+
+export function networkOf(options: NetworkOptions, readConfigFile: ReadConfigFile, log?: Log): Network {
+  const reading = readNetwork(options, readConfigFile);
+  if ('findings' in reading) {
+    throw new Error(
+      reading.findings
+        .map(({ at, within = [], problem, remedy }) => `${[at, ...within].join('.')} ${problem}: ${remedy}`)
+        .join('; '),
+    );
+  }
+  for (const { name, epoch } of reading.unknownForks) log?.warn({ fork: name, epoch }, UNKNOWN_FORK);
+  return reading.network;
+}
+
+const UNKNOWN_FORK =
+  'the config.yaml of the network plans a fork that this release does not know: from then on messages whose content forks ' +
+  'change are refused. Install a release that knows it';

@@ -5,9 +5,8 @@ import type { Option, ValueOf } from './option.ts';
 import { ENCLAVE_OPTIONS } from './options/enclave.ts';
 import { KEY_ROUTE_OPTIONS, KEY_SOURCE_OPTIONS } from './options/key-sources.ts';
 import { NETWORK_OPTIONS } from './options/network.ts';
-import { SERVER_OPTIONS, TELEMETRY_OPTIONS } from './options/server.ts';
+import { ACCESS_OPTIONS, SERVER_OPTIONS, TELEMETRY_OPTIONS, TLS_OPTIONS } from './options/server.ts';
 import { ANTI_SLASHING_OPTIONS, RECEIPT_OPTIONS, SIGNING_OPTIONS } from './options/signing.ts';
-import { ACCESS_OPTIONS, TLS_OPTIONS } from './options/tls.ts';
 
 export const OPTIONS = {
   ...SERVER_OPTIONS,

@@ -6,14 +6,13 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import { BODY_BUDGET_BYTES } from '../api/limits.ts';
+import { BODY_BUDGET_BYTES } from '../api/primitives.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { parseAuthorization } from '../auth/credentials.ts';
 import { admitsRoute, evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { KeyStore } from '../keys/store.ts';
-import { type HttpRequest, isAllowed, type RequestContext, type RouteAccess } from './context.ts';
+import { type HttpRequest, headerValues, isAllowed, type RequestContext, type RouteAccess } from './context.ts';
 import { largestEnvelope, largestEnvelopeOf } from './envelopes.ts';
-import { headerValues } from './header-values.ts';
 import { clientCertificateOf } from './listeners/connections.ts';
 import type { ForeignHost, ForeignOrigin } from './origins.ts';
 

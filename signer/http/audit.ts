@@ -10,8 +10,7 @@ import type { ClientFault } from '../api/forks.ts';
 import { builderName } from '../api/payments.ts';
 import type { AuditLine } from '../api/reference/audit-members.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
-import type { HttpRequest, RequestContext } from './context.ts';
-import { headerValues } from './header-values.ts';
+import { type HttpRequest, headerValues, type RequestContext } from './context.ts';
 
 export interface HttpObserver {
   requestEnded(route: string, status: number, seconds: number): void;

@@ -3,11 +3,10 @@
 // nothing.
 
 import { callerDigest } from '../../common/receipts/entry.ts';
-import type { ErrorReason } from '../api/errors.ts';
+import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import type { ReceiptLog } from '../receipts/log.ts';
 import type { RequestContext } from './context.ts';
-import { toSignerError } from './faults.ts';
 
 /** @param reason why it was refused; null: it was signed */
 export type RecordDecision = (context: RequestContext, publicKey: string, reason: ErrorReason | null) => void;
@@ -44,5 +43,26 @@ export async function told<
   } catch (error) {
     tell(toSignerError(error).reason);
     throw error;
+  }
+}
+
+export function toSignerError(error: unknown): SignerError {
+  if (error instanceof SignerError) return error;
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  switch (code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new SignerError('body_too_large');
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+    case 'FST_ERR_CTP_EMPTY_JSON_BODY':
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new SignerError('malformed_body', { hint: 'the body and its headers disagree' });
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new SignerError('malformed_parameter', { hint: 'a part of the path is too long' });
+    case 'ECONNRESET': // the client went away in the middle of its body
+      return new SignerError('client_closed', { cause: error });
+    case 'FST_ERR_BAD_URL':
+      return new SignerError('malformed_parameter', { hint: 'the path is not a valid URL path' });
+    default:
+      return new SignerError('internal_error', { cause: error });
   }
 }

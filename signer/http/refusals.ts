@@ -1,8 +1,11 @@
 // Writes a refusal: the body of specification/signing.md#errors, with the headers that its status needs. app.ts uses
 // it, for admission and for thrown errors. No route imports this file: a route throws SignerError (replies.ts).
 
+import { randomUUIDv7 } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';
+import { ERROR_REASONS, type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { type Answer, sendAnswer } from './replies.ts';
 
@@ -47,4 +50,29 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: S
 
 export function errorBody({ status, reason, message }: SignerError, id: string): ErrorBody {
   return { code: status, reason, message, request_id: id };
+}
+
+/** For the client to read the answer and hang up; whoever does not is cut off, whatever else it sends. */
+const FAREWELL_MS = 1_000;
+
+export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || isSilent(socket)) {
+    socket.destroy();
+    return;
+  }
+  const reason: ErrorReason = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 'request_timeout' : 'malformed_request';
+  const { status } = ERROR_REASONS[reason];
+  const text = JSON.stringify(errorBody(new SignerError(reason), randomUUIDv7()));
+  socket.end(
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(text)}\r\nConnection: close\r\n\r\n${text}`,
+  );
+  const timer = setTimeout(() => socket.destroy(), FAREWELL_MS);
+  timer.unref();
+  socket.once('close', () => clearTimeout(timer));
+}
+
+/** A spare connection of a client's pool has asked for nothing: an answer on it would only be a riddle. */
+function isSilent(socket: Duplex): boolean {
+  return 'bytesRead' in socket && socket.bytesRead === 0;
 }

@@ -9,7 +9,7 @@ export interface LoadedKey {
   readonly handle: KeyHandle;
   readonly source: KeySource;
   readonly loadedAt: number;
-  /** The key's tenure when the source of this copy was read (tenures.ts). */
+  /** The key's tenure when the source of this copy was read. */
   readonly tenure: number;
 }
 

@@ -3,12 +3,12 @@
 // (specification/signing.md#public-keys).
 
 import assert from 'node:assert/strict';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
+import { TenureBook } from '../tenure.ts';
 import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
-import { mergeSorted, sortInPieces } from './sorted.ts';
-import { TenureBook } from './tenures.ts';
 import type { HeldKey, SecretKeyVault } from './vault.ts';
 
 /** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
@@ -322,4 +322,37 @@ class ListedKeys {
     this.#removedSince.clear();
     this.#isCurrent = true;
   }
+}
+
+// Merging takes a pass where sorting takes many. A long list is sorted in pieces, with turns of the event loop between.
+
+const PIECE = 4096;
+
+export function mergeSorted(a: readonly string[], b: readonly string[]): string[] {
+  const merged: string[] = [];
+  let i = 0;
+  let j = 0;
+  for (;;) {
+    const x = a[i];
+    const y = b[j];
+    if (x === undefined) return merged.concat(b.slice(j));
+    if (y === undefined) return merged.concat(a.slice(i));
+    if (x < y) {
+      merged.push(x);
+      i += 1;
+    } else {
+      merged.push(y);
+      j += 1;
+    }
+  }
+}
+
+export async function sortInPieces(values: readonly string[]): Promise<readonly string[]> {
+  if (values.length <= PIECE) return [...values].sort();
+  const half = values.length >> 1;
+  const first = await sortInPieces(values.slice(0, half));
+  await nextTurn();
+  const second = await sortInPieces(values.slice(half));
+  await nextTurn();
+  return mergeSorted(first, second);
 }

@@ -3,23 +3,27 @@
 
 import { COMMIT } from '../api/commit.ts';
 import { VERSION } from '../api/version.ts';
-import { closed, counter, gauge, histogram, type MetricEntry } from './entry.ts';
 import {
   authReason,
   callOutcome,
   clientFault,
+  closed,
+  counter,
   dynamodbCall,
   egressEndpoint,
+  gauge,
+  histogram,
   jumpCause,
   keySource,
   kmsCall,
+  type MetricEntry,
   nsmCall,
   operation,
   pool,
   route,
   signingOutcome,
   slashingReason,
-} from './labels.ts';
+} from './entry.ts';
 
 /** Counters and histograms with at most so many series start at zero, so that rates have a beginning. */
 export const MAX_INITIAL_SERIES = 128;

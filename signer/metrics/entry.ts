@@ -1,6 +1,11 @@
 // What a metric of the catalogue says of itself, and how a row of it is written. Labels are bounded by construction:
 // each names all of its values, or folds what it does not name into `unknown`.
 
+import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
+import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
+import { CLIENT_FAULTS } from '../api/forks.ts';
+import { OPERATIONS } from '../api/operations.ts';
+
 export interface ClosedLabel<Value extends string = string> {
   readonly values: readonly Value[];
   readonly foldsOthers: false;
@@ -49,3 +54,88 @@ export function histogram<L extends Labels>(
 ): MetricEntry<'histogram', L> {
   return { type: 'histogram', name, help, labels, buckets };
 }
+
+// The labels, each with all its values. No public key, address, accessor or name of a policy is ever one.
+
+export const operation = folded(...OPERATIONS);
+export const signingOutcome = closed('signed', ...(Object.keys(ERROR_REASONS) as ErrorReason[]));
+export const clientFault = closed(...CLIENT_FAULTS);
+export const pool = closed('normal', 'priority');
+export const callOutcome = closed(
+  'ok',
+  'condition_failed',
+  'conflict',
+  'throttled',
+  'not_found',
+  'denied',
+  'unreachable',
+  'failed',
+);
+export const keySource = closed('filesystem', 'dynamodb', 'memory');
+export const slashingReason = closed(...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS);
+export const jumpCause = closed('boot', 'other_server', 'lost_records', 'other_store', 'unclean_end');
+export const authReason = folded(
+  'missing_credentials',
+  'malformed_credentials',
+  'client_certificate_expired',
+  'client_certificate_untrusted',
+  'client_certificate_unknown',
+  'auth_sealed',
+  'invalid_token',
+  'peer_not_allowed',
+  'foreign_origin',
+  'foreign_host',
+  'denied',
+  'fee_recipient_not_allowed',
+  'gas_limit_not_allowed',
+  'builder_not_allowed',
+  'builder_index_not_allowed',
+  'not_own_block',
+);
+export const dynamodbCall = folded(
+  'GetItem',
+  'BatchGetItem',
+  'Query',
+  'Scan',
+  'PutItem',
+  'UpdateItem',
+  'DeleteItem',
+  'BatchWriteItem',
+  'BatchExecuteStatement',
+  'TransactGetItems',
+  'TransactWriteItems',
+  'DescribeTable',
+);
+export const kmsCall = folded('Encrypt', 'Decrypt', 'GenerateRandom', 'DescribeKey');
+export const nsmCall = closed('DescribeNSM', 'DescribePCR', 'ExtendPCR', 'LockPCR', 'GetRandom', 'Attestation');
+export const egressEndpoint = closed(...Array.from({ length: MAX_EGRESS_ENDPOINTS }, (_, index) => String(index)));
+export const route = folded(
+  '/upcheck',
+  '/healthcheck',
+  '/api/openapi.json',
+  '/api/v1/attestation',
+  '/api/v1/eth2/sign/:identifier',
+  '/api/v1/eth2/sign',
+  '/api/v1/eth2/publicKeys',
+  '/api/v1/eth2/highWatermark',
+  '/api/v1/auth/policies',
+  '/api/v1/auth/policies/:name',
+  '/api/v1/auth/tokens',
+  '/api/v1/auth/tokens/:accessor',
+  '/api/v1/auth/tokens/lookup-self',
+  '/api/v1/auth/tokens/renew-self',
+  '/api/v1/receipts/head',
+  '/api/v1/receipts/boots',
+  '/api/v1/receipts/tiles/:boot/*',
+  '/api/v1/receipts/inclusion',
+  '/api/v1/chamber/seal',
+  '/api/v1/chamber/status',
+  '/api/v1/chamber/keys',
+  '/api/v1/chamber/keys/generate',
+  '/api/v1/chamber/keys/generate-keys',
+  '/api/v1/chamber/keys/backups',
+  '/api/v1/chamber/keys/deposit-data',
+  '/api/v1/chamber/slashing-protection',
+  '/eth/v1/keystores',
+  '/reload',
+);

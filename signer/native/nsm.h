@@ -1,4 +1,4 @@
-// The ioctl of the Nitro Secure Module, for signer/native/nsm-device.ts.
+// The ioctl of the Nitro Secure Module, for enclave/platform.ts.
 #ifndef STRONGROOM_NSM_H
 #define STRONGROOM_NSM_H
 

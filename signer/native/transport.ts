@@ -3,6 +3,7 @@
 // guest.
 
 import type { Socket } from 'node:net';
+import { getSystemErrorMap } from 'node:util';
 
 export interface TransportListener {
   /** Stop accepting; connections that are open stay. */
@@ -34,4 +35,17 @@ export class TransportError extends Error {
     this.name = 'TransportError';
     this.code = code;
   }
+}
+
+/** What the system calls it: its short name and its own words. */
+export function describeErrno(errno: number): { readonly code: string; readonly text: string } {
+  const [code, text] = getSystemErrorMap().get(errno) ?? [`errno ${-errno}`, 'unknown system error'];
+  return { code, text };
+}
+
+/** @param doing for the message @returns the result @throws TransportError when the result is an error */
+export function assertResult(doing: string, result: number): number {
+  if (result >= 0) return result;
+  const { code, text } = describeErrno(result);
+  throw new TransportError(code, `${doing} ${code}: ${text}`);
 }

@@ -6,8 +6,13 @@ import { once } from 'node:events';
 import { closeSync } from 'node:fs';
 import { createServer, Socket, type SocketConstructorOpts } from 'node:net';
 import type { Addon } from './load.ts';
-import { assertResult } from './system-error.ts';
-import { type ListenOptions, type Transport, TransportError, type TransportListener } from './transport.ts';
+import {
+  assertResult,
+  type ListenOptions,
+  type Transport,
+  TransportError,
+  type TransportListener,
+} from './transport.ts';
 
 /** The parent, as an enclave sees it (AWS Nitro Enclaves, "vsock"). */
 export const PARENT_CID = 3;

@@ -7,8 +7,7 @@
 import type { ClientFault } from '../api/forks.ts';
 import type { Operation } from '../api/operations.ts';
 import type { SignRequest } from '../api/sign-request.ts';
-import { forkOfVersion, possibleForksAt } from './forks.ts';
-import { forkRefusal, signedAt } from './message-fork.ts';
+import { forkOfVersion, forkRefusal, possibleForksAt, signedAt } from './message-fork.ts';
 import type { Fork, Network } from './networks.ts';
 import { computeSigningRoot } from './roots/root.ts';
 

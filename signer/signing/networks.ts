@@ -118,3 +118,6 @@ function fixedHex(text: string, length: number): Uint8Array {
   if (bytes === undefined) throw new Error(`a network constant is not ${length} bytes of hex`);
   return bytes;
 }
+
+export const CONFIG_NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._ -]{0,63}$/;
+export const SLOT_DURATION_MS_LIMITS = { min: 100, max: 3_600_000 } as const;

@@ -3,9 +3,9 @@
 // RestrainedStore, which only this file makes. Restraints only refuse more.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import { historyOfFloor } from './history/export.ts';
 import { decideAttestation, decideBlock } from './history/rules.ts';
 import { coversFloor, higherFloor } from './jump.ts';
+import { historyOfFloor } from './operations/export.ts';
 import type {
   HighWaterMarks,
   PublicKeyHex,

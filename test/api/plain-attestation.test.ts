@@ -2,8 +2,7 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readPlainAttestation } from '../../signer/api/messages/plain-attestation.ts';
-import { SIGN_REQUEST_SCHEMAS } from '../../signer/api/sign-request.ts';
+import { readPlainAttestation, SIGN_REQUEST_SCHEMAS } from '../../signer/api/sign-request.ts';
 import { type Body, respelled, signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { attestation, rootOf } from '../support/requests.ts';
 

@@ -83,7 +83,7 @@ const SIGNER_ORDER = [
   ['signing', 'chamber'],
   ['auth'],
   ['slashing', 'keys', 'receipts'],
-  ['aws', 'tls', 'harden'],
+  ['aws', 'tls'],
   ['tee'],
   ['native'],
   ['metrics'],

@@ -2,9 +2,9 @@
 // links and rows are proven, and what is refused (specification/evidence.md#shown). TEST authorities.
 
 import { type Ceremony, ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
+import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import { type KeyEvidenceFault, sha384Hex } from '../../common/attestation/key-evidence.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import type { imagesOf, judgeShownEvidence, readShownEvidence } from '../../common/attestation/shown-evidence.ts';
 import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { RECIPIENT } from '../ceremony/custody.ts';

@@ -1,8 +1,7 @@
 // The status of a signer whose master key was made by one image and wrapped by the next, with documents of a test
 // authority: what people are shown, and judge outside the enclave.
 
-import { type Ceremony, ceremonyDigest } from '../../ceremony/definition.ts';
-import type { Deployment } from '../../ceremony/deployment.ts';
+import { type Ceremony, ceremonyDigest, type Deployment } from '../../ceremony/definition.ts';
 import { readKeyEvidence, sha384Hex } from '../../common/attestation/key-evidence.ts';
 import { readRowEvidence } from '../../common/attestation/row-evidence.ts';
 import { extendedOnce } from '../../common/formats/register.ts';

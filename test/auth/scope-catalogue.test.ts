@@ -11,7 +11,7 @@ import { OPERATIONS, SCOPES, type Scope } from '../../signer/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
 import { createStaticAuthenticator } from '../../signer/auth/static.ts';
 import type { MountRoutes } from '../../signer/http/app.ts';
-import { route } from '../../signer/metrics/labels.ts';
+import { route } from '../../signer/metrics/entry.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

@@ -4,8 +4,7 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { CustodyKeys, KeyFault } from '../../ceremony/custody-keys.ts';
-import { type Ceremony, parseCeremony } from '../../ceremony/definition.ts';
-import { deploymentOf } from '../../ceremony/deployment.ts';
+import { type Ceremony, deploymentOf, parseCeremony } from '../../ceremony/definition.ts';
 import {
   type EnvelopeTerms,
   type Unwrapped,

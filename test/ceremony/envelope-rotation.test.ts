@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { deploymentOf } from '../../ceremony/deployment.ts';
+import { deploymentOf } from '../../ceremony/definition.ts';
 import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
 import { bindRecord } from '../../ceremony/record.ts';
 import { keyArn } from '../config/loading.ts';

@@ -2,8 +2,7 @@
 // custody keys.
 
 import { describe, expect, it } from 'vitest';
-import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { deploymentOf } from '../../ceremony/deployment.ts';
+import { type CeremonyBlock, deploymentOf } from '../../ceremony/definition.ts';
 import { allRows, alterRecord, bootMany, REPLICAS, setBehaviour, world } from './booted-replicas.ts';
 import { bootReplica, fingerprint, NETWORK, said, unsealForCommand } from './replicas.ts';
 

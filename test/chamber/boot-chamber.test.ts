@@ -1,7 +1,7 @@
 // How replicas come to their master key, against a real table server and a KMS server with key material of its own.
 
 import { describe, expect, it } from 'vitest';
-import { deploymentOf } from '../../ceremony/deployment.ts';
+import { deploymentOf } from '../../ceremony/definition.ts';
 import type { KeyBehaviour } from '../../tools/rehearsal/kms/server.ts';
 import { PATIENT } from '../support/patience.ts';
 import { allRows, alterRecord, bootMany, REPLICAS, type RecordJson, setBehaviour, world } from './booted-replicas.ts';

@@ -4,11 +4,10 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateAgeIdentity } from '../../ceremony/age.ts';
-import { type CeremonyBlock, ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
-import { deploymentOf } from '../../ceremony/deployment.ts';
+import { type CeremonyBlock, ceremonyDigest, deploymentOf, parseCeremony } from '../../ceremony/definition.ts';
 import { keyStatementBinding, serializeKeyEvidence, sha384Hex } from '../../common/attestation/key-evidence.ts';
+import { measureOnce, readMeasurements } from '../../enclave/measure.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
-import { measureOnce, readMeasurements } from '../../enclave/nsm/registers.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
 import { createNsmPki, type NsmPki } from '../../tools/rehearsal/nsm/pki.ts';

@@ -1,8 +1,7 @@
 // A replica's way to its master key, in this process, with clients of its own: what the boot step does and nothing
 // else.
 
-import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
-import { deploymentOf } from '../../ceremony/deployment.ts';
+import { ceremonyArns, deploymentOf, parseCeremony } from '../../ceremony/definition.ts';
 import type { EnvelopeTerms } from '../../ceremony/envelope.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { systemClock } from '../../common/observe/clock.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { main as ceremony } from '../../ceremony/main.ts';
-import { AWS_NITRO } from '../../common/attestation/provider.ts';
+import { AWS_NITRO } from '../../common/attestation/contract.ts';
 import { sayFailure } from '../../common/command-line/failure.ts';
 import { note, type Piped } from '../../common/command-line/terminal.ts';
 import { wrapFor } from '../../common/command-line/wrap.ts';

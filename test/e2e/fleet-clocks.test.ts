@@ -9,7 +9,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { BEHIND } from '../../signer/chamber/store-binding-advice.ts';
+import { BEHIND } from '../../signer/chamber/startup-failures.ts';
 import { type AskedFleet, AskedFleets, expectInRounds, goesOn, signs } from '../support/asked-fleet.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { AWS_NITRO } from '../../common/attestation/provider.ts';
+import { AWS_NITRO } from '../../common/attestation/contract.ts';
 import { measureEnclave } from '../../enclave/measure.ts';
 import type { NamedAuthorities } from '../../signer/tee/authorities.ts';
 import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';

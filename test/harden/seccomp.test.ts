@@ -39,7 +39,7 @@ function runChild(program: string) {
   const whole = `
     const { createRequire } = await import('node:module');
     const { loadAddon } = await import('./signer/native/load.ts');
-    const { applySystemCallPolicy } = await import('./signer/harden/seccomp.ts');
+    const { applySystemCallPolicy } = await import('./signer/boot/system-call-filter.ts');
     const probe = createRequire(import.meta.url)(${JSON.stringify(probe)});
     const addon = loadAddon();
     const report = {};

@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { openNsmDevice } from '../../enclave/platform.ts';
 import { loadAddon } from '../../signer/native/load.ts';
-import { openNsmDevice } from '../../signer/native/nsm-device.ts';
 import { addonForTests } from '../support/addon.ts';
 
 const addon = addonForTests() ? loadAddon() : undefined;

@@ -79,7 +79,7 @@ it('no flag, variable or file names the authority of attestation documents', () 
     )
     .filter((name) => name.endsWith('.ts'))
     .filter((name) => /rootSha256:/.test(textOf(join('..', name))));
-  expect(providers).toEqual(['common/attestation/provider.ts']); // the interface, and the one there is
+  expect(providers).toEqual(['common/attestation/contract.ts']); // the interface, and the one there is
 });
 
 function textOf(name: string): string {

@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { AWS_NITRO } from '../../common/attestation/provider.ts';
+import { AWS_NITRO } from '../../common/attestation/contract.ts';
 import { vectorPath } from '../support/vectors.ts';
 import { runWithRoot } from './run-operator.ts';
 import { folder, OTHER, verify } from './verify-set-up.ts';

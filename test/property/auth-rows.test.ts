@@ -8,12 +8,12 @@ import { expect, it } from 'vitest';
 import type { Rule } from '../../signer/api/policy.ts';
 import { evaluate } from '../../signer/auth/evaluate.ts';
 import { loadAuth } from '../../signer/auth/stateful/load.ts';
-import { replaceRootToken } from '../../signer/auth/stateful/root-token.ts';
 import { pkOf, policyFields, type TokenContent, tokenFields } from '../../signer/auth/stateful/rows.ts';
 import { type AuthSnapshot, isExpired } from '../../signer/auth/stateful/snapshot.ts';
 import type { AuthHead, AuthRow, AuthState } from '../../signer/auth/stateful/state.ts';
 import { prepare } from '../../signer/auth/stateful/write.ts';
 import { createToken } from '../../signer/auth/tokens.ts';
+import { replaceRootToken } from '../../signer/boot/custody.ts';
 import { START, testKeys } from '../support/stateful-auth.ts';
 
 const KEYS = testKeys();

@@ -2,7 +2,7 @@
 // the table does not say.
 
 import { describe, expect, it } from 'vitest';
-import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../signer/signing/forks.ts';
+import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../signer/signing/message-fork.ts';
 import { type Fork, publicNetwork } from '../../signer/signing/networks.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';

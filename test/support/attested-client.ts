@@ -2,8 +2,8 @@
 // that connection.
 
 import http from 'node:http';
+import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
-import type { DocumentProvider } from '../../common/attestation/provider.ts';
 import { DEFAULT_MAX_AGE_SECONDS } from '../../operator/common-flags.ts';
 import { connectAttested } from '../../operator/connect.ts';
 import type { NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';

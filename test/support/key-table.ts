@@ -18,9 +18,9 @@ import { keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../sign
 import { KeySealer } from '../../signer/keys/table/seal.ts';
 import { openKeyTable } from '../../signer/keys/table/table.ts';
 import type { KeyTable, NewTableKey } from '../../signer/keys/table/types.ts';
-import { TenureBook } from '../../signer/keys/tenures.ts';
 import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
+import { TenureBook } from '../../signer/tenure.ts';
 import { type DynamoDBServer, dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { publicKeyOf, testSecret } from './keys.ts';
 import { PATIENT } from './patience.ts';

@@ -6,7 +6,6 @@ import { afterAll, beforeAll } from 'vitest';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Authentication } from '../../signer/auth/authenticator.ts';
 import type { HeadProblem } from '../../signer/auth/stateful/load.ts';
-import { replaceRootToken } from '../../signer/auth/stateful/root-token.ts';
 import { kindOf, type RowKind } from '../../signer/auth/stateful/rows.ts';
 import type { AuthHead, AuthKeys, AuthRow } from '../../signer/auth/stateful/state.ts';
 import { StatefulAuthenticator } from '../../signer/auth/stateful/stateful.ts';
@@ -19,6 +18,7 @@ import {
   ScanCommand,
 } from '../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
+import { replaceRootToken } from '../../signer/boot/custody.ts';
 import { AUTH_REVISION, decodeAuthRow, encodeAuthHead, encodeAuthRow } from '../../signer/chamber/state-rows.ts';
 import { type StateTable, stateTable } from '../../signer/chamber/state-table.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';

@@ -3,8 +3,13 @@
 
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
-import { type Ceremony, InvalidCeremony, parseCeremony } from '../../ceremony/definition.ts';
-import { type Deployment, deploymentOf } from '../../ceremony/deployment.ts';
+import {
+  type Ceremony,
+  type Deployment,
+  deploymentOf,
+  InvalidCeremony,
+  parseCeremony,
+} from '../../ceremony/definition.ts';
 import { readCeremonyValue } from '../../ceremony/yaml.ts';
 import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../common/attestation/contract.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
@@ -23,7 +28,7 @@ import { extendedOnce } from '../../common/formats/register.ts';
 import { readConfigFile } from '../../service/config/consensus-config.ts';
 import { loadConfig } from '../../service/config/load.ts';
 import { tableNameIn } from '../../signer/aws/table-name.ts';
-import { networkOf } from '../../signer/boot/network.ts';
+import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
 import type { AttestedImage } from './key-policy.ts';
 

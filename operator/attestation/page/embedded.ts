@@ -3,7 +3,7 @@
 // block stands here with what reads it. A page is anybody's: what it says of itself is a claim.
 
 import { z } from 'zod';
-import type { DocumentProvider } from '../../../common/attestation/provider.ts';
+import type { DocumentProvider } from '../../../common/attestation/contract.ts';
 import type { Html } from '../../../common/formats/html.ts';
 import { parseStrictJson } from '../../../common/formats/strict-json.ts';
 import { type JudgedEvidence, sha256Of } from '../report.ts';

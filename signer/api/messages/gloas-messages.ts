@@ -2,7 +2,7 @@
 // (specification/signing.md#gloas, #heze). The fork version decides which container each is.
 
 import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from '../primitives.ts';
-import { bareOrVersioned } from './shapes.ts';
+import { bareOrVersioned } from './messages.ts';
 
 /** MAX_BUILDER_AUTH_DATA_SIZE of the builder specification. */
 export const MAX_BUILDER_AUTH_BYTES = 4096;

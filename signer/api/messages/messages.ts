@@ -3,12 +3,15 @@
 // every level.
 
 import { z } from 'zod';
-import { anyStatedFork, statedFork } from '../forks.ts';
+import { anyStatedFork, isForkName, type StatedFork, statedFork } from '../forks.ts';
 import {
   address,
   bitlist,
   bytes,
+  delegate,
+  inputJsonSchema,
   publicKey,
+  refuse,
   root,
   signature,
   slotOrEpoch,
@@ -16,7 +19,6 @@ import {
   upperCaseWord,
 } from '../primitives.ts';
 import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
-import { bareOrVersioned, oneShape } from './shapes.ts';
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
 export const MAX_VALIDATORS_PER_SLOT = 131_072;
@@ -141,3 +143,55 @@ export const beaconBlock = oneShape([headerBlock, phase0Block, altairBlock], (me
 
 export type BeaconBlock = z.output<typeof beaconBlock>;
 export type AggregateAndProof = z.output<typeof aggregateAndProof>;
+
+/**
+ * Which shape is meant is decided before anything is parsed: a body that fits one shape badly is never taken for
+ * another.
+ */
+function oneShape<T extends readonly [z.ZodType, ...z.ZodType[]]>(
+  shapes: T,
+  choose: (members: Readonly<Record<string, unknown>>) => T[number] | string,
+) {
+  return z
+    .unknown()
+    .transform((value, context): z.output<T[number]> => {
+      if (typeof value !== 'object' || value === null) return refuse(context, value, 'expected an object');
+      const shape = choose(value as Record<string, unknown>);
+      if (typeof shape === 'string') return refuse(context, value, shape);
+      const message = delegate(shape, value, context);
+      if (context.issues.length > 0 && statesUnknownFork(value)) {
+        // A fork that we do not know explains whatever else does not fit, so it is told.
+        const reason = { params: { reason: 'unsupported_fork' }, path: ['version'] };
+        context.issues.push({ code: 'custom', message: 'no fork known here', input: value, ...reason });
+      }
+      return message;
+    })
+    .meta(inputJsonSchema(z.union(shapes)));
+}
+
+function statesUnknownFork(value: object): boolean {
+  const stated = 'version' in value ? upperCaseWord(value.version)?.toLowerCase() : undefined;
+  return stated !== undefined && !isForkName(stated);
+}
+
+type Stated<Message> = Message & { readonly version?: StatedFork | undefined };
+
+/** @param marker a member of the bare message that the versioned one does not have */
+export function bareOrVersioned<Fields extends z.ZodRawShape>(fields: Fields, marker: string) {
+  type Message = Stated<z.output<z.ZodObject<Fields>>>;
+  const version = anyStatedFork.nullish().transform((stated) => stated ?? undefined);
+  const bare = z.object({ ...fields, version }) as unknown as z.ZodType<Message>;
+  const versioned = z
+    .object({ version: anyStatedFork, data: bare })
+    .transform(
+      ({ version, data }, context): Message =>
+        data.version === undefined || data.version === version
+          ? { ...data, version }
+          : refuse(context, undefined, 'version is given twice and differs'),
+    );
+  return oneShape([versioned, bare], ({ data, ...others }) => {
+    // A message may have a member `data` of its own (builder_request_auth), which is text.
+    if (typeof data !== 'object' || data === null) return marker in others || data === undefined ? bare : versioned;
+    return marker in others ? `carries both data and ${marker}` : versioned;
+  });
+}

@@ -15,7 +15,7 @@ import {
   uint64,
   uint256,
 } from '../primitives.ts';
-import { bareOrVersioned } from './shapes.ts';
+import { bareOrVersioned } from './messages.ts';
 
 const MAX_EXTRA_DATA_BYTES = 32;
 const LOGS_BLOOM_BYTES = 256;

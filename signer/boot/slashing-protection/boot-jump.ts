@@ -7,7 +7,7 @@ import type { Network } from '../../signing/networks.ts';
 import { floorFields, type JumpFloor, jumpFloor, jumpToPresent } from '../../slashing/jump.ts';
 import type { OnJump, SlashingBackend, StoreFloor } from '../../slashing/types.ts';
 import type { World } from '../world.ts';
-import { openingFailure } from './failure.ts';
+import { openingFailure } from './store.ts';
 
 type BootJumpConfig = Pick<Config, 'anti_slashing' | 'tee'>;
 

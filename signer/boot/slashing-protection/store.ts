@@ -3,6 +3,8 @@
 
 import { type Clock, systemClock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
+import { SignerError } from '../../api/errors.ts';
+import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../../aws/kms.ts';
 import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';
 import { openDynamoDBBackend } from '../../slashing/dynamodb/backend.ts';
@@ -12,10 +14,8 @@ import { openPostgresBackend } from '../../slashing/postgres/backend.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import type { OnJump, SlashingBackend } from '../../slashing/types.ts';
 import type { AuthoritiesOf } from '../../tee/authorities.ts';
-import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../credentials.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { World } from '../world.ts';
-import { openingFailure } from './failure.ts';
 
 export interface StoreOpening {
   readonly aws: AwsAccess;
@@ -125,4 +125,45 @@ function addressOf(url: Config['anti_slashing']['url']): PostgresAddress {
 function given<T>(value: T | undefined, option: string): T {
   if (value === undefined) throw new Error(`${option} is missing`);
   return value;
+}
+
+export const OTHER_NETWORK = 'correct `network`, or give each network a store of its own';
+
+/** One line, often the only one that people read. It shows a URL without its password. */
+export function openingFailure(config: Config['anti_slashing'], error: unknown): Error {
+  if (!(error instanceof SignerError)) return error instanceof Error ? error : new Error(String(error));
+  const { problem, isOtherNetwork } = problemOf(error);
+  const remedy = isOtherNetwork ? `: ${OTHER_NETWORK}` : '';
+  return new Error(`${storeOf(config)}: ${problem}${remedy}`, { cause: error });
+}
+
+export function problemOf(error: SignerError): { readonly problem: string; readonly isOtherNetwork: boolean } {
+  const problem = error.hint ?? error.message;
+  const said = [...saidBy(error)].filter((text) => text !== '' && !problem.includes(text));
+  const because = said.length === 0 ? '' : ` (${[...new Set(said)].join(', ')})`;
+  return { problem: `${problem}${because}`, isOtherNetwork: problem.includes('genesis validators root') };
+}
+
+function storeOf({ backend, path, url, table }: Config['anti_slashing']): string {
+  switch (backend) {
+    case 'sqlite':
+      return `anti_slashing.path ${path}`;
+    case 'postgres':
+      return `anti_slashing.url ${String(url)}`;
+    case 'dynamodb':
+      return `anti_slashing.table ${table}`;
+    case 'noop':
+      return 'anti_slashing.backend noop';
+  }
+}
+
+/** What the system, the driver or the service said: its code, and its words where it has any. */
+function* saidBy({ detail, cause }: SignerError): Generator<string> {
+  if (typeof detail?.['error'] === 'string') yield detail['error'];
+  for (const fact of [detail?.['code'], detail?.['fault']]) if (typeof fact === 'string') yield fact;
+  if (cause instanceof SignerError) yield* saidBy(cause);
+  if (!(cause instanceof Error) || cause instanceof SignerError) return;
+  // A failed system call says it by its code; its words repeat the path.
+  if ('code' in cause && typeof cause.code === 'string' && 'syscall' in cause) yield cause.code;
+  else yield cause.message;
 }

@@ -4,8 +4,19 @@ import { ageRecipientSchema } from '../../../ceremony/definition.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
 import type { Secret } from '../values/secret.ts';
 import { secretSchema } from '../values/static-auth.ts';
-import { boolean, integer, type Kind, listOf, listThat, oneOf, table, text } from '../values/values.ts';
-import { CONCURRENCY, SECONDS, SECONDS_OR_OFF } from './ranges.ts';
+import {
+  boolean,
+  CONCURRENCY,
+  integer,
+  type Kind,
+  listOf,
+  listThat,
+  oneOf,
+  SECONDS,
+  SECONDS_OR_OFF,
+  table,
+  text,
+} from '../values/values.ts';
 
 /** Made a Secret before it is read (load.ts). */
 const secret: Kind<Secret> = { expects: 'env:VAR_NAME, file:/PATH or the secret', form: 'text', schema: secretSchema };

@@ -1,9 +1,41 @@
 // Options of the network that requests must carry: one that is known by name, or one whose values stand here.
 
-import { SLOT_DURATION_MS_LIMITS } from '../../signing/config-limits.ts';
+import { z } from 'zod';
+import { FORK_NAMES, type ForkName } from '../../api/forks.ts';
+import { CONFIG_NAME_PATTERN, SLOT_DURATION_MS_LIMITS } from '../../signing/networks.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
-import { configName, forkEpochsSchema, forkVersionsSchema } from '../values/network-values.ts';
-import { hex, integer, object, oneOf, text } from '../values/values.ts';
+import { hex, integer, type Kind, object, oneOf, text } from '../values/values.ts';
+
+const CONFIG_NAME = 'a name of up to 64 letters, digits, spaces and . _ -';
+
+const configName: Kind<string> = {
+  expects: CONFIG_NAME,
+  form: 'text',
+  schema: z.string(`must be ${CONFIG_NAME}`).regex(CONFIG_NAME_PATTERN, `must be ${CONFIG_NAME}`),
+};
+
+const VERSION = 'must be 4 bytes of hex, 0x and 8 digits';
+const forkVersion = z
+  .string(VERSION)
+  .regex(/^0x[0-9a-fA-F]{8}$/, VERSION)
+  .optional();
+
+const EPOCH = 'must be an integer from 0 to 2^53 - 1';
+const forkEpoch = z.int(EPOCH).min(0, EPOCH).optional();
+
+const forkVersionsSchema = z.strictObject(shapeOf(FORK_NAMES, forkVersion));
+
+/** Phase0 begins with the chain. */
+const forkEpochsSchema = z.strictObject(
+  shapeOf(
+    FORK_NAMES.filter((name) => name !== 'phase0'),
+    forkEpoch,
+  ),
+);
+
+function shapeOf<Name extends ForkName, Schema>(names: readonly Name[], schema: Schema): Record<Name, Schema> {
+  return Object.fromEntries(names.map((name) => [name, schema])) as Record<Name, Schema>;
+}
 
 export const NETWORK_OPTIONS = {
   network: flagged(

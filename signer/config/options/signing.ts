@@ -3,8 +3,17 @@
 
 import { OPERATIONS } from '../../api/operations.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
-import { boolean, deploymentId, integer, listOf, oneOf, postgresUrl, table, text } from '../values/values.ts';
-import { SECONDS_OR_OFF } from './ranges.ts';
+import {
+  boolean,
+  deploymentId,
+  integer,
+  listOf,
+  oneOf,
+  postgresUrl,
+  SECONDS_OR_OFF,
+  table,
+  text,
+} from '../values/values.ts';
 
 export const SIGNING_OPTIONS = {
   'signer_state.backend': flagged(oneOf('dynamodb'), undefined, 'State backend; selects stateful authorization'),

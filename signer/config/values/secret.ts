@@ -3,7 +3,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
-import { BrokenReference } from './broken-reference.ts';
 
 /** A name that a POSIX shell can export. */
 const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -131,4 +130,15 @@ export function surrounded(text: string): BrokenReference | undefined {
   }
   if (!/^\s|\s$/.test(text)) return undefined;
   return new BrokenReference('has white space around it, which no client sends', 'write it without');
+}
+
+/** A reference that leads nowhere (specification/operating.md#startup-failures, 3), or a slip of the hand. */
+export class BrokenReference {
+  readonly problem: string;
+  readonly remedy: string;
+
+  constructor(problem: string, remedy: string) {
+    this.problem = problem;
+    this.remedy = remedy;
+  }
 }

@@ -3,8 +3,7 @@
 
 import { z } from 'zod';
 import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../../api/policy.ts';
-import { BrokenReference } from './broken-reference.ts';
-import { readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
+import { BrokenReference, readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
 import { safeCidrSchema } from './values.ts';
 
 export const MAX_STATIC_POLICIES = 1024;

@@ -3,7 +3,7 @@
 
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { isDeploymentId } from '../../../ceremony/deployment.ts';
+import { isDeploymentId } from '../../../ceremony/definition.ts';
 import { parseKeyArn } from '../../../ceremony/key-arn.ts';
 import { canonicalPublicKey } from '../../../common/formats/hex.ts';
 import { LOG_LEVELS, LOG_MODULES, parseLogFilter } from '../../../common/observe/log-filter.ts';
@@ -11,8 +11,7 @@ import { HOSTNAME } from '../../api/egress.ts';
 import { type Cidr, parseCidr, unsafeCidrReason } from '../../auth/cidr.ts';
 import { isTable } from '../../aws/table-name.ts';
 import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
-import { BrokenReference } from './broken-reference.ts';
-import { Secret } from './secret.ts';
+import { BrokenReference, Secret } from './secret.ts';
 
 /** How a flag or an environment variable spells the value. `repeated`: one item a flag, comma-separated elsewhere. */
 export type TextForm = 'text' | 'integer' | 'boolean' | 'list' | 'repeated' | 'object';
@@ -223,3 +222,9 @@ function isOrigin(value: string): boolean {
 function must(expects: string): string {
   return `must be ${expects}`;
 }
+
+/** Days, for intervals and timeouts that only need some end. */
+export const DAY = 86_400;
+export const SECONDS = integer(1, DAY);
+export const SECONDS_OR_OFF = integer(0, DAY);
+export const CONCURRENCY = integer(1, 1024);

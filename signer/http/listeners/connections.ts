@@ -1,8 +1,10 @@
 // What is known of a connection beside its bytes. Behind a transport the socket has no address: the listener that read
 // the PROXY header remembers it here (specification/enclave.md#shape).
 
+import type { ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import type { Places } from '../../../common/formats/places.ts';
 import type { ClientCertificate } from '../../tls/client-certificate.ts';
 
 export interface AttestedIdentity {
@@ -39,4 +41,60 @@ export function clientCertificateOf(socket: Socket): ClientCertificate | undefin
 /** The stream under TLS. Where Node did not keep it, no RA-TLS connection would be served, and no chain trusted. */
 export function streamOf(secure: TLSSocket): Socket | undefined {
   return (secure as TLSSocket & { readonly _parent?: Socket })._parent;
+}
+
+// The time that a connection may take until it becomes a request, and what happens when a listener has no place left:
+// the oldest connection without an admitted request goes, of the address that has most of them
+// (common/formats/places.ts). Node's defaults are longer, or none.
+
+export interface ConnectionLimits {
+  /** From the connection to the end of the TLS handshake. */
+  readonly handshakeTimeoutMs: number;
+  /** From the connection, and later from the first byte of a request, to the end of its headers. */
+  readonly headersTimeoutMs: number;
+}
+
+export const CONNECTION_LIMITS: ConnectionLimits = { handshakeTimeoutMs: 10_000, headersTimeoutMs: 15_000 };
+/** Node looks for connections that are late so often in each of their times. */
+const CHECKS = 4;
+
+export function headerTimes(
+  headersTimeout: number,
+): Required<Pick<ServerOptions, 'headersTimeout' | 'connectionsCheckingInterval'>> {
+  return { headersTimeout, connectionsCheckingInterval: Math.ceil(headersTimeout / CHECKS) };
+}
+
+export type LostPlace = 'displaced' | 'limit';
+
+const placesOf = new WeakMap<Socket, Places<Socket>>();
+
+export function takePlace(
+  places: Places<Socket>,
+  socket: Socket,
+  address: string | undefined,
+  onLost: (why: LostPlace) => void,
+): boolean {
+  const displaced = places.enter(socket, address);
+  if (displaced !== undefined) {
+    onLost(displaced === socket ? 'limit' : 'displaced');
+    displaced.destroy();
+  }
+  if (displaced === socket) return false;
+  placesOf.set(socket, places);
+  socket.once('close', () => places.leave(socket));
+  return true;
+}
+
+/** The address of its client has become known. @param socket that took the place */
+export function namePlace(socket: Socket, address: string | undefined): void {
+  placesOf.get(socket)?.name(socket, address);
+}
+
+/** A request of it was admitted: from now on it is not displaced. @param socket the one that requests are read from */
+export function settlePlace(socket: Socket): void {
+  const stream = streamOf(socket as TLSSocket) ?? socket;
+  const places = placesOf.get(stream);
+  if (places === undefined) return;
+  places.settle(stream);
+  placesOf.delete(stream);
 }

@@ -1,6 +1,6 @@
 // TLS handshakes are computed on the main thread, a millisecond each. So they begin when the whole ClientHello is here,
 // and only a few in each turn of the event loop: addresses take turns, and clients on open connections are served in
-// between. Who sends its first message slowly holds nothing but its place (connection-limits.ts), for a limited time.
+// between. Who sends its first message slowly holds nothing but its place (connections.ts), for a limited time.
 
 import type { Server, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';

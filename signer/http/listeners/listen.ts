@@ -6,9 +6,9 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
-import { answerClientError } from '../client-errors.ts';
 import { hasOpenRequests } from '../context.ts';
-import { headerTimes } from './connection-limits.ts';
+import { answerClientError } from '../refusals.ts';
+import { headerTimes } from './connections.ts';
 
 export interface ClosableServer {
   close(onClosed: () => void): unknown;

@@ -9,7 +9,7 @@ import type { SecureContextOptions } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { Places } from '../../../common/formats/places.ts';
 import { type AskForClients, rememberClients } from './client-certificates.ts';
-import { CONNECTION_LIMITS, type LostPlace, takePlace } from './connection-limits.ts';
+import { CONNECTION_LIMITS, type LostPlace, takePlace } from './connections.ts';
 import { paceHandshakes } from './handshakes.ts';
 import { createTlsServer, cutStalledConnections } from './listen.ts';
 import { createMetricsServer, MAX_SCRAPERS, type MetricsSource, SCRAPE_TIMEOUT_MS } from './metrics.ts';

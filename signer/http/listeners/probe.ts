@@ -3,11 +3,10 @@
 import http from 'node:http';
 import { SignerError } from '../../api/errors.ts';
 import type { Transport } from '../../native/transport.ts';
-import { answerClientError } from '../client-errors.ts';
 import { requestId } from '../context.ts';
-import { errorBody } from '../refusals.ts';
+import { answerClientError, errorBody } from '../refusals.ts';
 import { type HealthAnswer, healthAnswer, type Readiness, UPCHECK_ANSWER } from '../routes/health.ts';
-import { headerTimes } from './connection-limits.ts';
+import { headerTimes } from './connections.ts';
 import { serveTransport, type TransportServer } from './transport-server.ts';
 
 export interface ProbeListenOptions {

@@ -6,7 +6,7 @@ import type { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { Places } from '../../../common/formats/places.ts';
 import type { Transport } from '../../native/transport.ts';
-import { type LostPlace, takePlace } from './connection-limits.ts';
+import { type LostPlace, takePlace } from './connections.ts';
 import type { ClosableServer } from './listen.ts';
 
 export interface TransportServerOptions {

@@ -16,8 +16,7 @@ import type { SigningDependencies } from '../../signing/sign.ts';
 import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';
 import type { Audit } from '../audit.ts';
 import type { HttpRequest } from '../context.ts';
-import type { RecordDecision } from '../decisions.ts';
-import { toSignerError } from '../faults.ts';
+import { type RecordDecision, toSignerError } from '../decisions.ts';
 import { accepted, refusal, type SuccessAnswer, sendAnswer } from '../replies.ts';
 import type { SignHandler } from './sign.ts';
 

@@ -8,15 +8,14 @@ import type { ClientFault } from '../../api/forks.ts';
 import { paymentOf } from '../../api/payments.ts';
 import { positionOf } from '../../api/positions.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
-import { evaluate } from '../../auth/evaluate.ts';
-import type { UnmetCondition } from '../../auth/payment-conditions.ts';
+import { canSignWith, evaluate, type UnmetCondition } from '../../auth/evaluate.ts';
 import type { KeyStore } from '../../keys/store.ts';
 import { rememberedRequests } from '../../signing/roots/root.ts';
 import { type Refused, type SigningDependencies, sign } from '../../signing/sign.ts';
-import { type HttpRequest, isAllowed } from '../context.ts';
+import { callerOf, type HttpRequest, isAllowed } from '../context.ts';
 import { type RecordDecision, told } from '../decisions.ts';
 import { type LargeBodyParts, largeBodies } from '../envelopes.ts';
-import { accepted, answerFormat, type SuccessAnswer, sendAnswer, signatureAnswer } from '../replies.ts';
+import { accepted, answerFormat, type SuccessAnswer, sendAnswer, sendJson, signatureAnswer } from '../replies.ts';
 
 const PATH = '/api/v1/eth2/sign/:identifier';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
@@ -148,4 +147,21 @@ function logDetail({ id, context }: HttpRequest, { reason, detail }: Refused, lo
 
 function signed({ headers }: HttpRequest, signature: Uint8Array): SuccessAnswer {
   return { status: 200, headers: {}, ...signatureAnswer(signature, answerFormat(headers.accept)) };
+}
+
+// While the set of keys is not complete the answer is an error, never a shorter list: clients drop validators that
+// vanish from it (specification/signing.md#public-keys).
+
+const NO_HIGH_WATERMARK = {};
+
+export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys'>): void {
+  const access = { kind: 'scope', scope: 'public_keys', namesKey: false, needsSigning: true } as const;
+  const options = { config: { access }, exposeHeadRoute: true };
+  app.get('/api/v1/eth2/publicKeys', options, async (request, reply) => {
+    const { access: rules } = callerOf(request);
+    const visible = keys.publicKeys().filter((publicKey) => canSignWith(rules, publicKey));
+    return reply.type('application/json; charset=utf-8').send(JSON.stringify(visible));
+  });
+  const config = { access: { ...access, needsSigning: false } };
+  app.get('/api/v1/eth2/highWatermark', { config }, async (_request, reply) => sendJson(reply, 200, NO_HIGH_WATERMARK));
 }

@@ -3,8 +3,7 @@
 
 import { SignerError } from '../../api/errors.ts';
 import type { KeySource } from '../loaded-key.ts';
-import { mergeSorted } from '../sorted.ts';
-import type { KeyStore } from '../store.ts';
+import { type KeyStore, mergeSorted } from '../store.ts';
 import type { KeyStatus, TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 

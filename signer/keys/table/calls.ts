@@ -1,9 +1,15 @@
 // How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with
 // one token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
 
-import { readBatchOfItems } from '../../aws/batch-read.ts';
-import { type DynamoDBClient, type Item, QueryCommand, type TransactWriteItem } from '../../aws/dynamodb.ts';
-import { transactWrite, type WriteOutcome } from '../../aws/dynamodb-transact.ts';
+import {
+  type DynamoDBClient,
+  type Item,
+  QueryCommand,
+  readBatchOfItems,
+  type TransactWriteItem,
+  transactWrite,
+  type WriteOutcome,
+} from '../../aws/dynamodb.ts';
 import { faultsAs } from '../../aws/errors.ts';
 import { keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
 

@@ -6,9 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { MAX_BATCH_GET_ITEMS } from '../../aws/batch-read.ts';
-import type { Item, TransactWriteItem } from '../../aws/dynamodb.ts';
-import { jittered } from '../../aws/dynamodb-transact.ts';
+import { type Item, jittered, MAX_BATCH_GET_ITEMS, type TransactWriteItem } from '../../aws/dynamodb.ts';
 import { readItems, readPage, type TableConnection, transact } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
 import {

@@ -1,11 +1,21 @@
 // Reads histories out, one key after the other, from one state of the store. Every row is verified and every history
-// whole, so what was tampered with is not handed on as if it were good. What a file has to say is history/export.ts:
-// never less than what the store refuses. Entries that pruning would forget next are not written: the marks say them.
+// whole, so what was tampered with is not handed on as if it were good. Entries that pruning would forget next
+// are not written: the marks say them.
+//
+// A reader of the file refuses everything that this store refuses. A reader takes its marks from the lowest entries of
+// the file. It does not know the marks and floors of this store, nor what was pruned. Where the entries alone would
+// allow more than the marks here, the file gets additional entries without a root.
 
 import { SignerError } from '../../api/errors.ts';
-import { exportedHistory, historyOfFloor } from '../history/export.ts';
 import { keptEntries } from '../history/prune.ts';
-import type { KeyHistory } from '../history/state.ts';
+import {
+  type BlockEntry,
+  effectiveLowWater,
+  higher,
+  type KeyHistory,
+  type KeyState,
+  type VoteEntry,
+} from '../history/state.ts';
 import { KEPT_ENTRIES } from '../interchange/reduce.ts';
 import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import {
@@ -75,4 +85,38 @@ async function historyOf(rows: Rows, head: Head, floor: StoreFloor | null): Prom
   // Votes that contradict each other in such numbers say no more than the marks; without them one vote says the marks.
   const isLong = history.attestations.length > 4 * KEPT_ENTRIES;
   return exportedHistory(state, floor, isLong ? { ...history, attestations: [] } : history);
+}
+
+/** `history`: the whole history of the key, shown to be whole. */
+function exportedHistory(state: KeyState, floor: StoreFloor | null, history: KeyHistory): KeyHistory {
+  return { blocks: exportedBlocks(state, floor, history), attestations: exportedVotes(state, floor, history) };
+}
+
+/** What a file has to say of a key that a store has no entries of, because of its floor. */
+export function historyOfFloor({ slot, sourceEpoch, targetEpoch }: StoreFloor): KeyHistory {
+  return { blocks: [{ slot, signingRoot: null }], attestations: [{ sourceEpoch, targetEpoch, signingRoot: null }] };
+}
+
+/** Blocks below the mark say nothing that the mark does not say; where none is left, an entry at the mark says it. */
+function exportedBlocks(state: KeyState, floor: StoreFloor | null, { blocks }: KeyHistory): readonly BlockEntry[] {
+  const { slot } = effectiveLowWater(state, floor);
+  if (slot === null) return blocks;
+  const above = blocks.filter((block) => block.slot >= slot);
+  return above.length > 0 ? above : [{ slot, signingRoot: null }];
+}
+
+/** Where some vote lies below the marks, one vote without a root at the highest epochs says more than all of them. */
+function exportedVotes(state: KeyState, floor: StoreFloor | null, { attestations }: KeyHistory): readonly VoteEntry[] {
+  const { sourceEpoch, targetEpoch } = effectiveLowWater(state, floor);
+  const sayAsMuch =
+    attestations.every((vote) => vote.sourceEpoch >= (sourceEpoch ?? 0) && vote.targetEpoch >= (targetEpoch ?? 0)) &&
+    (attestations.length > 0 || targetEpoch === null);
+  if (sayAsMuch) return attestations;
+  return [
+    {
+      sourceEpoch: higher(state.highest.sourceEpoch, sourceEpoch) ?? 0,
+      targetEpoch: higher(state.highest.targetEpoch, targetEpoch) ?? 0,
+      signingRoot: null,
+    },
+  ];
 }

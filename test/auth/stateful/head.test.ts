@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from 'vitest';
 import { createPolicy, replacePolicy } from '../../../signer/auth/stateful/policies.ts';
-import { replaceRootToken } from '../../../signer/auth/stateful/root-token.ts';
 import { makeHead, newCommit } from '../../../signer/auth/stateful/rows.ts';
 import { revokeToken } from '../../../signer/auth/stateful/tokens.ts';
 import { createToken } from '../../../signer/auth/tokens.ts';
+import { replaceRootToken } from '../../../signer/boot/custody.ts';
 import { openAuthReplica, START, testKeys } from '../../support/stateful-auth.ts';
 import {
   client,

@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { extendedOnce } from '../../../common/formats/register.ts';
+import { describeNsm, isDebugMode, measureOnce, readMeasurements } from '../../../enclave/measure.ts';
 import { createNsm } from '../../../enclave/nsm/client.ts';
-import { describeNsm, isDebugMode, measureOnce, readMeasurements } from '../../../enclave/nsm/registers.ts';
 import type { Nsm } from '../../../signer/tee/nsm.ts';
 import { fillMixedRandom, nsmRandomBytes } from '../../../signer/tee/random.ts';
 import { createNsmEmulator, type NsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { applySystemCallPolicy } from '../../../signer/harden/seccomp.ts';
+import { applySystemCallPolicy } from '../../../signer/boot/system-call-filter.ts';
 import { type Addon, loadAddon } from '../../../signer/native/load.ts';
 import { type StreamVariant, vsockTransport } from '../../../signer/native/vsock.ts';
 import { type Checks, createChecks } from '../checks.ts';

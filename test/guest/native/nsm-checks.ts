@@ -8,8 +8,8 @@ import { createInterface } from 'node:readline';
 import { verifyDocument } from '../../../common/attestation/verify.ts';
 import { encodeCbor } from '../../../common/formats/cbor.ts';
 import { createNsm } from '../../../enclave/nsm/client.ts';
+import { openNsmDevice } from '../../../enclave/platform.ts';
 import type { Addon } from '../../../signer/native/load.ts';
-import { openNsmDevice } from '../../../signer/native/nsm-device.ts';
 import type { Nsm } from '../../../signer/tee/nsm.ts';
 import type { Checks } from '../checks.ts';
 

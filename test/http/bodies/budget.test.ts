@@ -3,7 +3,7 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BODY_BUDGET_BYTES } from '../../../signer/api/limits.ts';
+import { BODY_BUDGET_BYTES } from '../../../signer/api/primitives.ts';
 import type { Caller } from '../../../signer/auth/authenticator.ts';
 import { OPTIONS } from '../../../signer/config/options.ts';
 import { createBodyBudget } from '../../../signer/http/admission.ts';

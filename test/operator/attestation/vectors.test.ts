@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { AWS_NITRO, type DocumentProvider } from '../../../common/attestation/provider.ts';
+import { AWS_NITRO, type DocumentProvider } from '../../../common/attestation/contract.ts';
 import { parseRegisters } from '../../../common/attestation/reference-file.ts';
 import { type Verdict, verifyDocument } from '../../../common/attestation/verify.ts';
 import { vectorJson, vectorPath } from '../../support/vectors.ts';

@@ -4,7 +4,7 @@
 import 'reflect-metadata';
 import { Extension, KeyUsageFlags } from '@peculiar/x509';
 import { describe, expect, it } from 'vitest';
-import { AWS_NITRO } from '../../../common/attestation/provider.ts';
+import { AWS_NITRO } from '../../../common/attestation/contract.ts';
 import { describeChain } from '../../../operator/attestation/report.ts';
 import { type CredentialOptions, createCredential, createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 import {

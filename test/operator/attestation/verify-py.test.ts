@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AWS_NITRO } from '../../../common/attestation/provider.ts';
+import { AWS_NITRO } from '../../../common/attestation/contract.ts';
 import { findPython } from '../../support/python.ts';
 import { vectorPath } from '../../support/vectors.ts';
 import { runWithRoot } from '../run-operator.ts';

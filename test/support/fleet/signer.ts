@@ -8,7 +8,6 @@ import { SignerError } from '../../../signer/api/errors.ts';
 import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
 import { StoreBinding } from '../../../signer/chamber/store-binding.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
-import { TenureBook } from '../../../signer/keys/tenures.ts';
 import { keyTurns } from '../../../signer/keys/turns.ts';
 import { inFlightSigning } from '../../../signer/signing/sign.ts';
 import type { GroupCheckOutcome } from '../../../signer/slashing/check-queue.ts';
@@ -16,6 +15,7 @@ import { floorAt, type JumpFloor, jumpFloor, jumpToPresent } from '../../../sign
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { restrainStore } from '../../../signer/slashing/restraints.ts';
 import type { SlashableMessage } from '../../../signer/slashing/types.ts';
+import { TenureBook } from '../../../signer/tenure.ts';
 import { quietLog } from '../slashing.ts';
 import { behindGate, gate, Killed, type Missing, withoutProtection } from './gate.ts';
 import type { FleetKeys } from './keys.ts';

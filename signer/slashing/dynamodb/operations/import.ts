@@ -9,7 +9,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { decodeHex } from '../../../../common/formats/hex.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
-import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { jittered } from '../../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { listConflicts } from '../../history/merge.ts';
 import { isRolledBack } from '../../history/rules.ts';

@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
-import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { jittered } from '../../../aws/dynamodb.ts';
 import { inParallel } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { higherMarks, NO_MARKS } from '../../history/state.ts';

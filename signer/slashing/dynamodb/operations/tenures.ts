@@ -4,7 +4,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
-import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { jittered } from '../../../aws/dynamodb.ts';
 import { inParallel } from '../../../parallel.ts';
 import { begun, ended, type Tenures } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';

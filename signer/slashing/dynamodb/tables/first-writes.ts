@@ -5,7 +5,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
-import { jittered } from '../../../aws/dynamodb-transact.ts';
+import { jittered } from '../../../aws/dynamodb.ts';
 import type { StoreFloor } from '../../types.ts';
 import { partitionOf, takeDistinct } from './items.ts';
 import type { Store } from './store.ts';

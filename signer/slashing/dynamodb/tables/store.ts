@@ -12,11 +12,11 @@ import {
   type DynamoDBClient,
   GetItemCommand,
   type Item,
+  jittered,
   PutItemCommand,
   ScanCommand,
   type TransactWriteItem,
 } from '../../../aws/dynamodb.ts';
-import { jittered } from '../../../aws/dynamodb-transact.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import { coversFloor, higherFloor } from '../../jump.ts';

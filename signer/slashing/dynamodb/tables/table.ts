@@ -3,12 +3,12 @@
 // `damaged`; whatever goes wrong on the way is `slashing_unavailable`, never a refusal.
 
 import { SignerError } from '../../../api/errors.ts';
-import { readBatchOfItems } from '../../../aws/batch-read.ts';
 import {
   type DynamoDBClient,
   GetItemCommand,
   type Item,
   PutItemCommand,
+  readBatchOfItems,
   ScanCommand,
   type TransactWriteItem,
   TransactWriteItemsCommand,

@@ -3,7 +3,7 @@
 
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AWS_NITRO } from '../../../../common/attestation/provider.ts';
+import { AWS_NITRO } from '../../../../common/attestation/contract.ts';
 import { loadAddon } from '../../../../signer/native/load.ts';
 import { vsockTransport } from '../../../../signer/native/vsock.ts';
 import {
