@@ -11,13 +11,14 @@ import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts
 import { testKey } from '../../tools/rehearsal/test-key.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { ownAddress } from '../support/own-address.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { presentSlot } from '../support/present.ts';
 import { ask } from './asking.ts';
 import { awsProgram } from './aws.ts';
 import { type ServiceWorld, startServiceRunbooks } from './service-world.ts';
 
 /** Long enough for the wait for whoever may still sign, and for the slot after the jump. */
-const WAIT = { timeout: 45_000, interval: 500 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 500 };
 
 export interface Client {
   readonly token: string;

@@ -13,11 +13,12 @@ import { killChildren, type RunningSigner, runStrongroom, startSigner } from '..
 import type { Phase, PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { TABLE_ACTIONS, TABLES, type TableKind } from '../../tools/setup/table-permissions.ts';
 import { ACCOUNT, type GuardedAws, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { presentSlot } from '../support/present.ts';
 import { block, call, signCall } from '../support/requests.ts';
 
 /** A slot after the jump of a start has to come. */
-const WAIT = { timeout: 45_000, interval: 1000 };
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 1000 };
 
 let world: CustodyWorld;
 let aws: GuardedAws;
