@@ -5,7 +5,6 @@
 
 import type { Description } from '../common/command-line/command.ts';
 
-/** Everything that can be typed. */
 export async function described(): Promise<Description> {
   const { default: written } = await import('./descriptions.json', { with: { type: 'json' } });
   return written as unknown as Description;

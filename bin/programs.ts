@@ -6,9 +6,7 @@ import { describeGroup } from '../common/command-line/program.ts';
 import { described } from './described.ts';
 
 interface Program {
-  /** For the list of programs. */
   readonly summary: string;
-  /** Loads the sources that say it. */
   describe(): Promise<Description> | Description;
   run(argv: readonly string[]): Promise<void>;
 }
@@ -109,7 +107,6 @@ const COMPLETION = {
   ],
 } as const satisfies Description;
 
-/** The list of programs, without loading one. */
 export const OVERVIEW: Description = {
   summary: 'a remote signer for Ethereum validator keys',
   flags: { version: { meaning: 'Print the version, and the commit it was built from' } },

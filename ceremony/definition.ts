@@ -10,7 +10,6 @@ import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
 /** Shares are points of GF(2^8) other than zero, so no more than 255 of them (specification/custody.md#ceremony). */
 export const MAX_CUSTODY_KEYS = 255;
-/** More than AWS has regions in a partition. */
 export const MAX_REPLICAS = 64;
 const MAX_RECIPIENTS = 64;
 export const MAX_GENERATION = 2 ** 31 - 1;

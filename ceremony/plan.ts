@@ -9,7 +9,6 @@ export interface CeremonyPlan {
   readonly ceremony: Ceremony;
   readonly canonical: string;
   readonly digest: string;
-  /** What PCR17 of an enclave with this ceremony is: the register, not the digest. */
   readonly pcr17: string;
   readonly losses: readonly Loss[];
   readonly warnings: readonly PlanWarning[];

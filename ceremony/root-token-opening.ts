@@ -8,7 +8,6 @@ export type OpenedRootToken =
   | { readonly ok: true; readonly token: string }
   | { readonly ok: false; readonly refusal: 'not_armored' | 'not_for_identity' | 'damaged' | 'not_a_root_token' };
 
-/** @param identities age X25519 identities, any one of which may be a recipient's */
 export async function openRootToken(armored: string, identities: readonly string[]): Promise<OpenedRootToken> {
   return readRootToken(await decryptWithIdentities(armored, identities));
 }

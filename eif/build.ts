@@ -41,7 +41,6 @@ export interface BuildRequest {
   readonly ceremonyFile: string;
   /** undefined: the signer fetches its configuration from the parent. */
   readonly configurationFile: string | undefined;
-  /** Each `HOST=FILE`. */
   readonly authorities: readonly string[];
   readonly signing: { readonly keyFile: string; readonly certificateFile: string } | undefined;
 }

@@ -30,7 +30,6 @@ export function caBundle(node: string): Buffer {
 
 export interface GivenAuthorities {
   readonly byHost: HostAuthorities;
-  /** By the names of their files. */
   readonly files: ReadonlyMap<string, Buffer>;
 }
 

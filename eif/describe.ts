@@ -19,7 +19,6 @@ export interface ImageDescription {
   readonly compiled: Compiled | undefined;
   /** What the image says its own source files are; undefined: nothing that this version reads. */
   readonly sources: readonly SourceFile[] | undefined;
-  /** The baked configuration, exactly. */
   readonly baked: Buffer | undefined;
   /** undefined: not signed. */
   readonly signature: SignatureCheck | undefined;

@@ -11,7 +11,6 @@ export interface ElfFile {
   readonly hasSearchPath: boolean;
 }
 
-/** Bytes that are no ELF file of the kind that is read. */
 export class ElfError extends Error {
   constructor(problem: string) {
     super(problem);

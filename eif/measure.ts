@@ -9,7 +9,6 @@ export type Measurements = Readonly<Record<string, string>>;
 
 export interface MeasuredLater {
   readonly configuration?: Uint8Array | undefined;
-  /** `ceremonyDigest` of ceremony/definition.ts. */
   readonly ceremonyDigest?: Uint8Array | undefined;
   readonly signingCertificate?: Uint8Array | undefined;
 }

@@ -7,9 +7,7 @@ import { BuildError, type Input, readInput } from './inputs.ts';
 import type { Measurements } from './measure.ts';
 
 export interface ImageRecord {
-  /** `sourceCommit` of eif/commit.ts. */
   readonly commit: string;
-  /** `verified`: every file of a package is of the tarball that the lockfile names (eif/packages.ts). */
   readonly packages: 'verified' | 'unverified';
   readonly measurements: Measurements;
   readonly image: {

@@ -27,7 +27,6 @@ const LOOK_SECONDS = 2;
 
 export interface ApiRequest extends Asked {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** The body: a value, or a stream of JSON text. */
   readonly json?: unknown;
   readonly upload?: AsyncIterable<Uint8Array>;
   /** A status beside 2xx whose body is the answer, too. */

@@ -24,7 +24,6 @@ export interface OperatorParts {
 }
 
 export interface World extends Terminal, OperatorParts {
-  /** Whose attestation documents are believed. */
   readonly provider: DocumentProvider;
 }
 
@@ -32,7 +31,6 @@ export interface RemoteCall<F extends Flags> {
   readonly values: Values<F>;
   readonly argument: string;
   readonly client: Client;
-  /** What the client is made of, for a command that serves others with it. */
   readonly connection: ClientOptions;
   readonly output: Output;
   readonly terminal: Terminal;
@@ -53,12 +51,10 @@ export interface LocalCall<F extends Flags> {
 
 interface Said<F extends Flags> extends Pick<Description, 'summary' | 'notes' | 'argument'> {
   readonly flags: F;
-  /** Without `strongroom operator`. */
   readonly examples: readonly [string, string];
 }
 
 interface RemoteSaid<F extends Flags> extends Said<F> {
-  /** Instead of the common one. */
   readonly timeoutSeconds?: number;
 }
 
@@ -98,7 +94,6 @@ export function localCommand<const F extends Flags>(
   );
 }
 
-/** Apart from those of the command. */
 const SETTINGS: Flags = Object.fromEntries(
   Object.entries(COMMON_FLAGS).map(([name, flag]): [string, Flag] => [name, { ...flag, heading: SETTINGS_HEADING }]),
 );
@@ -113,5 +108,4 @@ function descriptionOf({ summary, notes, argument, examples }: Said<Flags>, flag
   };
 }
 
-/** `--yes` of every command that destroys something. */
 export const YES = { yes: { meaning: 'Go on without being asked; needed where there is no terminal' } } as const;

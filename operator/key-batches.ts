@@ -76,12 +76,10 @@ export function readBatchSize(written: string | undefined): number {
 
 export interface Batches {
   readonly size: number;
-  /** `importing` */
   readonly doing: string;
   readonly progress: (work: Work) => Progress;
 }
 
-/** One request after the other. */
 export async function inBatches<Item, Result>(
   items: readonly Item[],
   { size, doing, progress }: Batches,

@@ -3,7 +3,6 @@
 import { durationText, grouped } from '../common/command-line/progress.ts';
 import type { KeysLoading } from '../signer/api/health.ts';
 
-/** `9,043 of 10,000, 1 s left` */
 export function loadingText({ done, total, remaining_seconds: seconds }: KeysLoading): string {
   if (total === null) return `${grouped(done)} so far`;
   return `${grouped(done)} of ${grouped(total)}${seconds === null ? '' : `, ${durationText(seconds)} left`}`;

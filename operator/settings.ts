@@ -54,7 +54,6 @@ export type SettingSteps = { readonly [Name in keyof StepValues]: StepValues[Nam
 
 interface StepValues {
   readonly variables: undefined;
-  /** Without it the others are what flags and variables say. */
   readonly profile: Profile | undefined;
   readonly url: URL;
   readonly attestation: AttestationPolicy | undefined;

@@ -18,11 +18,9 @@ export interface TokenSource {
 
 export interface FoundToken {
   readonly token: string;
-  /** Who else may know it. */
   readonly warning?: string;
 }
 
-/** Warns of a token that others may know. */
 export async function readToken(source: TokenSource, terminal: Terminal): Promise<string> {
   const { token, warning } = await findToken(source, terminal);
   if (warning !== undefined) note(terminal, `warning: ${warning}`);

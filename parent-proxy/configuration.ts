@@ -16,7 +16,6 @@ export type Ingress = (typeof INGRESS)[number];
 
 export interface ListenAddress {
   readonly host: string;
-  /** 0 takes any free port. */
   readonly port: number;
 }
 

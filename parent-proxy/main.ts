@@ -229,7 +229,6 @@ function notAFlag(word: string): Violation {
   return { path: renderName(word), problem: 'is not a flag of the parent proxy', remedy, origin: ORIGIN };
 }
 
-/** `--config has no value`: the subject of the sentence, and the rest. */
 function refusal({ message, advice = seeHelp(TITLE) }: ArgumentsError): Violation {
   const [, path = '', problem = ''] = /^(\S+) (.*)$/s.exec(message) ?? [];
   return { path, problem, remedy: advice, origin: ORIGIN };

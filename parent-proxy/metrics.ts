@@ -10,7 +10,6 @@ interface Entry {
   readonly type: 'counter' | 'gauge';
   readonly name: string;
   readonly help: string;
-  /** Label and its values in words; `port` is the vsock port. */
   readonly labels: Readonly<Record<string, string>>;
 }
 
@@ -123,7 +122,6 @@ export interface Series {
 
 export interface Metrics {
   at<Name extends MetricName>(name: Name, labels: LabelsOf<Name>): Series;
-  /** Called before each rendering, to set what is read off rather than counted. */
   onRender(collect: () => void): void;
   render(): string;
 }

@@ -8,7 +8,6 @@ import type { Metrics } from './metrics.ts';
 import type { Output } from './output.ts';
 
 export interface ProxyWorld {
-  /** The parent's side: connect to the enclave's ports, listen for the enclave. */
   readonly transport: Transport;
   readonly clock: PausingClock;
   readonly logger: Logger;

@@ -49,7 +49,6 @@ function keyFolders({ keystores, paths }: Config['key_sources']['filesystem']): 
 }
 
 interface Looking {
-  /** Keystores are opened with their passwords, too. */
   readonly decrypt: boolean;
   readonly progress: Progress;
 }

@@ -234,15 +234,12 @@ export async function lookAtCertificate({ tls }: Config, nowMs: number): Promise
 // Why a listener could not be opened, with the option that decides it. The system says only EADDRINUSE, and a signer
 // has three listeners.
 
-/** The section of the configuration whose `listen_address` and `listen_port` a listener has. */
 type ListenerSection = 'server' | 'metrics' | 'tls';
 
 interface ListeningProblem {
   readonly path: `${ListenerSection}.listen_address` | `${ListenerSection}.listen_port`;
-  /** Completes the path to a sentence. */
   readonly problem: string;
   readonly remedy: string;
-  /** Somebody else has the address and the port. */
   readonly isInUse: boolean;
 }
 

@@ -27,7 +27,6 @@ export function whatAnswers(path: string, problem: string, remedy: string): Viol
   return { path, problem, remedy, origin: 'what answers there' };
 }
 
-/** The system's code of what went wrong. */
 export function failureCode(run: () => unknown): string | undefined {
   try {
     run();

@@ -38,7 +38,6 @@ export const openReload: OpenReload = (
 };
 
 export interface ReloadParts {
-  /** The configuration the signer started with. */
   readonly config: Config;
   readonly readConfiguration: () => ConfigurationRead;
   /** Undefined when tokens are in the state table. @throws Error when the signer would not start with them */
@@ -65,7 +64,6 @@ export class Reload {
     return this.#status;
   }
 
-  /** False: one is under way. */
   begin(): boolean {
     if (this.#running !== undefined) return false;
     this.#status = { status: 'running', lastOperationTime: this.#now() };

@@ -88,7 +88,6 @@ const MAX_SAID_CHARACTERS = 16 * 1024;
 interface AgeIdentityFile {
   readonly path: string;
   readonly kind: string;
-  /** Names of the plugins that age will call. */
   readonly plugins: readonly string[];
 }
 

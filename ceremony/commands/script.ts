@@ -14,7 +14,6 @@ import type { Terminal } from './command.ts';
 /** Paper has them in every fixed font that a printer has. */
 const COLUMNS = 80;
 const GROUPS_IN_A_ROW = 4;
-/** SHA-256 in groups of eight digits. */
 const HEAD_ROWS = 2;
 const TRANSCRIPT_FILE = 'transcript.jsonl';
 const LINE_TO_WRITE_ON = '_'.repeat(24);
@@ -54,10 +53,8 @@ interface Day {
 
 interface Step {
   readonly title: string;
-  /** Who ticks, and what they did or saw. */
   readonly boxes: readonly (readonly [string, string])[];
   readonly commands: readonly string[];
-  /** To write on. */
   readonly blanks?: readonly string[];
 }
 
@@ -321,7 +318,6 @@ function broken(parts: readonly string[]): string {
   return lines.join(' \\\n');
 }
 
-/** For a shell: a name that needs no quotes has none. */
 function quoted(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

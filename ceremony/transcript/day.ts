@@ -3,14 +3,12 @@
 
 import type { Deed, Entry, PersonEntry, Role, StartEntry } from './entries.ts';
 
-/** Of all the lines that introduce them. */
 export interface Person {
   readonly name: string;
   readonly role: Role;
   readonly organization?: string;
   readonly identifiedBy?: string;
   readonly recipient?: string;
-  /** Ascending, counted from one. */
   readonly custodyKeys: readonly number[];
 }
 
@@ -55,7 +53,6 @@ function withLine(known: Person | undefined, entry: PersonEntry): Person {
   };
 }
 
-/** Why this person cannot say that they did it. */
 export function deedProblem({ role, recipient, custodyKeys }: Person, did: Deed): string | undefined {
   const { role: wanted } = DEED_TERMS[did];
   if (role !== wanted) return `is said by somebody who is no ${wanted}`;
@@ -64,7 +61,6 @@ export function deedProblem({ role, recipient, custodyKeys }: Person, did: Deed)
   return undefined;
 }
 
-/** @param entries those of a transcript, up to here @returns a sentence for each thing, in the order of the day */
 export function lackingIn(entries: readonly Entry[]): readonly string[] {
   const [start] = entries;
   if (start?.entry !== 'start') return ['no start'];

@@ -60,7 +60,6 @@ export async function appendToTranscript(path: string, said: readonly Said[], at
   });
 }
 
-/** Beside the transcript: what is being written, and the sign that somebody writes. */
 export function newFileOf(path: string): string {
   return `${path}.new`;
 }

@@ -22,13 +22,11 @@ export type JudgedOrigin =
     }
   | KeyEvidenceRefusal;
 
-/** An origin with the number of its line. */
 export type RecordedOrigin = Extract<JudgedOrigin, { ok: true }> & {
   readonly line: number;
   readonly entry: MasterKeyEntry;
 };
 
-/** @param before the entries of a transcript up to this one */
 export function judgeOrigin(before: readonly Entry[], stated: Stated, provider: DocumentProvider): JudgedOrigin {
   const { deployment, record, evidence, root_token: rootToken } = stated;
   const rows =
@@ -48,7 +46,6 @@ export function judgeOrigin(before: readonly Entry[], stated: Stated, provider: 
   return { ok: true, links: judged.links, rootToken: judged.rows[0] };
 }
 
-/** Of every line of a transcript that says where a key comes from. @returns the first that is refused, with its line */
 export function originsIn(
   entries: readonly Entry[],
   provider: DocumentProvider,

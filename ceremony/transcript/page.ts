@@ -10,7 +10,6 @@ import type { Entry, PersonEntry, StartEntry } from './entries.ts';
 import { ceremonyOf, ceremonyRegister } from './meaning.ts';
 import type { RecordedOrigin } from './origin.ts';
 
-/** @param transcript one that begins with its start @param origins those of its lines, as they were verified */
 export function transcriptPage(transcript: Transcript, origins: readonly RecordedOrigin[]): string {
   const [start] = transcript.entries;
   if (start?.entry !== 'start') throw new Error('a transcript that was not verified');
@@ -53,7 +52,6 @@ One changed character anywhere in the record is another head.</p>
 </section>`;
 }
 
-/** Before all that is there: a reader does not miss what is not. */
 function lackingBox(transcript: Transcript): Html {
   const lacking = lackingIn(transcript.entries);
   if (lacking.length === 0) return html``;

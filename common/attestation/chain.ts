@@ -14,7 +14,6 @@ export interface ChainCertificate {
   /** The common name, or all of the subject; fit for a terminal. */
   readonly name: string;
   readonly sha256: string;
-  /** Milliseconds since the epoch, both inside the validity. */
   readonly notBefore: number;
   readonly notAfter: number;
 }

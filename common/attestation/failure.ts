@@ -92,7 +92,6 @@ export interface Failure {
   readonly pcr?: number;
 }
 
-/** Ends a step of the verification (verify.ts), and goes no further than it. */
 export class EvidenceError extends Error {
   readonly failures: readonly [Failure, ...Failure[]];
 

@@ -4,7 +4,6 @@
 import type { AttestationDocument } from './document.ts';
 import type { Failure } from './failure.ts';
 
-/** By register: the accepted values, lower-case hex. */
 export type ReferenceValues = ReadonlyMap<number, readonly string[]>;
 
 /** Zero in an enclave that is debugged. */

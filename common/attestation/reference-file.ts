@@ -9,7 +9,6 @@ import { IMAGE_PCRS, type ReferenceValues } from './policy.ts';
 
 export const MAX_ACCEPTED_VALUES = 16;
 
-/** Something in reference values that cannot be used; `message` says what and where. */
 export class ReferenceValueError extends Error {}
 
 /** @param bytes the content of a pcrs.json @throws ReferenceValueError */

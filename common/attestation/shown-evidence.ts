@@ -20,7 +20,6 @@ const LINK_MEMBERS = [
   ...['purpose', 'counter', 'deployment', 'generation', 'ceremony', 'record', 'origin', 'previous', 'document'],
 ] as const;
 const ROW_MEMBERS = ['purpose', 'deployment', 'generation', 'ceremony', 'origin', 'content', 'document'] as const;
-/** Members of `custody` in a status, and what each is evidence of. */
 const ROWS = [
   ['root_token', 'root_token'],
   ['seal_removal', 'seal_removed'],
@@ -35,17 +34,14 @@ export interface ShownEvidence {
 export interface ShownRow {
   readonly purpose: RowPurpose;
   readonly evidence: string;
-  /** SHA-384 of what it has to be of, hex; undefined: what the evidence says. */
   readonly content: string | undefined;
 }
 
 export type OriginTerms = Pick<KeyEvidenceTerms, 'deployment' | 'ceremonies' | 'accepts'>;
 
 export interface Origin {
-  /** Empty when the key's evidence is not authentic. */
   readonly links: readonly VerifiedKeyLink[];
   readonly rows: readonly VerifiedRow[];
-  /** Undefined: all of it is as the terms say; or there are no terms. */
   readonly refusal: KeyEvidenceRefusal | undefined;
 }
 
@@ -68,7 +64,6 @@ export function readShownEvidence(status: unknown): ShownEvidence | undefined {
   return { key: JSON.stringify({ version: 1, links: shown }), record, rows };
 }
 
-/** Of a fault: nothing is proven, or what is proven is of something else. */
 export function isAuthenticFault(fault: KeyEvidenceFault): boolean {
   return ['debug', 'other_record', 'other_ceremony', 'other_image'].includes(fault);
 }

@@ -35,13 +35,11 @@ export interface Step {
 
 interface Report {
   readonly steps: readonly Step[];
-  /** Why it is not a success; empty for one. All are of the step that failed. */
   readonly failures: readonly Failure[];
 }
 
 export interface AuthenticVerdict extends Report {
   readonly authentic: true;
-  /** Not in debug mode, and of the reference values: success. */
   readonly expected: boolean;
   readonly document: AttestationDocument;
   readonly chain: Chain;

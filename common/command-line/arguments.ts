@@ -20,7 +20,6 @@ export type FlagForms = Readonly<Record<string, FlagForm>>;
 export type FlagValue = string | boolean | readonly string[] | undefined;
 
 export interface ReadArguments {
-  /** Switches that are not given are false. */
   readonly values: Readonly<Record<string, FlagValue>>;
   readonly words: readonly string[];
 }
@@ -46,7 +45,6 @@ export function readArguments(forms: FlagForms, argv: readonly string[]): ReadAr
   const config = { args: argv, options, allowPositionals: true } as const;
   checkFlags(forms, parseArgs({ ...config, args: [...argv], strict: false, tokens: true }).tokens);
   const { values: parsed, positionals } = parseStrictly(config);
-  // A list only has texts: switches are not repeatable.
   const values = parsed as Readonly<Record<string, FlagValue>>;
   for (const [name, form] of Object.entries(forms)) checkValue(name, form, values[name]);
   const switches = Object.entries(forms).filter(([, form]) => form.placeholder === undefined);
@@ -56,7 +54,6 @@ export function readArguments(forms: FlagForms, argv: readonly string[]): ReadAr
   };
 }
 
-/** Whether the help is asked for, as a flag and not as the value of another one. */
 export function asksForHelp(argv: readonly string[]): boolean {
   const end = argv.indexOf('--');
   return (end === -1 ? argv : argv.slice(0, end)).some((argument) => argument === '--help' || argument === '-h');

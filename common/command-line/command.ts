@@ -5,10 +5,8 @@ import type { FlagForm, FlagValue } from './arguments.ts';
 
 export interface Flag extends FlagForm {
   readonly meaning: string;
-  /** The heading it stands under in the help; `Options` unless given. */
   readonly heading?: string;
   readonly isBoolean?: true;
-  /** Its value is, or can be, the name of a profile of the operator. */
   readonly isProfile?: true;
 }
 
@@ -18,7 +16,6 @@ export interface Argument {
   readonly name: string;
   readonly meaning: string;
   readonly choices?: readonly string[];
-  /** How many words; one unless given. */
   readonly count?: number | 'optional' | 'many';
 }
 
@@ -42,7 +39,6 @@ export interface Description {
 
 export type Values<F extends Flags> = { readonly [Name in keyof F]: ValueOf<F[Name]> };
 
-/** As parsed: of a switch, of a flag with a value, of one that is given several times. */
 type ValueOf<F extends Flag> = F extends { readonly placeholder: string }
   ? F extends { readonly repeatable: true }
     ? F extends { readonly required: true }
@@ -67,7 +63,6 @@ export interface Found {
   readonly rest: readonly string[];
 }
 
-/** Follow the leading words as far as they are commands. */
 export function followWords(top: Description, argv: readonly string[]): Found {
   let description = top;
   const path: string[] = [];

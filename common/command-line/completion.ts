@@ -17,7 +17,6 @@ interface Place {
   readonly flags: readonly Offer[];
   /** Flags that take a value, as they are written: with what it can be; undefined for anything. */
   readonly values: ReadonlyMap<string, readonly string[] | 'profiles' | undefined>;
-  /** A word that is no flag can be anything. */
   readonly takesAnything: boolean;
 }
 
@@ -153,7 +152,6 @@ function bashValues({ path, values }: Place): string {
   const free = [...values].filter(([, value]) => value === undefined).map(([flag]) => `${path} ${flag}`);
   const others = [...values].flatMap(([flag, value]) => {
     if (value === undefined) return [];
-    // The program itself reads the file of profiles.
     const words = value === 'profiles' ? `$("$1" completion profiles 2>/dev/null)` : `'${value.join(' ')}'`;
     return [`    '${path} ${flag}') words=${words} ;;\n`];
   });

@@ -19,7 +19,6 @@ export function noCommand(written: string, known: readonly string[]): string {
   return `there is no command ${quoted(written)}; ${suggest(written, known, `there are: ${known.join(', ')}`)}`;
 }
 
-/** @param command the words that lead to it, from `strongroom` on */
 export function seeHelp(command: string): string {
   return `see ${command} --help`;
 }

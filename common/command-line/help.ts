@@ -12,7 +12,6 @@ const MAX_TERM_CHARACTERS = 28;
 /** A text beside terms that is narrower is not worth reading. */
 const MIN_TEXT_COLUMNS = 30;
 
-/** @param path the words after `strongroom` */
 export function renderHelp(path: readonly string[], description: Description, columns = DEFAULT_COLUMNS): string {
   const { summary, notes = [], argument, sections = [], examples = [] } = description;
   const name = [PROGRAM, ...path].join(' ');
@@ -40,7 +39,6 @@ export function usageLines(path: readonly string[], description: Description): r
   return (description.usage ?? [usageOf(description)]).map((way) => `${name} ${way}`.trimEnd());
 }
 
-/** `-c, --config FILE` */
 export function flagTerm(name: string, flag: Flag): string {
   const short = flag.short === undefined ? '' : `-${flag.short}, `;
   const value = flag.placeholder === undefined ? '' : ` ${valueText(flag)}`;

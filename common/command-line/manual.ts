@@ -5,14 +5,12 @@ import { type Description, type Flags, toldFlags, walkDescriptions } from './com
 import { flagTerm, flagText, usageLines } from './help.ts';
 
 export interface ManPage {
-  /** strongroom-operator.1 */
   readonly name: string;
   readonly text: string;
 }
 
 export interface ManOptions {
   readonly version: string;
-  /** YYYY-MM-DD */
   readonly date: string;
 }
 

@@ -10,7 +10,6 @@ import type { Printed } from './terminal.ts';
 
 export interface Command<Call> {
   readonly description: Description;
-  /** Exit code when the command line or a file cannot be used; 1 unless given. */
   readonly troubleExitCode?: ExitCode;
   run(argv: readonly string[], call: Call): Promise<ExitCode>;
 }
@@ -32,14 +31,11 @@ export interface Failure {
   /** The words of the command line are wrong: the command's help says which are right. */
   readonly isUsage?: boolean;
   readonly exitCode?: ExitCode;
-  /** Who says it; the command unless given. */
   readonly saidBy?: string;
 }
 
-/** The words lead to no command. */
 export class NoCommand extends Error {
   readonly group: string;
-  /** The word that is no command; undefined where the words end. */
   readonly written: string | undefined;
   readonly known: readonly string[];
 
@@ -71,7 +67,6 @@ export function command<const D extends Description, Call extends Printed>(
   };
 }
 
-/** Follow the leading words as far as they are words of the tree; flags come after them. */
 export function findCommand<Call>(tree: Branch<Call>, argv: readonly string[]): Found<Call> {
   return follow(tree, argv, 0);
 }
@@ -118,7 +113,6 @@ export async function runProgram<Call extends Printed>(
   }
 }
 
-/** Wrong usage; anything else is a bug. */
 function usualFailure(error: unknown): Failure {
   if (error instanceof NoCommand) return { problem: error.message, isUsage: true };
   if (error instanceof ArgumentsError) {

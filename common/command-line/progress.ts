@@ -4,16 +4,12 @@
 import { columnsOf, type Shown } from './wrap.ts';
 
 export interface Work {
-  /** `importing`: what is under way. */
   readonly doing: string;
-  /** What is counted, as in `1,400 keys`; undefined: only the time is told. */
   readonly unit?: string;
-  /** How many there are, where it is known. */
   readonly total?: number;
 }
 
 export interface Progress {
-  /** @param done of the total, since the start */
   reach(done: number): void;
   /** What is under way now, where work has several parts; it is counted from zero. */
   begin(work: Work): void;
@@ -26,10 +22,8 @@ export interface ProgressPlace {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Time, and what asks again after some of it. */
 export interface Beat {
   now(): number;
-  /** @returns what ends it */
   every(milliseconds: number, run: () => void): () => void;
 }
 
@@ -40,7 +34,6 @@ const MAX_BAR_COLUMNS = 20;
 const MIN_BAR_COLUMNS = 5;
 const CLEAR_LINE = '\r\u001B[K';
 
-/** For programs that read: `--json`. */
 export const NO_PROGRESS: Progress = {
   reach: () => undefined,
   begin: () => undefined,
@@ -94,7 +87,6 @@ const REAL_BEAT: Beat = {
   },
 };
 
-/** `importing ███████░░░ 1,400 of 2,000 keys, 230/s, 3 s left`, of at most so many columns. */
 export function progressLine(
   { doing, unit, total }: Work,
   { done, seconds }: { readonly done: number; readonly seconds: number },
@@ -129,7 +121,6 @@ export function durationText(seconds: number): string {
   return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-/** `10,000` */
 export function grouped(count: number): string {
   return String(Math.round(count)).replaceAll(/\B(?=(\d{3})+$)/g, ',');
 }

@@ -6,7 +6,6 @@ import type { Worker } from 'node:worker_threads';
 import { EXIT } from './exit-codes.ts';
 
 export interface Serving {
-  /** Refuse new work, finish what is under way, close everything: all within the grace time. */
   shutDown(): Promise<void>;
 }
 

@@ -12,7 +12,6 @@ export type StrictJson =
   | { readonly kind: 'json'; readonly value: unknown }
   | { readonly kind: 'refused'; readonly hint: string };
 
-/** @param maxValues for bodies that are not parsed on the main thread */
 export function parseStrictJson(bytes: Uint8Array, maxValues?: number): StrictJson {
   try {
     const text = UTF8.decode(bytes);

@@ -18,7 +18,6 @@ import {
 } from 'yaml';
 
 export interface StrictDocument {
-  /** The value at the top; undefined when the document is empty. */
   readonly value: unknown;
   /** The line of the deepest node that exists on the path. */
   lineAt(path: readonly PropertyKey[]): number;
@@ -56,13 +55,11 @@ export interface RefusedDocument {
   readonly problems: readonly YamlProblem[];
 }
 
-/** One document. */
 export function parseStrictYaml(text: string, reading: YamlReading = {}): StrictDocument | RefusedDocument {
   const lines = new LineCounter();
   return strictly(parseDocument(text, options(reading, lines)), lines);
 }
 
-/** Any number of documents in one text, each of them read or refused by itself. */
 export function parseStrictYamlStream(text: string, reading: YamlReading = {}): (StrictDocument | RefusedDocument)[] {
   const lines = new LineCounter();
   const documents = parseAllDocuments(text, options(reading, lines));

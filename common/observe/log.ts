@@ -13,7 +13,6 @@ export interface Log {
   error(fields: LogFields, message: string): void;
 }
 
-/** The logs of a program, by the names of its modules. */
 export interface ModuleLogs<Module extends string> {
   module(name: Module): Log;
   /** Whether lines at debug are written, for what is costly to say; false where a log does not know. */

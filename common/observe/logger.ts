@@ -21,7 +21,6 @@ export interface LogDestination {
 }
 
 export interface Logger extends ModuleLogs<LogModule> {
-  /** Lines lost because nobody read the log. */
   droppedLines(): number;
   /** Write out what is buffered, however long that takes; before the process ends for a bug. */
   flush(): void;

@@ -22,12 +22,10 @@ export interface Tracing {
 
 export interface TracedRequest {
   readonly method: string;
-  /** The mounted pattern; undefined for a path that is unknown. */
   readonly route: string | undefined;
 }
 
 export interface TracingOptions {
-  /** OTLP gRPC URL of the collector. */
   readonly endpoint: string;
   readonly serviceName: string;
   /** PEM of those that alone vouch for the collector; the process-wide roots do unless given. */

@@ -11,11 +11,9 @@ import { COMPILED_FILE } from './compiled-module.ts';
 import { ADDON, readCompiledPart } from './compiled-parts.ts';
 import { ADDON_SOURCE, relocate, workerOutput } from './locations.ts';
 
-/** For records of how something was built. */
 export { version as esbuildVersion } from 'esbuild';
 
 export interface BundleFile {
-  /** In the folder of the bundle, without a folder of its own. */
   readonly name: string;
   readonly data: Buffer;
 }

@@ -148,7 +148,6 @@ const NOT_COMPARED: Readonly<Record<string, string>> = {
   PCR8: 'your image is not signed; it is of the certificate, and of nothing that is built',
   PCR16: 'your image fetches its configuration: give it with --config',
 };
-/** What an image decides. */
 const OF_IMAGE = /^PCR(?:0|1|2|8|16|17)$/;
 
 function compareWithRecord(own: Measurements, { measurements }: PublishedRecord): ComparedRegister[] {

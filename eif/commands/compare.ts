@@ -81,7 +81,6 @@ function asTable(difference: Difference | undefined): string {
 interface Difference {
   /** `kernel`, `cmdline`, `ramdisk 2`, `metadata`, `header` … */
   readonly section: string;
-  /** In a ramdisk; undefined when the section itself differs. */
   readonly path?: string;
   readonly how: string;
   readonly measured: boolean;

@@ -207,7 +207,6 @@ function subjectOf({ subject }: { readonly subject: string | undefined }): strin
   return subject ?? 'a certificate without a name';
 }
 
-/** Null for a time that cannot be read. */
 function iso(date: Date): string | null {
   return Number.isNaN(date.getTime()) ? null : date.toISOString();
 }

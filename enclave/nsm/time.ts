@@ -6,7 +6,6 @@ import type { Log } from '../../common/observe/log.ts';
 import type { Nsm } from '../../signer/tee/nsm.ts';
 import { evidenceOf } from './evidence.ts';
 
-/** Between two readings. */
 const READ_EVERY_MS = 60_000;
 
 export interface NsmClock {

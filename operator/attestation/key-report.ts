@@ -28,7 +28,6 @@ export interface KeyFinding {
 }
 
 export interface KeyReportContext {
-  /** The file. */
   readonly subject: string;
   readonly provider: DocumentProvider;
 }

@@ -34,14 +34,12 @@ export interface PeerEvidence {
   readonly fresh: Verdict | undefined;
   /** Until when both prove something, milliseconds; 0 when one does not. */
   readonly expiresAt: number;
-  /** What was judged, byte for byte. */
   readonly judged: readonly JudgedEvidence[];
 }
 
 export interface Inquiry {
   readonly host: string;
   readonly signal: AbortSignal;
-  /** Whether to ask for a fresh document after this verdict on the certificate. */
   readonly goOn: (certificate: Verdict) => boolean;
 }
 

@@ -10,7 +10,6 @@ import { compareRegisters, type ReferenceValues, type RegisterComparison } from 
 import type { StepName, Verdict } from '../../common/attestation/verify.ts';
 
 export interface Finding {
-  /** What was verified: `document`, `certificate`, `fresh_document`. */
   readonly evidence: 'document' | 'certificate' | 'fresh_document';
   readonly verdict: Verdict;
 }
@@ -22,11 +21,8 @@ export interface ReportContext {
   readonly at: number;
   readonly provider: DocumentProvider;
   readonly referenceValues: ReferenceValues | undefined;
-  /** What the configuration says that PCR16 was compared with; undefined when none was given. */
   readonly parentWritesTables: boolean | undefined;
-  /** What was judged, byte for byte; empty where a peer showed nothing. */
   readonly evidence: readonly JudgedEvidence[];
-  /** Of the file with the reference values, hex. */
   readonly referenceSha256: string | undefined;
   /** Of a report's page that was judged again: whether it says what its own evidence and terms give. */
   readonly pageAgrees?: boolean;
@@ -38,7 +34,6 @@ export interface JudgedEvidence {
   /** When it was judged, and whether that was the present. */
   readonly at: number;
   readonly live: boolean;
-  /** Undefined where none was asked for. */
   readonly nonce: Buffer | undefined;
 }
 

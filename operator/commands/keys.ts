@@ -34,10 +34,8 @@ import { intoFile } from '../output-file.ts';
 
 /** 100,000 keys is the designed size of one signer. */
 const MAX_PAGES = 1000;
-/** `0x` and the digits that people compare. */
 const FIRST_CHARACTERS = 10;
 const LAST_CHARACTERS = 6;
-/** Of a time: YYYY-MM-DD. */
 const DATE_CHARACTERS = 10;
 const LIFECYCLE = 'chamber.keys.lifecycle.enabled';
 
@@ -74,7 +72,6 @@ interface Filter {
   readonly source: string | undefined;
 }
 
-/** By their digits. */
 export async function listAll(
   { status, source }: Filter,
   client: Client,
@@ -108,7 +105,6 @@ function readSelection({ search, limit }: { readonly search: string | undefined;
     keys.filter(({ pubkey }) => pubkey.startsWith(`0x${prefix}`)).slice(0, most);
 }
 
-/** `0x97570487…1fa934` */
 export function shortKey(publicKey: string): string {
   return `${publicKey.slice(0, FIRST_CHARACTERS)}…${publicKey.slice(-LAST_CHARACTERS)}`;
 }

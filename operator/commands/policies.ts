@@ -227,7 +227,6 @@ function renderRule(rule: Rule, index: number, columns: number): string {
   return renderFields(fields, columns) + linesOf(keys) + payments + linesOf(recipients) + asked + linesOf(builders);
 }
 
-/** The items follow, a line each. */
 function counted(items: readonly string[], one: string, many = `${one}s`): string {
   return `${items.length} ${items.length === 1 ? one : many}:`;
 }
@@ -239,7 +238,6 @@ function linesOf(items: readonly string[] = []): string {
 // The rules that `operator auth policy create` and `update` are given: a preset, JSON, or a file. They are checked with
 // the signer's own schema, so that a mistake is named before anything is sent.
 
-/** The list of all scopes or operations fits. */
 const MAX_PROBLEM_CHARACTERS = 800;
 const YAML_FILE = /\.ya?ml$/i;
 
@@ -284,7 +282,6 @@ function paymentsOf(
   return { feeRecipients, maxGasLimit: gasLimit === undefined ? undefined : Number(gasLimit), builders };
 }
 
-/** By the signer's own schema. */
 function checked(rules: unknown, origin: string): Policy['rules'] {
   const parsed = policyRulesSchema.safeParse({ rules });
   if (parsed.success) return parsed.data.rules;

@@ -146,7 +146,6 @@ function openShown(watch: Watch, { screen, terminal, end, live }: ShownParts): S
     const title = titleOf(watch, hasKeyboard);
     const trends = live ? history.trends : undefined;
     if (page !== undefined) screen.show(page.render(size));
-    // None before the first look.
     else if (views.length > 0) screen.show(renderFleet(views, { ...size, title, trends }));
   };
   const closeKeyboard = hasKeyboard

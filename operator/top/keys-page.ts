@@ -18,13 +18,11 @@ interface PageFrame {
   readonly paint: Paint;
 }
 
-/** Title, headings and the two lines around them. */
 const FIXED_LINES = 4;
 
 export class KeysPage {
   readonly #replicas: readonly Replica[];
   #replica = 0;
-  /** Where each page so far begins. */
   #cursors: (string | null)[] = [null];
   #found: KeyList | CommandFailure | undefined;
   #isBusy = false;
@@ -33,7 +31,6 @@ export class KeysPage {
     this.#replicas = replicas;
   }
 
-  /** @param key what was pressed; undefined to look for the first time */
   async act(key: Key | undefined, rows: number): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
@@ -73,7 +70,6 @@ export class KeysPage {
     return [...table.trimEnd().split('\n'), ...(found.next_cursor === null ? ['', 'no more keys'] : [])];
   }
 
-  /** @returns whether another page is to be asked for */
   #turn(key: Key | undefined): boolean {
     if (key === 'next') {
       if (!(this.#found !== undefined && 'next_cursor' in this.#found) || this.#found.next_cursor === null)

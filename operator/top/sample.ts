@@ -19,7 +19,6 @@ export interface Sample {
   readonly health: Health | CommandFailure;
   readonly status: ChamberStatus | undefined;
   readonly counters: SigningCounters | undefined;
-  /** Milliseconds, by the monotonic clock. */
   readonly at: number;
   readonly rates: Rates | undefined;
 }
@@ -54,7 +53,6 @@ export async function sample(replica: Replica, before: Sample | undefined): Prom
 interface SigningCounters {
   readonly signed: number;
   readonly refused: ReadonlyMap<string, number>;
-  /** Requests that ended with 4xx, by the scopes that their route asks for. */
   readonly refusedByScope: ReadonlyMap<string, number>;
   /** Cumulative, by upper bound in seconds, ascending; the last is Infinity. */
   readonly durations: readonly (readonly [bound: number, count: number])[];
@@ -118,7 +116,6 @@ interface Rates {
   /** Undefined when nothing was asked in between, or it took longer than the last bound. */
   readonly p99Seconds: number | undefined;
   readonly mainReason: string | undefined;
-  /** A second; without those of which there were none. */
   readonly refusedByScope: ReadonlyMap<string, number>;
 }
 

@@ -145,7 +145,6 @@ export interface Frame {
   readonly rows: number;
   readonly paint: Paint;
   readonly title: string;
-  /** Of the looks so far; undefined where only one frame is shown. */
   readonly trends?: Trends | undefined;
 }
 
@@ -175,7 +174,6 @@ export function renderFleet(views: readonly ReplicaView[], frame: Frame): string
 
 interface Line {
   readonly text: string;
-  /** The part that is coloured: a state, a mark, a verdict. */
   readonly mark?: { readonly at: number; readonly length: number; readonly tone: Tone };
 }
 
@@ -275,10 +273,8 @@ function attentionTo(views: readonly ReplicaView[]): readonly { readonly text: s
 const INDENT = '  ';
 const LABEL_COLUMNS = 9;
 const TREND_COLUMNS = 20;
-/** `  at most 12345.6` */
 const MAX_HIGHEST_COLUMNS = 18;
 
-/** Title, headings and verdict, with the empty lines between. */
 const FIXED_LINES = 5;
 
 /** The first of them, and how many more there are, in so many lines. */

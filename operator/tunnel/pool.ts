@@ -257,7 +257,6 @@ class WaitingLine {
     return promise;
   }
 
-  /** Who waits longest, and no longer. */
   next(): Waiter | undefined {
     const [waiter] = this.#waiters;
     if (waiter !== undefined) this.#waiters.delete(waiter);

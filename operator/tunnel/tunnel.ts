@@ -18,7 +18,6 @@ import { ConnectionPool } from './pool.ts';
 export interface TunnelOptions {
   readonly peer: AttestedPeer;
   readonly token: string;
-  /** An address of this machine. */
   readonly host: string;
   readonly port: number;
   readonly loopback: boolean;
@@ -27,17 +26,14 @@ export interface TunnelOptions {
   readonly maxBodyBytes: number;
   readonly timeoutSeconds: number;
   readonly idleMs?: number;
-  /** Between attempts. */
   readonly pauses?: Pick<AttemptsOptions, 'unreachable' | 'unverified'>;
   readonly log: (line: string) => void;
-  /** The listener is there. @param url where */
   readonly onListening?: (url: string) => void;
 }
 
 /** Below the 72 s after which the signer's listener closes an idle connection. */
 const IDLE_MS = 30_000;
 const CONNECT_TIMEOUT_MS = 15_000;
-/** Requests that are under way when the tunnel is stopped. */
 const DRAIN_MS = 10_000;
 const LISTENER = {
   maxHeaderSize: 16 * 1024,

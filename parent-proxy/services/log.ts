@@ -112,7 +112,6 @@ type LineForm = 'json' | 'text' | 'truncated';
 
 interface LineReader {
   push(bytes: Buffer): string;
-  /** The unfinished line, when the stream has ended. */
   rest(): string;
 }
 

@@ -21,7 +21,6 @@ export interface OpenStore extends OpenedStore {
   readonly terminal: SlashingTerminal;
 }
 
-/** Of commands that are given keys by name. */
 export const KEYS = { name: 'KEY', meaning: 'A public key', count: 'many' } as const;
 
 const CONFIG = {
@@ -29,7 +28,6 @@ const CONFIG = {
 } as const satisfies Flags;
 
 interface Said<F extends Flags> extends Description {
-  /** Beside --config. */
   readonly flags: F;
 }
 

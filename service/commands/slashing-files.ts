@@ -105,7 +105,6 @@ async function exportFile(open: OpenStore, wanted: Export): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-/** @returns of how many keys */
 async function writeHistories(
   { backend, network, terminal }: OpenStore,
   { publicKeys, output, force }: Export,

@@ -30,7 +30,6 @@ export interface OpenedStore {
   readonly backend: RestrainedStore;
   readonly keeper: StoreKeeper;
   readonly network: Network;
-  /** Warnings and worse, on stderr. */
   readonly logger: Logger;
 }
 

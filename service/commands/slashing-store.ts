@@ -168,7 +168,6 @@ function readPresent(values: { readonly slot: string | undefined; readonly epoch
   throw new ArgumentsError('--slot and --epoch are given together');
 }
 
-/** Not a number when it is something else. */
 function wholeNumber(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;

@@ -18,9 +18,7 @@ import {
 } from '../../signer/signing/networks.ts';
 
 export interface ConsensusConfigProblem {
-  /** Undefined when a key is missing. */
   readonly line: number | undefined;
-  /** A sentence without its full stop, which begins with the key where there is one. */
   readonly problem: string;
 }
 
@@ -101,10 +99,8 @@ export function readConsensusConfig(text: string): ConsensusConfigReading {
   return { config: { ...rest, preset: itsPreset, slotDurationMs } };
 }
 
-/** A value, or what the key must be. */
 type Parsed<Value> = { readonly value: Value } | { readonly expected: string };
 
-/** The keys of the file, and what was found wrong with them. */
 class Reader {
   readonly problems: ConsensusConfigProblem[] = [];
   readonly keys: readonly string[];
@@ -242,7 +238,6 @@ function wholeNumber(text: string): Parsed<number> {
   return Number.isSafeInteger(value) ? { value } : { expected: 'a whole number up to 2^53 - 1, decimal' };
 }
 
-/** null: not planned. */
 function forkEpoch(text: string): Parsed<number | null> {
   if (text === FAR_FUTURE_EPOCH) return { value: null };
   const number = wholeNumber(text);

@@ -30,7 +30,6 @@ const OWN_FLAGS: ReadonlyMap<string, Flag> = new Map(
   Object.entries(SERVER_FLAGS).map(([name, flag]) => [`--${name}`, flag]),
 );
 
-/** One flag as it was written; `value` is undefined when it has none. */
 interface Written {
   readonly flag: string;
   readonly value: string | undefined;
@@ -76,7 +75,6 @@ const DECRYPT_ALONE: Violation = {
   origin: 'flag --decrypt',
 };
 
-/** The known flags of the arguments; what else is there becomes violations. */
 function readArguments(argv: readonly string[], violations: Violation[]): Written[] {
   const written: Written[] = [];
   const tokens = tokenise(argv);

@@ -26,7 +26,6 @@ export function serverDescription(): Description {
   };
 }
 
-/** The default as it would be written in the file; undefined when there is none. */
 export function defaultText(path: OptionPath): string | undefined {
   const { default: value } = optionAt(path);
   if (value === undefined) return undefined;

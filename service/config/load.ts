@@ -18,10 +18,8 @@ import { SERVICE_RULES, SERVICE_WARNINGS } from './rules.ts';
 import { readSecretFile } from './secret-file.ts';
 
 export interface LoadInput {
-  /** The arguments after `server`. */
   readonly argv: readonly string[];
   readonly env: Environment;
-  /** How the file named by `-c` is read; the disk unless given. Throws when it cannot be. */
   readonly readFile?: (path: string) => Uint8Array;
 }
 
@@ -36,13 +34,9 @@ export interface Build {
 
 export type Loaded =
   | (Extract<ConfigurationRead, { readonly ok: true }> & {
-      /** `--check`: validate and exit. */
       readonly check: boolean;
-      /** `--offline`: the check looks at files only. */
       readonly offline: boolean;
-      /** `--decrypt`: the check opens keystores. */
       readonly decrypt: boolean;
-      /** Neither file nor flag nor variable says anything: every option has its default. */
       readonly isEmpty: boolean;
       /** Variables that look like options and were injected by Kubernetes. */
       readonly ignoredVariables: readonly string[];

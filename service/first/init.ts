@@ -80,7 +80,6 @@ export const init = command(
 interface Plan {
   readonly places: Places;
   readonly configuration: string;
-  /** In the order of their making. */
   readonly folders: readonly string[];
   readonly files: readonly { readonly path: string; readonly text: string }[];
   readonly profile: string | undefined;

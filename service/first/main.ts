@@ -15,7 +15,6 @@ export const FIRST_STEPS: Group<Terminal> = {
   },
 };
 
-/** @param argv from the name of the command on @returns the exit code */
 export function main(argv: readonly string[], terminal: Terminal = process): Promise<number> {
   return runProgram({ title: 'strongroom', tree: FIRST_STEPS }, argv, terminal, explain);
 }

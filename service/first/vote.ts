@@ -6,7 +6,6 @@ import { publicNetwork } from '../../signer/signing/networks.ts';
 
 export const EPOCH = 138_000;
 const SLOTS_PER_EPOCH = 32;
-/** Any slot of the epoch will do. */
 const SLOT = EPOCH * SLOTS_PER_EPOCH + 5;
 /** The versions of Fulu and Gloas on Hoodi, and the epoch in which Gloas begins there. */
 const FORK = { previous_version: '0x70000910', current_version: '0x80000910', epoch: '132352' };

@@ -4,7 +4,6 @@ import type { FastifySchema } from 'fastify';
 import { z } from 'zod';
 import { ERROR_REASONS, type ErrorReason } from '../../signer/api/errors.ts';
 
-/** By method and path, as the route is mounted: `GET /upcheck`. */
 export type Operations = Readonly<Record<string, FastifySchema>>;
 
 export const ERROR_BODY = {

@@ -12,7 +12,6 @@ const ANY_CLIENT = 'tls-allow-any-client';
 const DEFAULT = 'default';
 const KEY_MANAGER_SCOPES = ['list_keys', 'import_keystores', 'delete_keys'];
 
-/** @param folder what paths are relative to */
 export function translateAccess(given: GivenOptions, folder: string, to: Translation): void {
   const hasKeyManager = isOn(given, KEY_MANAGER);
   const scopes = ['sign', 'public_keys', 'reload', ...(hasKeyManager ? KEY_MANAGER_SCOPES : [])];

@@ -16,7 +16,6 @@ export type Command = (typeof COMMANDS)[number];
 
 export interface Arguments extends GivenLayer {
   readonly isEth2: boolean;
-  /** The command under `eth2`; undefined runs the signer. */
   readonly command: Command | undefined;
   readonly printConfig: boolean;
   readonly version: boolean;
@@ -176,7 +175,6 @@ const OPTION_OF_KEY: ReadonlyMap<string, Web3SignerOption> = new Map(
 const OTHER_COMMAND = /^(?:eth1|filecoin)\./;
 const NOTHING: GivenLayer = { given: [], violations: [], warnings: [] };
 
-/** @param file what `--config-file` says, if it was given */
 export function readConfigFile(file: GivenOption | undefined): GivenLayer {
   if (file === undefined) return NOTHING;
   const path = file.value;

@@ -5,7 +5,6 @@ import type { GivenOptions } from './given.ts';
 
 export const DATABASE_URL = 'slashing-protection-db-url';
 
-/** The command that brings Web3Signer's record here. It needs the configuration as a file. */
 export function importCommand(given: GivenOptions): string {
   const command = 'strongroom slashing import --from-web3signer env:WEB3SIGNER_DB -c strongroom.yaml';
   return `WEB3SIGNER_DB='${databaseUrl(given)}' ${command}`;

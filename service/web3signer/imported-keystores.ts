@@ -31,7 +31,6 @@ const SECRET_BYTES = 32;
 const OPTIONS = ['key_sources.memory.persist_dir', 'key_sources.memory.persist_secret'] as const;
 
 export interface Surroundings {
-  /** What paths are relative to. */
   readonly folder: string;
   readonly env: Environment;
   /** A signer is about to start: what is missing may be made. */

@@ -27,7 +27,6 @@ import { translate } from './translate.ts';
 import type { Translation } from './translation.ts';
 import { type Section, yamlText } from './yaml-text.ts';
 
-/** What the configuration calls its file; nobody sees it, because refusals name the option of Web3Signer. */
 const FILE = 'the options of Web3Signer';
 
 export async function main(argv: readonly string[]): Promise<void> {
@@ -129,7 +128,6 @@ function sayAll(warnings: readonly OptionWarning[]): void {
   for (const { at, says } of warnings) note(process, `warning: ${at} ${says}`);
 }
 
-/** Web3Signer's commands for the record, on the record here. */
 async function runCommand(command: Command, given: GivenOptions, input: LoadInput): Promise<void> {
   const { needs, argv } = COMMANDS[command];
   const missing = needs.filter((name) => !given.has(name));
@@ -142,9 +140,7 @@ async function runCommand(command: Command, given: GivenOptions, input: LoadInpu
 }
 
 interface RecordCommand {
-  /** Options of Web3Signer. */
   readonly needs: readonly string[];
-  /** The arguments of `strongroom slashing`. */
   readonly argv: (given: (name: string) => string) => readonly string[];
 }
 

@@ -8,9 +8,7 @@ export type Scope = '' | 'eth2' | 'eth2 export' | 'eth2 import' | 'eth2 watermar
 
 export interface Honoured {
   readonly kind: 'honoured';
-  /** Completes "honoured: ". */
   readonly how: string;
-  /** The option of the configuration that takes the value as it is; without it, translate.ts knows. */
   readonly sets?: OptionPath;
 }
 
@@ -34,13 +32,11 @@ export interface Refused {
 export interface Web3SignerOption {
   /** Without dashes; the first is what messages and the reference say. */
   readonly names: readonly [string, ...string[]];
-  /** `-l`, without the dash. */
   readonly letter?: string;
   readonly scope: Scope;
   readonly form: 'text' | 'number' | 'boolean';
   /** Given several times, or a list in the YAML file: joined with commas. */
   readonly isList?: true;
-  /** Not one of Web3Signer's. */
   readonly isOurs?: true;
   /** Web3Signer got it after the revision whose options are listed (docs/reference/web3signer.md). */
   readonly isNewer?: true;
@@ -59,17 +55,14 @@ export function refused(why: string, remedy: string, unless: readonly string[] =
   return { kind: 'refused', why, remedy, unless };
 }
 
-/** `--name`. */
 export function flagOf({ names: [name] }: Web3SignerOption): string {
   return `--${name}`;
 }
 
-/** `WEB3SIGNER_ETH2_NETWORK`; one for each name. */
 export function variablesOf({ names, scope }: Web3SignerOption): readonly string[] {
   return names.map((name) => ['web3signer', ...words(scope), name].join('_').replaceAll(/[- ]/g, '_').toUpperCase());
 }
 
-/** `eth2.network`; one for each name. */
 export function keysOf({ names, scope }: Web3SignerOption): readonly string[] {
   return names.map((name) => [...words(scope), name].join('.'));
 }

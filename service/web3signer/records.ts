@@ -323,7 +323,6 @@ export function readNumber(value: unknown, place: string): number {
   return number;
 }
 
-/** BYTEA. */
 export function readBytes(value: unknown, length: number, place: string): Uint8Array {
   if (value instanceof Uint8Array && value.length === length) return value;
   throw new Web3SignerDatabaseError(`${place} is not ${length} bytes`, REMEDY);
@@ -382,7 +381,6 @@ const LOOK = `
     (SELECT string_agg(m::text, ',' ORDER BY m.id) FROM metadata m),
     (SELECT string_agg(d::text, ',' ORDER BY d.id) FROM database_version d)) AS look`;
 
-/** Text that differs when a signer has written something in between. */
 export async function lookAt(connection: Connection): Promise<string> {
   const { rows } = await connection.query<{ look: string }>(LOOK);
   return rows[0]?.look ?? '';

@@ -11,7 +11,6 @@ export class Translation {
   readonly warnings: OptionWarning[] = [];
   readonly #origins = new Map<string, string>();
 
-  /** @param path with dots @param origin where the value was given */
   set(path: string, value: unknown, origin: string): void {
     const names = path.split('.');
     const last = names.pop() ?? path;

@@ -21,7 +21,6 @@ interface SszType {
 
 interface Kind {
   readonly members: readonly string[];
-  /** consensus-specs, "Domain types". */
   readonly domain: number;
   /** Selects the fork version: by slot or epoch, Capella's (EIP-7044), or the genesis one without a chain. */
   readonly version:

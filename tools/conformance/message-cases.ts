@@ -100,7 +100,6 @@ export function boundaryCases(chain: Chain): Case[] {
   });
 }
 
-/** EIP-7044: Capella's version, whatever the client sends. */
 export function exitCases(chain: Chain): Case[] {
   const epoch = presentEpoch(chain);
   const plain = requestAt(chain, 'VOLUNTARY_EXIT', epoch * chain.slotsPerEpoch);

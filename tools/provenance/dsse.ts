@@ -56,7 +56,6 @@ function read(envelope: Buffer): EnvelopeParts | undefined {
   return { payload, keyid: /^[0-9a-f]{64}$/.test(keyid) ? keyid : 'one without an id', signature };
 }
 
-/** @returns undefined for what is no JSON */
 export function parsed(json: Buffer): unknown {
   try {
     return JSON.parse(json.toString('utf8'));

@@ -30,7 +30,6 @@ function described(program: string): Description {
 }
 
 export const REFERENCES: readonly Reference[] = [
-  // What help and completion read.
   { path: 'bin/descriptions.json', generate: () => DESCRIPTIONS },
   { path: 'docs/reference/api.md', generate: apiReference },
   { path: 'docs/reference/audit.md', generate: auditReference },
@@ -43,7 +42,6 @@ export const REFERENCES: readonly Reference[] = [
   { path: 'docs/reference/parent-proxy.md', generate: parentProxyReference },
   { path: 'docs/reference/permissions.md', generate: permissionsReference },
   { path: 'docs/reference/web3signer.md', generate: web3SignerReference },
-  // The policies of deploy/terraform.
   ...TEMPLATES.map(({ path, generate }) => ({ path: `deploy/terraform/${path}`, generate })),
 ];
 

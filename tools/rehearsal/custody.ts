@@ -19,7 +19,6 @@ import { type KmsServer, type KmsServerOptions, startKmsServer } from './kms/ser
 export interface CustodyWorld {
   readonly dynamodb: DynamoDBServer;
   readonly kms: KmsServer;
-  /** An age identity, and the recipient that every ceremony here names. */
   readonly identity: string;
   readonly recipient: string;
   /** For a process: dummy credentials, the region, both endpoints. Give `dynamodb` to go through a proxy. */

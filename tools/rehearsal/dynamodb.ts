@@ -11,9 +11,7 @@ import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import { CreateTableCommand, type CreateTableCommandInput, createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
 
 export interface DynamoDBServerOptions {
-  /** Keep the tables in a file, so that they outlive `stop`; otherwise they are in memory. */
   readonly persistent?: boolean;
-  /** A loopback address; 127.0.0.1 unless given. */
   readonly host?: string;
 }
 
@@ -25,7 +23,6 @@ interface Place {
 export interface DynamoDBServer {
   readonly endpoint: string;
   createTable(definition: CreateTableCommandInput): Promise<void>;
-  /** A crash: the process is killed. */
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;

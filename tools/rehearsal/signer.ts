@@ -22,23 +22,19 @@ export interface RunningSigner {
   output(): string;
   /** The first log line with this message and these fields, once there is one. */
   logged(message: string, fields?: Readonly<Record<string, unknown>>): Promise<Record<string, unknown>>;
-  /** Resolves when it has ended, whoever ended it: with its exit code, or the signal. */
   readonly ended: Promise<string>;
   stop(): Promise<number | null>;
   kill(): Promise<void>;
 }
 
 export interface SignerOptions {
-  /** Merged over a configuration that listens on free loopback ports and logs JSON. */
   readonly config?: Record<string, unknown>;
   readonly args?: readonly string[];
   /** In place of `server -c FILE`: the configuration is then whatever these arguments and the environment say. */
   readonly command?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly folder?: string;
-  /** What is run in place of `bin/strongroom`, and its first arguments. */
   readonly program?: readonly [string, ...string[]];
-  /** Wait until keys are loaded (default), or only until it listens. */
   readonly waitFor?: 'ready' | 'listening';
   readonly logWaitMs?: number;
   /** False: once it is ready, its log is read and thrown away, for who measures what it does. */

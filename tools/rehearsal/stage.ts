@@ -19,13 +19,11 @@ export interface Stage {
   startReplica(waitFor?: 'ready' | 'listening', more?: Readonly<Record<string, unknown>>): Promise<RunningSigner>;
   /** Run an operator command against a replica, show it, and expect its exit code. */
   operator(replica: RunningSigner, token: string, args: readonly string[], exitCode?: number): Promise<string>;
-  /** A vote of the test key. */
   vote(
     replica: RunningSigner,
     token: string,
     target: number,
   ): Promise<{ readonly status: number; readonly text: string }>;
-  /** A block of the present slot, proposed by the test key. */
   proposal(replica: RunningSigner, token: string): Promise<{ readonly status: number; readonly text: string }>;
   readonly table: string;
   close(): Promise<void>;

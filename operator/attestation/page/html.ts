@@ -16,7 +16,6 @@ export interface ReportPage {
   readonly body: Html;
   /** Milliseconds since the epoch. */
   readonly madeAt: number;
-  /** Where the rules stand, and what judges the same evidence without this program. */
   readonly rules: string;
 }
 

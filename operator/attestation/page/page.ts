@@ -107,7 +107,6 @@ function circumstances({
 <dl>${shown.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
-/** Nothing is said where no record of a build was given. */
 function hasKnownSources({ record }: PageContext): boolean {
   return record?.commit === undefined || /^[0-9a-f]{40}$/.test(record.commit);
 }

@@ -8,7 +8,6 @@ export type Tone = 'good' | 'bad' | 'open';
 
 interface VerdictWords {
   readonly tone: Tone;
-  /** Also readable without colours. */
   readonly sign: string;
   readonly title: string;
   readonly meaning: string;

@@ -43,7 +43,6 @@ export interface KmsServer {
   readonly endpoint: string;
   /** Every request that arrived, refused ones too. */
   readonly calls: readonly KmsCall[];
-  /** One key; several ARNs are the replicas of a multi-region key. */
   createKey(arns: readonly string[]): void;
   /** @param operations those that behave so; the others keep their behaviour. Default: all. */
   setBehaviour(arn: string, behaviour: KeyBehaviour, operations?: readonly KmsOperation[]): void;

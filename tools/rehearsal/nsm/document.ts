@@ -4,7 +4,6 @@
 import { type CborValue, encodeCbor } from '../../../common/formats/cbor.ts';
 import type { Credential } from './pki.ts';
 
-/** Field names of the payload, in the order the NSM writes them. */
 export type DocumentPayload = Map<string, CborValue>;
 
 export interface DocumentShape {

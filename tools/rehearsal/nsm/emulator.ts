@@ -32,7 +32,6 @@ export interface NsmEmulator {
   readonly rootFingerprint: string;
   readonly rootCertificate: Buffer;
   readonly moduleId: string;
-  /** The operations asked for so far, by name. */
   readonly operations: readonly string[];
   pcr(index: number): { readonly value: Buffer; readonly locked: boolean };
 }

@@ -26,11 +26,8 @@ export interface CredentialOptions {
   readonly notBefore: number;
   readonly notAfter: number;
   readonly issuer?: Credential;
-  /** An authority: its path length, or `unbounded`. Without it no authority. */
   readonly pathLength?: number | 'unbounded';
-  /** Default: what AWS gives a certificate of that kind. */
   readonly keyUsages?: KeyUsageFlags;
-  /** Default: P-384 and SHA-384, the only ones that a verifier takes. */
   readonly curve?: 'P-256' | 'P-384';
   readonly hash?: 'SHA-256' | 'SHA-384';
   readonly extensions?: readonly Extension[];
