@@ -6,7 +6,6 @@ import { inParallel } from '../signer/parallel.ts';
 
 const ITEMS = ['a', 'b', 'c', 'd', 'e'];
 
-/** Work whose items end when the test says so. */
 function heldWork() {
   const started: string[] = [];
   const held = new Map<string, PromiseWithResolvers<void>>();
@@ -27,7 +26,6 @@ function heldWork() {
   return { started, work, ends, fails };
 }
 
-/** What became of it so far. */
 function outcomeOf(promise: Promise<void>): () => string {
   let outcome = 'under way';
   promise.then(

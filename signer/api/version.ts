@@ -3,7 +3,6 @@
 
 import { COMMIT } from './commit.ts';
 
-/** The version in package.json; a test compares the two. */
 export const VERSION = '0.1.0';
 
 export const VERSION_LINE = `strongroom ${VERSION}, commit ${COMMIT}\n`;

@@ -21,7 +21,6 @@ export type AwsCredentialProvider = () => Promise<AwsCredentials & { readonly ex
 
 export interface AwsClientOptions {
   readonly region?: string;
-  /** Base URL; default: the service's own endpoint in the region. */
   readonly endpoint?: string;
   readonly credentials?: AwsCredentials | AwsCredentialProvider;
   /** Which authorities vouch for each host; the process-wide roots unless given. */

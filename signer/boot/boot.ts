@@ -31,9 +31,7 @@ export interface RunningSigner {
   readonly listeners: OpenListeners;
   /** Rejects when a key source cannot be read; shutDown() ends the load. */
   readonly keysLoaded: Promise<void>;
-  /** Read again what may change while the signer runs; nothing where nothing may. */
   reload(): void;
-  /** Refuse new work, finish what is under way, close everything: all within the grace time. */
   shutDown(): Promise<void>;
 }
 

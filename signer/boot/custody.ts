@@ -42,7 +42,6 @@ import type { World } from './world.ts';
 export interface Custody {
   readonly chamber: Chamber;
   readonly table: StateTable;
-  /** Of the table's account. */
   readonly client: DynamoDBClient;
   readonly ceremony: Ceremony;
   readonly keyHealth: () => Promise<readonly CustodyKeyHealth[]>;

@@ -15,7 +15,6 @@ export interface OpenListeners {
   readonly tls: ListenerPort | undefined;
   readonly metrics: ListenerPort;
   connections(): Promise<Readonly<Record<'plain' | 'tls' | 'metrics', number>>>;
-  /** Look at the TLS files now; nothing without them. */
   reloadCertificate(): Promise<void>;
   closeGracefully(timeoutSeconds: number): Promise<void>;
 }

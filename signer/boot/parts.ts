@@ -43,19 +43,16 @@ export type OpenListenersStep = (
 export interface ReloadedParts {
   readonly authorization: Pick<Authorization, 'replaceTokens'>;
   readonly inFlight: InFlightSigning;
-  /** Undefined until they are open. */
   readonly listeners: () => Pick<OpenListeners, 'reloadCertificate'> | undefined;
   readonly loading: LoadingKeys;
   readonly turns: KeyTurns;
 }
 
 export interface RunningReload {
-  /** Begin, or begin once more when one is under way. */
   request(): void;
   readonly mount: MountRoutes;
 }
 
-/** Undefined where there is nothing to read again: in a signer that starts sealed. */
 export type OpenReload = (config: Config, parts: ReloadedParts, world: World) => RunningReload | undefined;
 
 export interface SignerParts {

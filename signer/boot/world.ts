@@ -10,7 +10,6 @@ import type { Measurements, Nsm, NsmCallCount } from '../tee/nsm.ts';
 
 export interface Enclave {
   readonly nsm: Nsm;
-  /** Who signs the NSM's documents: what this enclave finds in its tables has to be signed by the same. */
   readonly documents: DocumentProvider;
   readonly ceremony: Ceremony;
   /** Which authorities vouch for each host, as the image says. */

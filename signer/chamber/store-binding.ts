@@ -42,7 +42,6 @@ export interface StoreBindingOptions {
   readonly boundMs: number;
   /** The state table was made by this very start: there is no other signer to wait for. */
   readonly isFreshTable: boolean;
-  /** Which process this is: a name that no other has. */
   readonly replica: string;
 }
 
@@ -122,7 +121,6 @@ export class StoreBinding {
     return { isBound: this.hindrance === undefined, store: store?.storeId ?? null, binding: store?.binding ?? null };
   }
 
-  /** Look now, and then again and again until `stop`. Resolves when this signer is bound, or has to wait for long. */
   async start(): Promise<void> {
     await this.beat();
     for (let looks = 0; this.#isBeingConfirmed && looks < CONFIRMING_LOOKS_AT_START; looks++) {
@@ -132,7 +130,6 @@ export class StoreBinding {
     this.#later();
   }
 
-  /** The right to sign ends at once, and the row keeps this signer's name. */
   stop(): void {
     this.#stopped = true;
     clearTimeout(this.#timer);
@@ -153,7 +150,6 @@ export class StoreBinding {
     }
   }
 
-  /** One heartbeat, or one look at the store of others. Never rejects. */
   beat(): Promise<void> {
     this.#beating = this.#beating.then(() => this.#beat());
     return this.#beating;

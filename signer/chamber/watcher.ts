@@ -22,7 +22,6 @@ export function stalenessBoundSeconds(intervalSeconds: number): number {
 }
 
 export interface WatcherOptions {
-  /** `signer_state.refresh_interval_seconds`, above 0. */
   readonly intervalSeconds: number;
   readonly generation: number;
   /** By the monotonic clock: when the start began to read the table. */
@@ -36,9 +35,7 @@ export interface WatcherParts {
   readonly table: Pick<StateTable, 'watch'>;
   readonly onLatch: (latch: Latch) => void;
   readonly auth: {
-    /** What this replica holds now. */
     head(): WatchedHead | undefined;
-    /** Read the auth state again; the poll counts as failed when this rejects. */
     refresh(): Promise<void>;
   };
   readonly clock: Clock;
@@ -63,7 +60,6 @@ export class Watcher {
     this.#generation = options.generation;
   }
 
-  /** Seconds since the beginning of the last complete read. */
   ageSeconds(): number {
     return (this.#parts.clock.monotonic() - this.#lastSuccessAt) / 1000;
   }
@@ -72,7 +68,6 @@ export class Watcher {
     return this.ageSeconds() > stalenessBoundSeconds(this.#options.intervalSeconds);
   }
 
-  /** Read now, and then every interval until `stop`. Resolves after the first poll. */
   async start(): Promise<void> {
     await this.poll();
     this.#lookLater();
@@ -83,7 +78,6 @@ export class Watcher {
     clearTimeout(this.#timer);
   }
 
-  /** One read and all that follows from it. Never rejects. */
   async poll(): Promise<void> {
     await this.look();
     await this.#catchingUp;

@@ -29,14 +29,11 @@ import { withSecrets } from './values/static-auth.ts';
 import { type ConfigWarning, type WarningRule, warningsOf } from './warnings.ts';
 
 export interface ReadingParts {
-  /** Between options; a program has those on what it has. */
   readonly rules: readonly Rule[];
   readonly warnings: readonly WarningRule[];
   /** What `env:NAME` and `file:/PATH` lead to; undefined in an enclave. */
   readonly references: References | undefined;
-  /** An enclave build: the ceremony that is compiled into the image. */
   readonly compiledCeremony: Ceremony | false;
-  /** Nobody will be authenticated: the tokens of unset variables are not asked for. */
   readonly withoutTokens: boolean;
   readonly runs: boolean;
   readonly onlyRead?: boolean;
@@ -50,7 +47,6 @@ export type ConfigurationRead =
       readonly ok: true;
       readonly config: Config;
       readonly origins: ReadonlyMap<OptionPath, string>;
-      /** What the configuration allows and hardly anybody wants. */
       readonly warnings: readonly ConfigWarning[];
     }
   | { readonly ok: false; readonly violations: readonly Violation[] };

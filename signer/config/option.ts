@@ -7,7 +7,6 @@ import type { Kind } from './values/values.ts';
 
 export interface Option<Value = unknown> {
   readonly kind: Kind<Value>;
-  /** The parsed value when no layer sets the option; undefined when it then has none. */
   readonly default: Value | undefined;
   /** `regular` is `--` and the path with dashes; an irregular flag is spelled out; `none` means there is no flag. */
   readonly flag: 'regular' | 'none' | `--${string}`;

@@ -33,7 +33,6 @@ export function logWarnings(warnings: readonly SaidWarning[], log: Log): void {
   for (const warning of warnings) log.warn({ option: warning.at }, warningText(warning));
 }
 
-/** Those of every signer; an ordinary host has more (service/config/rules.ts). */
 export const WARNINGS: readonly WarningRule[] = [
   {
     at: 'tee.nitro.unsafe_parent_writes_tables',

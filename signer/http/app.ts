@@ -41,7 +41,6 @@ export interface AppOptions {
   readonly requestTimeoutSeconds: number;
   readonly batchMaxKeys: number;
   readonly headersTimeoutMs?: number;
-  /** null: no CORS. `['*']`: every origin. */
   readonly corsAllowedOrigins: readonly string[] | null;
   readonly allowedHosts: readonly string[] | null;
   readonly clientAddress: ClientAddressOptions;
@@ -54,10 +53,8 @@ export interface KeyRoutes {
   readonly generate: GenerateRoutes;
 }
 
-/** Describes every route that is mounted afterwards. */
 export type DescribeRoutes = (app: FastifyInstance) => Promise<void>;
 
-/** Mounts the routes of one program. */
 export type MountRoutes = (app: FastifyInstance) => void;
 
 export interface AppDependencies {
@@ -72,13 +69,10 @@ export interface AppDependencies {
   readonly attestation?: AttestationRoute | undefined;
   readonly receipts?: ReceiptRoutes | undefined;
   readonly recordDecision?: RecordDecision | undefined;
-  /** The routes that only one program has: `/reload` of a service. */
   readonly mountOwn?: MountRoutes | undefined;
-  /** Only a service has the document of its routes. */
   readonly describeRoutes?: DescribeRoutes | undefined;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly observer: HttpObserver;
-  /** @param waiting requests that wait for a turn of their caller */
   readonly onTurns?: (waiting: () => number) => void;
   readonly tracing?: Tracing | undefined;
   readonly clock: Clock;

@@ -56,7 +56,6 @@ export interface RequestContext {
   deniedBy: string | undefined;
   span: Span | undefined;
   bodyReservation: number;
-  /** The accessor that these bytes are counted for. */
   bodyHolder: string | undefined;
   released: boolean;
   /** What is to be given up when the request ends before it is answered. */
@@ -153,7 +152,6 @@ export interface OpenRequests {
 
 const byConnection = new WeakMap<Socket, Map<HttpRequest, ServerResponse>>();
 
-/** Whether the connection has requests that wait for their answer. */
 export function hasOpenRequests(socket: Socket): boolean {
   return (byConnection.get(socket)?.size ?? 0) > 0;
 }

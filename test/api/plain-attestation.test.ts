@@ -17,7 +17,6 @@ function expectNoDifference(value: object): void {
   if (read !== undefined) expect(read).toEqual(SCHEMA.parse(value));
 }
 
-/** Every place of a value, as the names that lead to it. */
 function placesOf(value: Json): string[][] {
   if (typeof value !== 'object' || value === null) return [[]];
   return [[], ...Object.entries(value).flatMap(([name, inner]) => placesOf(inner).map((place) => [name, ...place]))];

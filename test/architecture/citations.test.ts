@@ -41,7 +41,6 @@ function citationsIn(file: string, text: string): Citation[] {
   }));
 }
 
-/** Undefined: there is no such document. */
 function resolved({ from, path }: Pick<Citation, 'from' | 'path'>): string | undefined {
   const places = [join(dirname(from), path), path, join('docs', path)];
   if (GENERATOR.test(from)) places.push(join('docs/reference', path));

@@ -20,7 +20,6 @@ function namesIn({ text }: Comment): string[] {
   return [...text.replaceAll(/https?:\/\/\S+/g, '').matchAll(NAMED)].map(([, name = '']) => name);
 }
 
-/** The folder of the file and those above it, up to the root. */
 function foldersOf(file: string): string[] {
   const folder = dirname(file);
   return folder === '.' ? ['.'] : [folder, ...foldersOf(folder)];

@@ -39,13 +39,10 @@ export interface Comment {
   readonly file: string;
   /** The number of its first line; the file's first is 1. */
   readonly line: number;
-  /** Without the marks. */
   readonly text: string;
-  /** The whole lines, code included. */
   readonly lines: readonly string[];
 }
 
-/** Paths from the root. */
 export function filesBelow(folder: string, isWanted: (path: string) => boolean): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);

@@ -39,14 +39,11 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   // Both sides of a log: the signer that keeps it, the auditor who verifies it.
   'common/receipts': ['common/attestation/', 'common/formats/'],
   demo: EVERYTHING,
-  // Terraform; it has no sources.
   deploy: [],
-  // Pages; it has no sources.
   docs: [],
   // It bundles enclave/main.ts, as files.
   // `--ca` names hosts as `tee.nitro.egress` does.
   eif: ['ceremony/', 'signer/api/version.ts', 'signer/api/egress.ts'],
-  // The program of the measured image.
   enclave: ['signer/', 'ceremony/'],
   operator: ['signer/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
@@ -181,7 +178,6 @@ function homeOf(file: string): string {
   return HOUSES_OF_HOMES.includes(top) ? `${top}/${next}` : top;
 }
 
-/** Every home that is there, whether it has sources or not. */
 function homes(): string[] {
   const inside = (house: string): string[] =>
     readdirSync(join(ROOT, house), { withFileTypes: true })

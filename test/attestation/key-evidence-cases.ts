@@ -45,7 +45,6 @@ interface Terms {
 export interface KeyEvidenceCase {
   readonly name: string;
   readonly evidence: string | null;
-  /** Over the terms of the file. */
   readonly terms?: Partial<Terms>;
   readonly fault: KeyEvidenceFault | null;
 }

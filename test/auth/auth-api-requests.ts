@@ -47,11 +47,9 @@ export interface Answer {
 }
 
 export interface CallOptions {
-  /** The root token unless given; undefined: none. */
   readonly token?: string | undefined;
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** An address of the loopback network to come from. */
   readonly peer?: string;
 }
 

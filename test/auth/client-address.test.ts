@@ -44,7 +44,6 @@ it.each(['', 'unknown', '192.0.2.1:443', '192.0.2.1, ', 'garbage, 10.2.2.2'])(
   },
 );
 
-/** One client behind `count - 1` trusted proxies. */
 function hops(count: number): string {
   return `192.0.2.1${', 10.0.0.9'.repeat(count - 1)}`;
 }

@@ -65,7 +65,6 @@ async function encrypted(arns: readonly string[] = [KEY]): Promise<Buffer> {
   return answer.bytes;
 }
 
-/** A recipient in an enclave of its own; what differs from the one above is given. */
 async function recipientIn(options: Parameters<typeof createNsmEmulator>[0]): Promise<KmsRecipient> {
   return createKmsRecipient({ nsm: createNsm((await createNsmEmulator({ pki: emulator.pki, ...options })).exchange) });
 }

@@ -34,7 +34,6 @@ afterEach(async () => {
   await server.close();
 });
 
-/** As one signer with this ceremony. */
 function keysOf(ceremony: Ceremony, patience: Partial<KmsOptions> = PATIENT) {
   const options = kmsClientOptions(server, ceremonyArns(ceremony), { ...patience, maxAttempts: 1 });
   const kms = createKms(options, { log: recordingLog() });

@@ -10,7 +10,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { countSyncs } from '../../bench/peers/processes.ts';
 import { hasStrace } from '../support/slow-disk.ts';
 
-/** Opens three files, then does at each line what it says. */
 const WRITER = `
 import { constants, fsyncSync, openSync, writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';

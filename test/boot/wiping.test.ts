@@ -15,13 +15,11 @@ const clock = { now: () => 0, monotonic: () => 0 };
 
 afterEach(() => vi.restoreAllMocks());
 
-/** A configuration with two tokens and a secret that only a start uses. */
 function yamlOf(more = '', policies = 'policies: [{name: all, rules: [{effect: allow}]}]'): string {
   const tokens = TOKENS.map((secret) => `{secret: ${secret}, policies: [all]}`).join(', ');
   return `{static_auth: {${policies}, tokens: [${tokens}]}, key_sources: {memory: {persist_dir: /keys, persist_secret: the-secret-of-a-folder}}${more}}`;
 }
 
-/** The bytes of every secret that is made. */
 function secretsMade(): Buffer[] {
   const made: Buffer[] = [];
   const { reveal } = Secret.prototype;

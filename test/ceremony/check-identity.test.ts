@@ -56,7 +56,6 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** In this process. */
 async function check(args: readonly string[], env: Record<string, string> = {}) {
   const said = { stdout: '', stderr: '' };
   const to = (name: 'stdout' | 'stderr') => ({ write: (text: string) => (said[name] += text) });

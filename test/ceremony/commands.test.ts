@@ -60,7 +60,6 @@ interface Ran {
   readonly stderr: string;
 }
 
-/** In this process. */
 async function run(argv: readonly string[], stdin = ''): Promise<Ran> {
   const written = { stdout: '', stderr: '' };
   const collect = (name: 'stdout' | 'stderr') => ({

@@ -178,7 +178,6 @@ it('every command of the guide works, in its order', async () => {
   expect(sealed).toHaveLength(2);
 });
 
-/** EIP-3076. */
 function recordsOf(pubkey: string): object {
   const genesis_validators_root = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot);
   const votes = [{ source_epoch: '421800', target_epoch: '421801' }];

@@ -10,7 +10,6 @@ import { recordingLog } from '../support/recording-log.ts';
 
 const clock = { now: () => Date.parse('2026-01-02T03:04:05Z'), monotonic: () => 0 };
 
-/** A table that keeps the first latch. */
 function open(options: { readonly writable?: () => boolean } = {}) {
   const events: string[] = [];
   const latches: Latch[] = [];

@@ -34,7 +34,6 @@ afterAll(() => world.close());
 
 type Enclave = NonNullable<ReplicaOptions['provenance']>;
 
-/** A start of an image with this ceremony. */
 async function startOf(ceremony: CeremonyBlock, options: NsmEmulatorOptions = {}): Promise<Enclave> {
   const nsm = createNsm((await createNsmEmulator({ pki, ...options })).exchange);
   await measureOnce(nsm, CEREMONY_PCR, ceremonyDigest(parseCeremony(ceremony)));

@@ -42,11 +42,9 @@ afterEach(async () => {
 });
 
 interface LateRequest {
-  /** Send the body; resolves with the answer. */
   finish(): Promise<{ readonly status: number; readonly text: string }>;
 }
 
-/** Resolves when the signer has admitted the headers. */
 function admitted(path: string, content: object, bearer = token): Promise<LateRequest> {
   const body = JSON.stringify(content);
   const half = Math.floor(body.length / 2);

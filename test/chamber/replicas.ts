@@ -24,7 +24,6 @@ export const NETWORK = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot)
 
 export interface ReplicaOptions {
   readonly table: string;
-  /** A ceremony block. */
   readonly ceremony: unknown;
   readonly terms?: Partial<EnvelopeTerms>;
   /** Instead of the server's own, to go through a proxy. */
@@ -86,7 +85,6 @@ async function withParts<Result>(
   }
 }
 
-/** What replicas of one master key agree on, without showing it. */
 export function fingerprint({ booted }: Replica): string {
   if (booted.kind === 'sealed') return 'sealed';
   return booted.masterKey.subKey('keyEncryption').toString('hex');
@@ -96,7 +94,6 @@ export function said({ log }: Replica, text: string): boolean {
   return log.some(({ message }) => message.includes(text));
 }
 
-/** The state table through a client of its own. */
 export function openTable(
   world: CustodyWorld,
   name: string,

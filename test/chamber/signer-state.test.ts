@@ -38,7 +38,6 @@ async function start(state: Record<string, unknown> = {}, ceremony = site.world.
   url = `http://127.0.0.1:${signer.listeners.http.port}`;
 }
 
-/** A client token that may sign and list, made with the root token through the Auth API. */
 async function clientToken(): Promise<string> {
   const token = await site.world.rootToken(site.table);
   const policy = { name: 'vc', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] };

@@ -62,7 +62,6 @@ function copyOf(store: Store): Store {
   return copy;
 }
 
-/** Clocks of one machine. */
 function clocks() {
   const began = Date.parse('2026-11-22T10:00:00Z');
   let [monotonic, wall, world] = [1_000_000, began, began];

@@ -20,13 +20,11 @@ export interface SignerSite {
   proxy: FaultProxy;
   folder: string;
   table: string;
-  /** Seconds by which both clocks are ahead. */
   ahead: number;
   /** @param sections over those of a signer of this table; the caller shuts it down */
   boot(logger: Logger, sections?: Record<string, unknown>, ceremony?: unknown): Promise<RunningSigner>;
 }
 
-/** Registers itself for every test of the file. */
 export function signerSite(): SignerSite {
   const site = { folder: '', table: '', ahead: 0, boot: bootHere } as SignerSite;
 

@@ -15,7 +15,6 @@ export interface Seen {
   readonly blocks: readonly ChainBlock[];
   readonly audit: readonly Readonly<Record<string, unknown>>[];
   readonly registrations: number;
-  /** The index of the validator that exits. */
   readonly exiting: string;
   readonly clientLog: string;
 }

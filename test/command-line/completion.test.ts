@@ -13,7 +13,6 @@ import { LONGEST_WAIT_MS } from '../support/patience.ts';
 
 const BIN = join(import.meta.dirname, '../../bin');
 
-/** What is typed, and what has to be among the offers. */
 const ASKED: readonly (readonly [typed: string, offers: readonly string[]])[] = [
   ['strongroom ', ['server', 'slashing', 'ceremony', 'setup', 'operator', 'eif', 'web3signer', 'parent-proxy']],
   ['strongroom server --anti-slashing-back', ['--anti-slashing-backend']],
@@ -43,7 +42,6 @@ const ASKED: readonly (readonly [typed: string, offers: readonly string[]])[] = 
   ['strongroom parent-proxy --', ['--check', '--config', '--help']],
   ['strongroom completion ', ['bash', 'zsh', 'fish']],
 ];
-/** The only offer of it. */
 const ALONE = ['strongroom slashing import rec', 'strongroom operator auth policy de', 'strongroom setup tables --pr'];
 
 let folder: string;
@@ -95,7 +93,6 @@ it('the command prints the script, and names the shells that it knows', () => {
   expect(run('completion', 'tcsh')).toMatchObject({ status: 1, stderr: expect.stringContaining('bash, zsh, fish') });
 });
 
-/** By what was typed. */
 function offers(shell: Shell): Map<string, string[]> {
   const script = join(folder, shell === 'zsh' ? '_strongroom' : `completion.${shell}`);
   writeFileSync(script, completionScript(shell, everything));

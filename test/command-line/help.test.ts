@@ -132,7 +132,6 @@ describe('the program', () => {
 
 const OF_THE_FRONT = /\/(?:bin|command-line)\/[a-z-]+\.(?:ts|json)$/;
 
-/** What Node loads for `strongroom WORDS`. */
 function modulesOf(words: readonly string[]): string[] {
   const hook = `import { registerHooks } from 'node:module';
 registerHooks({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } });`;

@@ -25,7 +25,6 @@ function changed(key: string, line: string, text = PACKAGE_CONFIG): string {
   return text.replace(pattern, line);
 }
 
-/** Where the key is. */
 function lineOf(key: string): number {
   return PACKAGE_CONFIG.split('\n').findIndex((line) => line.startsWith(`${key}:`)) + 1;
 }

@@ -16,7 +16,6 @@ import { encryptKeystore, LIGHT_PBKDF2, testSecret } from '../support/keys.ts';
 import { startPostgres } from '../support/postgres.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../docs/examples');
-/** Not of an ordinary service. */
 const OF_ENCLAVES = ['ceremony.yaml', 'enclave.yaml'];
 const PLAIN = ['10-validators.yaml', '1000-validators.yaml', 'strongroom.yaml'];
 const textOf = (name: string): string => readFileSync(join(EXAMPLES, name), 'utf8');

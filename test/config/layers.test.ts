@@ -61,7 +61,6 @@ function refusal(path: OptionPath): unknown {
   return form === 'list' || form === 'repeated' ? [''] : '';
 }
 
-/** The three spellings of one option. */
 function write(path: OptionPath, values: Partial<Record<LayerName, unknown>>) {
   const asText = (value: unknown): string => {
     if (optionAt(path).kind.form === 'object') return JSON.stringify(value);

@@ -28,12 +28,10 @@ export function violationsOf(given: Given): readonly Violation[] {
   return loaded.ok ? [] : loaded.violations;
 }
 
-/** The violations as sentences: path and problem. */
 export function sentencesOf(given: Given): string[] {
   return violationsOf(given).map(({ path, problem }) => `${path} ${problem}`);
 }
 
-/** Custody keys of a ceremony, as the file would name them. */
 export function keyArn(index: number, region = 'eu-central-1'): string {
   return `arn:aws:kms:${region}:111122223333:key/1234abcd-12ab-34cd-56ef-${String(index).padStart(12, '0')}`;
 }

@@ -10,7 +10,6 @@ const CEREMONY = `ceremony: {generation: 1, kms_threshold: 1, kms_keys: [{arns: 
 const TOKEN = 'static_auth: {policies: [{name: a, rules: [{effect: allow}]}], anonymous: {policies: [a]}}';
 const PAYS = 'allow, fee_recipients: ["0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"]';
 const tableArn = (name: string) => `arn:aws:dynamodb:eu-central-1:111122223333:table/${name}`;
-/** Nothing is said of it. */
 const QUIET = `${TOKEN}
 server: {listen_address: 127.0.0.1}
 metrics: {listen_address: "::1"}

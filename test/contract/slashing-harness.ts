@@ -4,7 +4,6 @@ import type { SlashingBackend } from '../../signer/slashing/types.ts';
 
 /** One place where a backend keeps its records: a file, a schema, a table. Empty at first. */
 export interface SlashingStore {
-  /** Open it; again after the backend opened last was closed, or at the same time with `manySigners`. */
   open(genesisValidatorsRoot: string): Promise<SlashingBackend>;
   remove(): Promise<void>;
 }
@@ -15,6 +14,5 @@ export interface SlashingHarness {
   readonly manySigners: boolean;
   freshStore(): Promise<SlashingStore>;
   open(store: SlashingStore, genesisValidatorsRoot?: string): Promise<SlashingBackend>;
-  /** A backend on a store of its own. */
   fresh(genesisValidatorsRoot?: string): Promise<SlashingBackend>;
 }

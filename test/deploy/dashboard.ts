@@ -51,7 +51,6 @@ export const dashboard = JSON.parse(
   readonly annotations: { readonly list: readonly { readonly name: string; readonly expr: string }[] };
 };
 export const { panels } = dashboard;
-/** Those that ask for something: all but the headings. */
 export const drawn = panels.filter(({ type }) => type !== 'row');
 export const queries = panels.flatMap(({ title, targets = [] }) => targets.map((target) => ({ title, ...target })));
 
@@ -59,7 +58,6 @@ export function filledIn(expression: string): string {
   return expression.replaceAll('$__rate_interval', '1m').replaceAll(/\$(?:instance|parent)/g, '.*');
 }
 
-/** The labels that a legend writes. */
 export function labelsOf(legendFormat: string): string[] {
   return [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].flatMap(([, label]) => label ?? []);
 }

@@ -16,7 +16,6 @@ const known = knownSeries();
 const timeSeries = drawn.filter(({ type }) => type === 'timeseries');
 const defaultsOf = ({ fieldConfig }: Panel) => fieldConfig?.defaults ?? {};
 
-/** The units that fit an expression, by what it does with which metric. */
 function unitsOf(expression: string): string[] {
   if (/histogram_quantile\(|time\(\)/.test(expression)) return ['s'];
   if (expression.includes('60 * rate(')) return ['cpm'];
@@ -153,7 +152,6 @@ describe('a graph', () => {
   });
 });
 
-/** Every number that an alert compares with. */
 function boundsOf(expression: string): number[] {
   return [...expression.matchAll(/[<>] (\d[\d.]*)(?: \* (\d+))?/g)].map(
     ([, number, times = '1']) => Number(number) * Number(times),

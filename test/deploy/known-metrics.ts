@@ -5,7 +5,6 @@ import { METRICS as PARENT_PROXY } from '../../parent-proxy/metrics.ts';
 import { METRICS as SIGNER } from '../../signer/metrics/catalogue.ts';
 import { groupingLabels, type Matcher, selectorsOf } from './promql.ts';
 
-/** Undefined: any value. */
 export type LabelValues = ReadonlyMap<string, readonly string[] | undefined>;
 export type KnownMetrics = Map<string, LabelValues>;
 

@@ -1,7 +1,6 @@
 // What a PromQL expression names: its metrics, their label matchers, and the labels that it groups by. Reads the part
 // of the language that rules and dashboards here are written in; promtool judges the syntax.
 
-/** One selector: a metric, and what is asked of its labels. */
 export interface Selector {
   readonly metric: string;
   readonly matchers: readonly Matcher[];

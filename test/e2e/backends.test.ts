@@ -35,7 +35,6 @@ interface Store {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A signer's configuration on a fresh store. */
 async function freshStore(backend: Backend): Promise<Store> {
   stores += 1;
   const name = `slashing_${stores}`;

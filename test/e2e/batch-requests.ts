@@ -20,7 +20,6 @@ export function resultsOf(answer: Answer): readonly Result[] {
   return JSON.parse(answer.text) as Result[];
 }
 
-/** `signed`, or the code and the reason, of each key. */
 export function outcomesOf(answer: Answer): readonly string[] {
   return resultsOf(answer).map(({ signature, error }) =>
     signature === undefined ? `${error?.code} ${error?.reason}` : 'signed',

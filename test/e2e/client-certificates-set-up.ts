@@ -60,7 +60,6 @@ export async function started(tls: Record<string, unknown>, more: Record<string,
   return deployment.start({ config: { tls: { mode: 'file', listen_port: 0, file: files, ...tls } } });
 }
 
-/** Change the configuration file and reload. */
 export async function reloaded({ folder, url }: RunningSigner, change: (tls: { known_clients: unknown[] }) => void) {
   const file = join(folder, readdirSync(folder).find((name) => name.endsWith('.yaml')) ?? '');
   const config = parse(readFileSync(file, 'utf8')) as { tls: { known_clients: unknown[] } };

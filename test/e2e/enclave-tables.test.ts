@@ -58,7 +58,6 @@ async function stopAll(): Promise<void> {
   }
 }
 
-/** As `aws kms encrypt` makes it. */
 async function sealed(contents: unknown, context = TABLE_CREDENTIALS_CONTEXT): Promise<string> {
   const kms = createKms(kmsClientOptions(world.custody.kms, [keyArn]), { log: recordingLog() });
   const text = typeof contents === 'string' ? contents : JSON.stringify(contents);
@@ -113,7 +112,6 @@ async function tokenFor({ call }: AttestedClient, root: string): Promise<string>
   return String(json['token']);
 }
 
-/** The last lines of a start that ends. */
 async function failureOf(yaml: string, nsm?: Awaited<ReturnType<typeof createNsmEmulator>>): Promise<string> {
   const { parent, enclave } = await start(yaml, nsm);
   expect(await enclave.exited).not.toBe(0);

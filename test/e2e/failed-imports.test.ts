@@ -21,9 +21,7 @@ const PASSWORD = 'TEST password';
 const SCOPES = ['sign', 'public_keys', 'list_keys', 'import_keystores', 'delete_keys'];
 
 interface Owner extends RunningSigner {
-  /** Where a keystore of the key would be written. */
   fileOf(publicKey: string): string;
-  /** It starts again after kill -9. */
   startAgain(): Promise<Owner>;
 }
 

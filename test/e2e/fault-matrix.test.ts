@@ -224,7 +224,6 @@ describe('a PostgreSQL', () => {
   });
 });
 
-/** A signer of a state table, whose key is in a file. */
 async function startStateful({ config, env }: Shared, deployment: Deployment): Promise<RunningSigner> {
   const { static_auth: _none, ...own } = deployment.config;
   const whole = { ...own, server: SHORT, ...config };

@@ -245,7 +245,6 @@ describe('envelopes', () => {
     readonly token?: string | null;
     readonly chunked?: boolean;
     readonly path?: string;
-    /** The body is announced and does not come. */
     readonly headersOnly?: boolean;
   }
 

@@ -62,7 +62,6 @@ async function stop(): Promise<void> {
   parent = undefined;
 }
 
-/** Both end with the test. */
 export async function powerOn(options?: ParentOptions, image?: StartOptions) {
   parent = await world.startParent(undefined, options);
   enclave = await world.startEnclave(image);
@@ -88,7 +87,6 @@ export async function connectAttested(): Promise<AttestedClient> {
   return client;
 }
 
-/** The same vote again and again. */
 export async function signs(client: AttestedClient): Promise<void> {
   const vote = attestation({ source: target - 1, target });
   expect(await client.call(`/api/v1/eth2/sign/${publicKey}`, { token, body: vote })).toMatchObject({ status: 200 });

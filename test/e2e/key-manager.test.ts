@@ -40,7 +40,6 @@ type Options = Parameters<typeof call>[1] & object;
 const keystores = (options: Options = {}, base = signer): Promise<Answer> =>
   call(`${base.url}/eth/v1/keystores`, options);
 
-/** An import of the test secrets of these numbers. */
 function importOf(numbers: readonly number[], slashing?: InterchangeFile): Record<string, unknown> {
   return {
     keystores: numbers.map((number) => JSON.stringify(encryptKeystore(testSecret(number), PASSWORD))),

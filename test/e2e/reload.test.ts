@@ -48,7 +48,6 @@ async function listed({ url }: RunningSigner): Promise<readonly string[]> {
   return JSON.parse((await call(`${url}/api/v1/eth2/publicKeys`)).text);
 }
 
-/** Ask until it is over. */
 async function reloaded({ url }: RunningSigner, token: string = RELOADER): Promise<Record<string, unknown>> {
   expect((await call(`${url}/reload`, { method: 'POST', token })).status).toBe(202);
   for (;;) {

@@ -54,7 +54,6 @@ async function send(pieces: readonly (string | Buffer)[], length?: number): Prom
   return sending.finish(pieces);
 }
 
-/** A signing request with so many bytes of a member that is ignored. */
 function padded(bytes: number): Buffer[] {
   const [head = '', tail = ''] = JSON.stringify({ ...randaoReveal(), padding: '%' }).split('%');
   const pieces = Array.from({ length: Math.ceil(bytes / MIB) }, () => Buffer.alloc(MIB, 'x'));

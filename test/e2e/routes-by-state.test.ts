@@ -73,7 +73,6 @@ const isOfTokens = (route: string): boolean => route.split(' ')[1]?.startsWith('
 
 let world: CustodyWorld;
 let folder: string;
-/** Of the vote that is asked for. */
 let target = 41;
 /** In the key table of the fleet, and loaded. */
 let tableKey = ABSENT;
@@ -101,7 +100,6 @@ interface Asked {
   readonly token: string;
 }
 
-/** The routes that this signer documents, each with what it answered. */
 async function askAll({ signer, token }: Asked): Promise<ReadonlyMap<string, string>> {
   const { json } = await call(`${signer.url}/api/openapi.json`, { token: null });
   const documented = Object.entries(json['paths'] as Record<string, object>).flatMap(([path, methods]) =>

@@ -54,5 +54,4 @@ interface ImageRecord {
   readonly inputs: readonly { path: string; sha256: string; size: number }[];
 }
 
-/** The pcrs.json of the image. */
 export const record = (): ImageRecord => JSON.parse(built.record.toString('utf8')) as ImageRecord;

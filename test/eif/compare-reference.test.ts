@@ -34,7 +34,6 @@ function imageOf(kernel: string, metadata = 'built here'): Buffer {
   });
 }
 
-/** A file in the folder. */
 function file(name: string, content: unknown): string {
   const path = join(folder, name);
   writeFileSync(path, Buffer.isBuffer(content) ? content : JSON.stringify(content));

@@ -42,7 +42,6 @@ export interface Built {
 
 export const sha256 = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Inputs as an operator has them, in a folder. */
 export function writeInputs(project: string, to: string): string {
   mkdirSync(to);
   const module = readFileSync(join(project, 'build/eif/init')); // any ELF file

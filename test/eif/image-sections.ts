@@ -3,7 +3,6 @@
 import { createHash, verify, type X509Certificate } from 'node:crypto';
 import { Decoder, Encoder } from 'cbor-x';
 
-/** Sections by hand: `[type, bytes]`. */
 export function sectionsOf(image: Buffer): [number, Buffer][] {
   const sections: [number, Buffer][] = [];
   for (let at = 548; at < image.length; ) {
@@ -14,7 +13,6 @@ export function sectionsOf(image: Buffer): [number, Buffer][] {
   return sections;
 }
 
-/** A file in a cpio archive, found by its name. */
 export function fileIn(archive: Buffer, path: string): Buffer {
   const name = Buffer.from(`${path}\0`);
   const start = archive.indexOf(Buffer.concat([Buffer.from('00000000'), name])) + 8;

@@ -28,7 +28,6 @@ const item: fc.Arbitrary<CborValue> = fc.letrec<{ item: CborValue }>((tie) => ({
   ),
 })).item;
 
-/** A whole number as the decoder gives it. */
 function asRead(value: bigint): number | bigint {
   return Number.isSafeInteger(Number(value)) ? Number(value) : value;
 }

@@ -9,9 +9,7 @@ import { Session } from 'node:inspector/promises';
 
 export interface FuzzTarget {
   readonly name: string;
-  /** What is measured: parts of paths of sources. */
   readonly sources: readonly string[];
-  /** Pieces that inputs of this kind are made of. */
   readonly words: readonly string[];
   readonly seeds: () => readonly Uint8Array[];
   readonly decode: (input: Uint8Array) => unknown;
@@ -203,7 +201,6 @@ function change(bytes: Buffer, corpus: readonly Uint8Array[], words: readonly st
   }
 }
 
-/** The name of an input in a corpus. */
 export function nameOf(input: Uint8Array): string {
   return createHash('sha256').update(input).digest('hex').slice(0, 16);
 }

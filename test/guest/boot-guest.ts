@@ -11,7 +11,6 @@ import { createInterface } from 'node:readline';
 import { countedMs, waitedForCoreMs } from './core-time.ts';
 
 export interface GuestOptions {
-  /** The kernel's image. */
   readonly kernel: string;
   /** Unpacked one over the other, in this order; each a whole cpio archive, compressed or not. */
   readonly ramdisks: readonly Uint8Array[];
@@ -20,9 +19,7 @@ export interface GuestOptions {
   readonly memoryMiB?: number;
   /** Counted in the time in which the machine let it run (core-time.ts). */
   readonly timeLimitMs?: number;
-  /** The file that keeps the console. */
   readonly console: string;
-  /** Without its line end. */
   readonly onLine?: (line: string) => void;
 }
 

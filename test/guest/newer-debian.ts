@@ -11,12 +11,10 @@ const CODENAME = 'trixie';
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 export interface NewerDebian {
-  /** The version that the archive has now. */
   sourceVersion(name: string): string;
   packageVersion(name: string): string;
   /** The package that one without a version in its name depends on. */
   dependencyOf(name: string, pattern: RegExp): string;
-  /** Unpacks a package; nothing of it is run. */
   unpack(name: string, into: string): void;
   /** Unpacks a source package, with Debian's patches. */
   unpackSource(name: string, into: string): void;

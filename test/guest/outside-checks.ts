@@ -5,9 +5,7 @@ import type { Tally } from './suite.ts';
 
 export interface Checks {
   readonly tally: Tally;
-  /** Runs unless one before has failed. */
   check(name: string, run: () => Promise<void> | void): Promise<void>;
-  /** There are no more. */
   done(): void;
   /**
    * Nothing more can come: the check that runs has failed for this reason. When none runs any more, nothing happens.

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { GuestUnavailable, isRoot, run } from './tools.ts';
 
 export interface GuestPackages {
-  /** The kernel's image. */
   readonly kernel: string;
   /** The folder with modules.builtin and kernel/. */
   readonly modules: string;

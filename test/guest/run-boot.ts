@@ -5,13 +5,9 @@ import { readResults } from './results.ts';
 import type { GuestBoot, Tally } from './suite.ts';
 
 export interface RunOptions {
-  /** The kernel's image. */
   readonly kernel: string;
-  /** The file that keeps the console. */
   readonly console: string;
-  /** Takes the lines that are results. */
   readonly show: (line: string) => void;
-  /** Takes every line of the console. */
   readonly onLine?: (line: string) => void;
 }
 

@@ -48,7 +48,6 @@ export function requirePackages(names: readonly string[]): void {
 
 export interface RunOptions {
   readonly cwd?: string;
-  /** Beside this process's own. */
   readonly env?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
 }

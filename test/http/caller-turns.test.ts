@@ -23,7 +23,6 @@ describe('turns', () => {
   let turns: CallerTurns;
   let planned: (() => void)[];
   let now: number;
-  /** Who went on, in order. */
   let went: string[];
 
   beforeEach(() => {

@@ -8,7 +8,6 @@ const LIMITS: FairQueueLimits = { maxRunning: 1, maxWaiting: 4, maxWaitMs: 1000 
 const STAYS = new AbortController().signal;
 
 let queue: FairQueue;
-/** Names, in the order in which their work began. */
 let begun: string[];
 let finish: (() => void)[];
 
@@ -20,7 +19,6 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-/** Its answer: the name, or why there is none. */
 function ask(name: string, from = name.slice(0, 1), signal = STAYS): Promise<string> {
   const work = (): Promise<string> => {
     begun.push(name);

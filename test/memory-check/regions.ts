@@ -51,7 +51,6 @@ export function searchMemory(pid: number, regions: readonly Region[], pattern: B
   return found;
 }
 
-/** Empty where pages cannot be read. */
 function readAt(memory: number, chunk: Buffer, position: number): Buffer {
   try {
     return chunk.subarray(0, readSync(memory, chunk, 0, chunk.length, position));

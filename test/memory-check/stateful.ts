@@ -30,7 +30,6 @@ const KEYS = '/api/v1/chamber/keys';
 /** Until a vote of a key that was imported is signed. */
 const TRIES = 600;
 
-/** @returns what must not be */
 export async function searchStateful(): Promise<string[]> {
   const world = await startCustody();
   const folder = mkdtempSync(join(tmpdir(), 'memory-check-'));

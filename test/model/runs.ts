@@ -7,7 +7,6 @@ export interface ModelRun {
   readonly world: 'fleet' | 'moves' | 'losses';
   readonly defines: readonly string[];
   readonly expects: 'nothing' | 'a pair';
-  /** Steps of Spin; a protocol's step takes about five. */
   readonly depth?: number;
   /** Ends after so long: random. */
   readonly minutes?: number;

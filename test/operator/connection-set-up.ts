@@ -36,7 +36,6 @@ export function operator(args: string, env: Readonly<Record<string, string>> = {
   return runShell(`strongroom operator ${args}`, { folder, env: { SVC_OPERATOR_TOKEN: TOKEN, ...env } });
 }
 
-/** To a plain fixture. */
 export function plainly(signer: FixtureSigner, args: string) {
   return operator(`${args} --signer-url ${signer.url} --allow-plaintext-signer`);
 }

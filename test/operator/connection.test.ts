@@ -150,7 +150,6 @@ describe('the token', () => {
   });
 });
 
-/** The Authorization header that reaches the signer. */
 async function headerSeen(
   args: string,
   env: Readonly<Record<string, string>>,

@@ -26,10 +26,8 @@ export interface FixtureSigner {
   close(): Promise<void>;
 }
 
-/** Answers one request, whose body has been read. */
 export type Answerer = (received: Received, response: ServerResponse, request: IncomingMessage) => void;
 
-/** @param certificate undefined for plain HTTP */
 export async function startFixtureSigner(
   answer: Answerer,
   certificate?: { readonly cert: string; readonly key: string },
@@ -54,7 +52,6 @@ export async function startFixtureSigner(
   };
 }
 
-/** Remembers each request, then answers it. */
 export function answering(answer: Answerer, received: Received[]): RequestListener {
   return (request, response) => {
     const onBody = (body: string): void => {

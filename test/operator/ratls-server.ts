@@ -22,15 +22,12 @@ import { type Answerer, answering, type Received } from './fixture-signer.ts';
 
 export type ServerIdentity = Pick<RatlsIdentity, 'key' | 'spki'> & { readonly cert: string };
 
-/** What the nonce route gives: a document, or a status instead. */
 export type NonceRoute = (clientNonce: Buffer, socket: TLSSocket) => Promise<Buffer | number>;
 
 export interface RatlsServer {
   readonly url: string;
   readonly received: readonly Received[];
-  /** All that clients sent, decrypted. */
   readonly bytes: () => string;
-  /** Connections that completed their handshake. */
   readonly connections: readonly TLSSocket[];
   /** For new connections, and new documents. */
   rotate(next: Pick<Enclave, 'identity' | 'nonceRoute'>): void;
@@ -95,11 +92,9 @@ export interface Enclave {
   readonly nsm: Nsm;
   readonly rootFingerprint: string;
   readonly identity: RatlsIdentity;
-  /** As an enclave answers it. */
   readonly nonceRoute: NonceRoute;
 }
 
-/** An NSM and an identity made with it. */
 export async function makeEnclave(options: NsmEmulatorOptions = {}): Promise<Enclave> {
   const emulator = await createNsmEmulator(options);
   const nsm = createNsm(emulator.exchange);

@@ -9,13 +9,11 @@ import { decodeBundle, encodeBundle } from '../../common/receipts/tiles.ts';
 
 export interface ReceiptsServer {
   readonly url: string;
-  /** Paths of files that were asked for, with the boot. */
   readonly asked: readonly string[];
   readonly connections: number;
   close(): Promise<void>;
 }
 
-/** Undefined: the signer has nothing there. */
 export type Change = (path: string, content: Buffer | undefined) => Buffer | undefined;
 
 const PARTIAL = /^(.*)\.p\/(\d+)$/;

@@ -16,7 +16,6 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly onStderr?: (text: string) => void;
   readonly stdin?: Buffer;
-  /** Stdout and stderr are a terminal of so many columns. */
   readonly columns?: number;
 }
 

@@ -12,10 +12,8 @@ export interface RunningTunnel {
   /** Empty when it never listened. */
   readonly url: string;
   readonly lines: readonly string[];
-  /** How it ended: undefined when it was stopped. */
   readonly ended: Promise<unknown>;
   stop(): void;
-  /** The next line that says so. */
   logged(words: string): Promise<void>;
 }
 
@@ -76,7 +74,6 @@ export interface Reply {
   readonly json: Record<string, unknown>;
 }
 
-/** A request on a connection of its own. */
 export function open(tunnel: RunningTunnel, path: string, options: RequestOptions = {}) {
   return request(`${tunnel.url}${path}`, { agent: false, ...options });
 }

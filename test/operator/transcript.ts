@@ -10,7 +10,6 @@ const BIN = join(import.meta.dirname, '../../bin');
 const GOLDEN = join(import.meta.dirname, 'golden');
 
 export interface Session {
-  /** Where the commands run; also their home. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -19,7 +18,6 @@ export function goldenPath(name: string): string {
   return join(GOLDEN, `${name}.txt`);
 }
 
-/** What the golden file would say now. */
 export async function rerun(name: string, session: Session): Promise<string> {
   const parts: string[] = [];
   for (const line of readFileSync(goldenPath(name), 'utf8').split('\n')) {
@@ -29,7 +27,6 @@ export async function rerun(name: string, session: Session): Promise<string> {
   return parts.join('\n');
 }
 
-/** Run one line; its output as a transcript shows it. */
 async function runLine(line: string, session: Session): Promise<string> {
   const { stdout, stderr, code } = await runShell(line, session);
   const errors = stderr === '' ? '' : stderr.replace(/^/gm, '! ').replace(/! $/, '');

@@ -36,7 +36,6 @@ const INDICES_ASKED = [0n, 7n, 8n, 2n ** 64n - 1n];
 
 type PaymentName = (typeof PAYMENT_OPERATIONS)[number];
 
-/** What a message of the operation states. */
 function paymentFrom(operation: PaymentName, all: Required<Payment>): Payment {
   const { feeRecipient, gasLimit, builder, builderIndex } = all;
   if (operation === 'BUILDER_REQUEST_AUTH') return { builder };

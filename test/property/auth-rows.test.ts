@@ -111,7 +111,6 @@ function changeOf(next: Step): Parameters<typeof prepare>[2] {
   }
 }
 
-/** How the attacker shows one row that once was. */
 interface Shown {
   readonly index: number;
   readonly how: 'whole' | 'whole' | 'content' | 'revision' | 'mac' | 'moved';

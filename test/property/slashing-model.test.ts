@@ -26,7 +26,6 @@ const LANES_OF_A_SIGNER = 12;
 
 interface ModelStore {
   readonly signerStore: SignerStore;
-  /** The store itself goes down hard and comes back. */
   crash?(): Promise<void>;
   remove(): Promise<void>;
 }
@@ -171,7 +170,6 @@ function randomHistory(random: () => number, key: number): SlashableMessage[] {
 
 interface Crew {
   readonly signers: SignerProcess[];
-  /** Kill one and start another in its place. */
   replace(index: number): Promise<void>;
   end(): Promise<void>;
 }

@@ -17,7 +17,6 @@ export async function keptBoots(storage: Reading): Promise<readonly KeptBoot[]> 
   return await Promise.all((await storage.boots()).map((boot) => keptBoot(storage, boot)));
 }
 
-/** Sorted, without repeats. */
 export async function faultsOf(storage: Reading, isAttested: DocumentJudge = () => false): Promise<string[]> {
   const { findings } = verifyReceipts(await keptBoots(storage), isAttested);
   return [...new Set(findings.map(({ fault }) => fault))].toSorted();

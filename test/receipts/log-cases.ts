@@ -6,11 +6,9 @@ import type { Head, HeadStatement } from '../../common/receipts/head.ts';
 import { encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
 import { digestOf, type MadeLog, makeLog, naming, resigned, testBoot, testEntry } from './logs.ts';
 
-/** A boot as a file has it. */
 export interface WrittenBoot {
   readonly identity: string;
   readonly heads: readonly string[];
-  /** Base64; null: not at hand. */
   readonly entries: readonly string[] | null;
 }
 
@@ -18,7 +16,6 @@ export interface LogCase {
   readonly name: string;
   readonly boots: readonly WrittenBoot[];
   readonly verdict: string;
-  /** Sorted, without repeats. */
   readonly faults: readonly string[];
 }
 

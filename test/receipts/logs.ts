@@ -35,9 +35,7 @@ export interface LogPlan {
   readonly startSeconds: number;
   readonly before?: HeadStatement['before'];
   readonly closed?: boolean;
-  /** Changes what a head states, before it is signed. */
   readonly change?: (head: Head) => Head;
-  /** Changes an entry's bytes, before it is logged. */
   readonly entry?: (index: number, bytes: Buffer) => Buffer;
 }
 

@@ -18,7 +18,6 @@ import { testEntry } from './logs.ts';
 
 export interface ReceiptVectors {
   readonly note: string;
-  /** Documents that are authentic and expected, base64, and their user_data, hex. */
   readonly documents: Readonly<Record<string, string>>;
   readonly entries: readonly { name: string; hex: string; members: object | null }[];
   readonly trees: readonly { size: number; root: string }[];

@@ -6,10 +6,8 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What is mounted, and where. */
 export interface Volume {
   readonly from: string;
-  /** Absolute, inside. */
   readonly to: string;
 }
 

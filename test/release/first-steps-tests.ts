@@ -13,7 +13,6 @@ const IMAGE_USER = 10_000;
 const NO_DPKG = spawnSync('dpkg-deb', ['--version']).status === 0 ? undefined : 'SKIPPED: needs dpkg-deb';
 
 interface Place {
-  /** The first words of a command. */
   readonly program: readonly [string, ...string[]];
   readonly env: NodeJS.ProcessEnv;
   /** A folder that can be written, as the program and as the test see it. */

@@ -15,15 +15,10 @@ export const COMMIT = '0123456789abcdef0123456789abcdef01234567';
 export const TIME_SECONDS = 1_790_000_000;
 
 export interface MadeRelease {
-  /** All of it lies in here. */
   readonly folder: string;
-  /** It was made from this copy. */
   readonly project: string;
-  /** The image.yaml of its example image. */
   readonly kernel: string;
-  /** Its files. */
   readonly release: string;
-  /** The tarball, unpacked. */
   readonly tree: string;
   readonly image: UnpackedImage;
 }
@@ -34,7 +29,6 @@ export interface MakeOptions {
   readonly umask?: string;
 }
 
-/** Behind the title of what is skipped. */
 export function why(reason: string | undefined): string {
   return reason === undefined ? '' : ` (${reason})`;
 }

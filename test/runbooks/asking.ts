@@ -7,7 +7,6 @@ export interface Answer {
   readonly text: string;
 }
 
-/** POST when there is a body, unless it is said. */
 export function ask(
   host: string,
   path: string,

@@ -19,7 +19,6 @@ import type { KeyBehaviour } from '../../tools/rehearsal/kms/server.ts';
 import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { type Program, Refused } from './programs.ts';
 
-/** The access keys of one user, as IAM has them. */
 export interface AccessKeys {
   create(): { readonly AccessKeyId: string; readonly SecretAccessKey: string };
   list(): readonly string[];
@@ -33,7 +32,6 @@ export interface AwsKeys {
   isEnabled(arn: string): boolean;
 }
 
-/** Base URLs of the stand-ins. */
 export interface AwsEndpoints {
   readonly dynamodb: string;
   readonly kms: string;
@@ -49,7 +47,6 @@ interface Account {
 interface Call {
   readonly option: (name: string) => string;
   readonly json: <Value>(name: string) => Value;
-  /** What the file of `fileb://` holds. */
   readonly bytes: (name: string) => Buffer;
 }
 

@@ -27,7 +27,6 @@ export const CONFIGURATION = '/etc/strongroom/strongroom.yaml';
 export const STANDBY_REGION = 'eu-west-1';
 const REGIONS = [CUSTODY_REGION, STANDBY_REGION, 'us-east-1'];
 const KEY = testKey(0);
-/** The role of the signers: what counts in this world are the policies of the keys. */
 const EVERYTHING: PolicyDocument = {
   Version: '2012-10-17',
   Statement: [{ Sid: 'Everything', Effect: 'Allow', Action: ['*'], Resource: '*' }],
@@ -36,14 +35,11 @@ const EVERYTHING: PolicyDocument = {
 export interface CustodyRunbookWorld extends OpenWorld {
   readonly custody: CustodyWorld;
   readonly table: string;
-  /** The custody keys, in the order of the ceremony. */
   readonly arns: readonly string[];
   /** The two that sign; the third is in the other region, and stands by. */
   readonly signers: readonly string[];
   readonly standby: string;
-  /** A token of a validator client. */
   readonly clientToken: string;
-  /** A new custody key, in a region of the first ones. */
   createKey(): string;
   vote(host: string, target: number): Promise<Answer>;
   ask(host: string, path: string, token: string, body?: object): Promise<Answer>;

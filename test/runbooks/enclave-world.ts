@@ -46,7 +46,6 @@ const HOST_NUMBER = 9;
 export interface EnclaveRunbookWorld extends OpenWorld {
   /** PCR0 of the image that the machine runs; `undefined` when it runs none. */
   runningPcr0(): string | undefined;
-  /** What the last start has said, when it failed. */
   trouble(): string | undefined;
   /** A fresh start of the machine with these files: whether it comes up. */
   comesUp(folder: string): Promise<boolean>;
@@ -57,7 +56,6 @@ export interface EnclaveRunbookWorld extends OpenWorld {
 }
 
 export interface ReleaseOptions {
-  /** Which bytes are measured as the image. */
   readonly image?: string;
   /** It has its configuration with it, and otherwise asks its parent for it. */
   readonly isBaked?: boolean;

@@ -8,7 +8,6 @@ import { type Program, Refused } from './programs.ts';
 export type Verb = 'start' | 'stop' | 'restart';
 
 export interface Host {
-  /** Its files, under their paths. */
   readonly folder: string;
   /** @throws Refused when the service does not come up */
   readonly systemctl: (verb: Verb, service: string) => Promise<void>;
@@ -33,7 +32,6 @@ export function sshProgram(hosts: Hosts): Program {
   };
 }
 
-/** One file, to a machine or from it. */
 export function scpProgram(hosts: Hosts): Program {
   return async ([from = '', to = '', ...rest], folder) => {
     if (rest.length > 0) throw new Refused('scp: one file at a time');

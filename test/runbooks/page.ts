@@ -4,7 +4,6 @@
 
 export interface Block {
   readonly page: string;
-  /** The line of the fence, counted from 1. */
   readonly line: number;
   /** The anchor of the section that it stands in: what an alert or a link names. None in front of the first one. */
   readonly section: string | undefined;

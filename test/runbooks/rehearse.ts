@@ -12,7 +12,6 @@ import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Block, blocksOf } from './page.ts';
 
 export interface World {
-  /** Where the commands run. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   /** In place of the reader's own values, by the name of the variable. */

@@ -23,16 +23,13 @@ const OPERATOR_TOKEN = 'sr_client_TEST_TOKEN_of_the_operator_0000000001';
 const CLOCK = join(import.meta.dirname, '../support/faulty-clock.ts');
 
 export interface ServiceWorld extends OpenWorld {
-  /** Three public keys; each has a file of its own, `key-N.yaml`. */
   readonly keys: readonly string[];
   readonly address: string;
   readonly unit: Unit;
   /** The folder of the configuration, `strongroom.yaml`, with the key files and the TLS files. */
   readonly etc: string;
-  /** The folder of the store, when it is of sqlite. */
   readonly store: string;
   configure(change: (configuration: Record<string, unknown>) => void): void;
-  /** `signed`, or why not. */
   vote(key: string, target: number, options?: { readonly head?: number; readonly token?: string }): Promise<string>;
   propose(key: string, slot: number, options?: { readonly body?: number; readonly token?: string }): Promise<string>;
   /** How far the clock of the machine is off from now on. */
@@ -42,9 +39,7 @@ export interface ServiceWorld extends OpenWorld {
 }
 
 export interface ServiceOptions {
-  /** Beside those of every page. */
   readonly programs?: Readonly<Record<string, Program>>;
-  /** Over those of a signer with static tokens and sqlite. */
   readonly sections?: Readonly<Record<string, unknown>>;
   readonly env?: Readonly<Record<string, string>>;
 }

@@ -30,22 +30,18 @@ export interface StatefulWorld extends ServiceWorld {
   readonly table: string;
   /** Between the signer and its tables. */
   readonly tables: FaultProxy;
-  /** A token that may sign. */
   readonly client: Client;
   readonly root: string;
-  /** The custody keys. */
   readonly arns: readonly string[];
   readonly peerAddress: string;
   /** A second replica of the fleet, with the configuration of the first. */
   startPeer(): Promise<RunningSigner>;
-  /** The sum over its labels. */
   metric(name: string): Promise<number>;
   /**
    * The key proposes, once it may, a block of the present: whoever did not end in order waits, and jumps first.
    * @returns its slot
    */
   signs(key: string, options?: { readonly token?: string }): Promise<number>;
-  /** A new token, by way of the API. */
   createToken(body: object): Promise<Client>;
 }
 

@@ -38,7 +38,6 @@ interface Around {
   readonly around?: (block: Block) => Promise<void>;
 }
 
-/** That of a database server. */
 function machineOf(name: string): Host {
   return {
     folder: '',

@@ -23,7 +23,6 @@ export interface Unit {
   /** It dies, and nobody starts it again. */
   kill(): Promise<void>;
   hangUp(): Promise<void>;
-  /** Everything that it ever wrote. */
   readonly journal: readonly string[];
   /** Until the journal has what it has said by now: a signer writes its log a moment later. */
   written(): Promise<void>;
@@ -155,7 +154,6 @@ const OPTIONS = {
   since: TEXT,
 };
 
-/** @param now milliseconds since the Unix epoch */
 export function journalctlProgram(unit: Unit, now: () => number): Program {
   return async (args) => {
     // Its `--since` takes the next word, whatever that begins with.

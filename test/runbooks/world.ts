@@ -10,7 +10,6 @@ import type { World } from './rehearse.ts';
 export const ROOT = join(import.meta.dirname, '../..');
 
 export interface WorldParts {
-  /** Everything that lies on this machine for the world; the reader's own folder is in it. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly values: Readonly<Record<string, string>>;

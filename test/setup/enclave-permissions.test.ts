@@ -34,7 +34,6 @@ import { MAINNET_ROOT } from '../support/requests.ts';
 let world: EnclaveWorld;
 let aws: GuardedAws;
 let running: { parent: Parent; enclave: EnclaveProcess } | undefined;
-/** With credentials of the table user, sealed. */
 let yaml: string;
 /** The registers of the image that runs here. */
 let image: { readonly PCR0: string; readonly PCR17: string };
@@ -65,7 +64,6 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** As the sealer makes it. */
 async function sealed() {
   const [arn = ''] = world.ceremony.kms_keys[0]?.arns ?? [];
   const kms = createKms(kmsClientOptions(world.custody.kms, [arn]), { log: recordingLog() });

@@ -25,7 +25,6 @@ let aws: GuardedAws;
 let folder: string;
 let names: Readonly<Record<TableKind, string>>;
 let ceremony: CeremonyBlock;
-/** By phase. */
 const used: Record<Phase, ReadonlySet<string>> = {
   'first-boot': new Set(),
   running: new Set(),
@@ -87,7 +86,6 @@ async function enter(phase: Phase): Promise<void> {
   aws.use({ role, key, tables: { [names.slashing]: slashing } });
 }
 
-/** @returns what was refused in it */
 function leave(phase: Phase): readonly string[] {
   used[phase] = new Set(aws.used);
   return [...aws.refused];

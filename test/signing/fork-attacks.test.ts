@@ -34,7 +34,6 @@ interface Attack {
   readonly forkEpoch: number;
   readonly stated: string | undefined;
   readonly genesisForkVersion: string | undefined;
-  /** The root that the client gives: what the other network asks for, or none. */
   readonly given: 'other' | 'none';
 }
 

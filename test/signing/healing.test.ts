@@ -41,7 +41,6 @@ interface Drawn {
   readonly type: string;
   readonly slot: number;
   readonly forks: { previous: ForkName; current: ForkName; epoch: number; stated?: string };
-  /** What the client gives as the root. */
   readonly root: 'right' | 'as sent' | 'another';
 }
 

@@ -13,7 +13,6 @@ interface Oracle {
 export interface Case {
   readonly type: string;
   readonly fork: ForkName;
-  /** Around the message, as the body has it. */
   readonly member: string;
   readonly oracle: Oracle;
   readonly message: (contents: Contents) => Members;

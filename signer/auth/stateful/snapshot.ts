@@ -23,7 +23,6 @@ interface VerifiedRowBase {
   readonly pk: string;
   readonly revision: number;
   readonly contentBytes: number;
-  /** rowCode. */
   readonly code: string;
 }
 

@@ -6,18 +6,14 @@ import type { Config, OptionPath, SectionPath } from '../options.ts';
 
 export interface ConfigFinding {
   readonly at: OptionPath | SectionPath;
-  /** The member of the value, when the option is an object or a list. */
   readonly within?: readonly PropertyKey[];
   readonly problem: string;
   readonly remedy: string;
 }
 
 export interface Facts {
-  /** Whether any layer sets the option or anything in the section, or writes the section down. */
   readonly isSet: (at: OptionPath | SectionPath) => boolean;
-  /** An enclave build: the ceremony that is compiled in. */
   readonly compiledCeremony: Ceremony | false;
-  /** The signer is to run with it, here; it is not only checked. */
   readonly runs: boolean;
   /** It is for a command beside the signer, such as `setup`, which may come before everything in it is made. */
   readonly onlyRead: boolean;

@@ -60,7 +60,6 @@ export const SIGNING_RULES: readonly Rule[] = [
   },
 ];
 
-/** Those of an image. */
 export const RULES: readonly Rule[] = [
   ...STATIC_AUTH_RULES,
   ...NETWORK_RULES,

@@ -20,7 +20,6 @@ export interface Kind<Value> {
   readonly expects: string;
   readonly form: TextForm;
   readonly schema: z.ZodType<Value>;
-  /** Every value, where there are few. */
   readonly choices?: readonly string[];
 }
 

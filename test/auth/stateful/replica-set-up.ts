@@ -48,7 +48,6 @@ function accessorOf({ authenticate }: AuthReplica, token: string): string {
   return outcome.caller.accessor;
 }
 
-/** Whether the token lets somebody in and allows to sign. */
 export function maySign({ authenticate }: AuthReplica, token: string): boolean {
   const outcome = authenticate(token);
   return outcome.kind === 'caller' && evaluate(outcome.caller.access, SIGN).allowed;

@@ -61,7 +61,6 @@ export async function names({ auth }: AuthReplica): Promise<string[]> {
   return policiesOf(auth.snapshot).map(({ name }) => name);
 }
 
-/** The state as this test wants it to behave in one respect. */
 export function stateWith(changes: Partial<StateTable>): StateTable {
   return { ...table.state, ...changes };
 }

@@ -56,7 +56,6 @@ function yamlOf(config: object): string {
   return stringify(config, { aliasDuplicateObjects: false });
 }
 
-/** The enclave's configuration with one value changed. */
 function changed(path: string, value: unknown): object {
   const config = parse(yamlOf(ENCLAVE)) as Record<string, unknown>;
   const names = path.split('.');

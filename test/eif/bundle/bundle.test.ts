@@ -62,7 +62,6 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A bundle in a folder of its own. */
 function unpacked(name: string, { files }: Bundle, compiled?: Buffer): string {
   const path = join(folder, name);
   mkdirSync(path);
@@ -229,7 +228,6 @@ describe.runIf(withAddon)('the check of a configuration', () => {
 });
 
 describe('what must not be in an image', () => {
-  /** A project whose signer is this source. */
   async function bundled(name: string, source: string): Promise<string> {
     const root = join(folder, name);
     mkdirSync(join(root, 'enclave'), { recursive: true });

@@ -21,7 +21,6 @@ import {
 } from '../../../tools/rehearsal/kms/cms-envelope.ts';
 import { vectorPath } from '../../support/vectors.ts';
 
-/** A TEST key. */
 const KEY = keyPair(2048);
 const SHARE = randomBytes(33);
 

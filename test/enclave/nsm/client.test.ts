@@ -9,7 +9,6 @@ import { createNsm } from '../../../enclave/nsm/client.ts';
 import { type NsmDevice, NsmError } from '../../../signer/tee/nsm.ts';
 import { createNsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
 
-/** A device that answers every request so. */
 function answering(answer: CborValue | Buffer): NsmDevice {
   return async () => (Buffer.isBuffer(answer) ? Buffer.from(answer) : encodeCbor(answer));
 }
@@ -149,7 +148,6 @@ describe('the NSM client', () => {
 });
 
 describe('the one slow device', () => {
-  /** Answers only when the test says so. */
   function held() {
     const waiting: (() => void)[] = [];
     let most = 0;

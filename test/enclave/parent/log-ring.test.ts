@@ -39,7 +39,6 @@ function startRing(limits: Partial<LogRingLimits> = {}): LogRing {
 interface Parent {
   readonly connections: readonly Socket[];
   text(): string;
-  /** Resolves once this has come. */
   got(text: string): Promise<void>;
 }
 

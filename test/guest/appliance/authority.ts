@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { run } from '../tools.ts';
 
 export interface Authority {
-  /** Paths of PEM files. */
   readonly authority: string;
   readonly certificate: string;
   readonly key: string;

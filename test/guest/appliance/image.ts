@@ -15,7 +15,6 @@ import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST } from './settings.ts';
 export interface ApplianceOptions {
   /** Is emptied; keeps what the build wrote. */
   readonly folder: string;
-  /** Paths. */
   readonly kernel: string;
   readonly modules?: readonly string[];
   readonly cmdline: string;
@@ -26,17 +25,13 @@ export interface ApplianceOptions {
 }
 
 export interface Appliance {
-  /** The path of the EIF file. */
   readonly file: string;
   readonly image: Buffer;
-  /** pcrs.json */
   readonly measurements: Buffer;
   /** The age identity of the ceremony's one participant. */
   readonly identity: string;
   readonly ceremony: CeremonyBlock;
-  /** Its digest, hex. */
   readonly ceremonyDigest: string;
-  /** Measured registers by index, hex. */
   readonly registers: Readonly<Record<string, string>>;
   /** What alone vouches for the two hosts of AWS, and the stand-ins show. */
   readonly tls: Authority;

@@ -25,16 +25,13 @@ export const FIRST_VOTE_EPOCH = 421_875;
 
 /** In the guest's file system; the stand-ins' files are beside the image's own. */
 export const GUEST = {
-  /** SHA-256 of the NSM's root certificate, hex. */
   root: '/run/nsm-root',
-  /** The image's own. */
   node: '/usr/bin/node',
   bundle: '/app/main.mjs',
   /** As bundle.ts lays them. */
   programs: '/test/programs/bundle',
   settings: '/test/settings.json',
   configuration: '/test/config.yaml',
-  /** pcrs.json of the image that runs. */
   measurements: '/test/pcrs.json',
   /** By the name of an image: what it has in the place of the first one's files, and its pcrs.json. */
   images: '/test/images',
@@ -53,7 +50,6 @@ export const PARENT_HOSTS = [
 
 /** What the host tells the guest. */
 export interface GuestSettings {
-  /** The age identity of the ceremony's one participant. */
   readonly identity: string;
   /** Measured registers of the image, hex, for the NSM to start with. */
   readonly registers: Readonly<Record<string, string>>;
@@ -61,7 +57,6 @@ export interface GuestSettings {
   readonly later: readonly {
     readonly name: LaterImage;
     readonly registers: Readonly<Record<string, string>>;
-    /** Paths of files in which it differs. */
     readonly files: readonly string[];
   }[];
 }
@@ -106,7 +101,6 @@ logging: { format: json }
 `;
 }
 
-/** The enclave's configuration, also read by the parent proxy. */
 export const CONFIGURATION = withParentProxy(ENCLAVE_CONFIGURATION);
 
 export function withParentProxy(configuration: string): string {

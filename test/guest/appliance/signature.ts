@@ -12,7 +12,6 @@ import { FIRST_VOTE_EPOCH } from './settings.ts';
 
 export interface Signed {
   readonly publicKey: string;
-  /** In the signer's answer. */
   readonly text: string;
 }
 
@@ -25,7 +24,6 @@ export const SIGNATURE_IS_VALID: OutsideCheck = {
   },
 };
 
-/** Throws when it is not so. */
 export function checkFirstSignature({ publicKey, text }: Signed): void {
   const signature = Signature.fromHex((JSON.parse(text) as { signature: string }).signature, true);
   const valid = (epoch: number): boolean => verify(rootOfVote(epoch), PublicKey.fromHex(publicKey, true), signature);

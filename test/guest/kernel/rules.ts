@@ -2,11 +2,9 @@
 // somebody deletes there is missed here.
 
 export interface KernelArchitecture {
-  /** As the fragment's file is named. */
   readonly name: string;
   /** As the kernel calls it. */
   readonly kernelName: string;
-  /** Beside `NEEDED`. */
   readonly needed: readonly string[];
   readonly mitigationThatIsOff: RegExp;
   /** Whether the option is not there because this machine's compiler, which is the host's, cannot do it. */

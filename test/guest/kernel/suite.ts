@@ -82,7 +82,6 @@ function fragmentOf({ name }: KernelArchitecture): readonly string[] {
   return `${read('common')}${read(name)}`.split('\n').filter((line) => /^(# )?CONFIG_/.test(line));
 }
 
-/** @returns the lines of the .config */
 function resolve(source: string, { kernelName }: KernelArchitecture, fragment: readonly string[]): ReadonlySet<string> {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-kconfig-'));
   try {

@@ -54,7 +54,6 @@ async function connectTo(
   }
 }
 
-/** Its first line. What follows stays in the socket. */
 async function answerOf(socket: Socket, signal: AbortSignal): Promise<string> {
   let read = Buffer.alloc(0);
   while (!read.includes(0x0a) && read.length < MAX_ANSWER_BYTES) {

@@ -81,14 +81,12 @@ export async function lifeOnTheMachine({ check }: Checks, parts: MachineParts): 
   await found.client?.close();
 }
 
-/** What one check leaves for the next. */
 interface Found {
   client?: RatlsClient;
   publicKey?: string;
   readonly tokens: string[];
 }
 
-/** 0 while nobody answers. */
 async function probe({ parent, hasEnded }: MachineParts): Promise<number> {
   assert(!hasEnded(), 'the machine has ended');
   try {

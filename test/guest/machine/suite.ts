@@ -46,7 +46,6 @@ export const machineSuite: OutsideSuite = {
 };
 
 interface Kernel {
-  /** Paths. */
   readonly image: string;
   readonly modules: readonly string[];
   /** Whether it finds its devices by ACPI, or on its command line as on Nitro. */

@@ -28,7 +28,6 @@ export function vsockDeviceProgram(): string {
 }
 
 export interface VsockDevice {
-  /** What the machine connects to. */
   readonly socket: string;
   /** What hybrid-transport.ts connects to. */
   readonly unixPath: string;

@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Transport } from '../../../signer/native/transport.ts';
 
-/** Sends back what comes, and its end. */
 export function echo(socket: Socket): void {
   socket.on('error', () => undefined).pipe(socket);
 }

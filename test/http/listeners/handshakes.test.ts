@@ -81,7 +81,6 @@ describe('turns of handshakes', () => {
   let clients: Socket[];
   let planned: (() => void)[];
   let turns: Handshakes;
-  /** Names of those that began, in order. */
   let begun: string[];
 
   beforeEach(async () => {

@@ -59,7 +59,6 @@ afterAll(() => signer.stop());
 
 interface Request {
   readonly key?: string;
-  /** After the key. */
   readonly query?: string;
   readonly body?: string;
   readonly token?: string | null;
@@ -78,7 +77,6 @@ interface Exchange {
   readonly id: string;
   /** Everything that comes back, on a connection of its own. */
   readonly answer: string;
-  /** The audit line. */
   readonly line: Readonly<Record<string, unknown>>;
 }
 

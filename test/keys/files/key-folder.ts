@@ -32,5 +32,4 @@ afterEach(async () => {
   directory.remove();
 });
 
-/** The path of a file in the folder. */
 export const at = (name: string) => join(directory.path, name);

@@ -5,7 +5,6 @@ import { processPassword } from '../../../signer/keys/keystores/cipher.ts';
 import { encryptKeystore, testSecret } from '../../support/keys.ts';
 import { parsed, pool } from './keystore-set-up.ts';
 
-/** The password as the key derivation gets it, in hex. */
 function processed(text: string | Uint8Array): string | undefined {
   const bytes = processPassword(typeof text === 'string' ? Buffer.from(text, 'utf8') : text);
   return bytes === undefined ? undefined : Buffer.from(bytes).toString('hex');

@@ -50,7 +50,6 @@ const roots = Array.from({ length: ROOTS }, (_, index) => Buffer.alloc(32, index
 const devNull = openSync('/dev/null', 'r');
 let signatures = 0;
 
-/** Wrong ones throw, and change nothing. */
 function askWrongly(keyring: Keyring): void {
   const wrong: (() => unknown)[] = [
     () => addon.signBatch(keyring, new Float64Array(17), new Uint8Array(17 * 32)),

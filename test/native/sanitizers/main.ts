@@ -27,7 +27,6 @@ const BUILDS: readonly Build[] = [
   { name: 'thread-broken', library: 'libtsan.so', isBroken: true },
 ];
 
-/** Reports, each with the stacks that it shows. */
 function readReports(folder: string): string[] {
   return readdirSync(folder)
     .flatMap((file) => readFileSync(join(folder, file), 'utf8').split(/^(?==+\n)|^(?=(?:Direct|Indirect) leak of)/m))

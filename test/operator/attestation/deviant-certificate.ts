@@ -15,7 +15,6 @@ export interface DeviantCertificateOptions {
   readonly extensions: readonly (readonly [oid: string, value: Uint8Array])[];
 }
 
-/** @returns DER */
 export async function createDeviantCertificate(options: DeviantCertificateOptions): Promise<Buffer> {
   const { key, signingKey = key, notBefore, notAfter, extensions } = options;
   const certificate = await X509CertificateGenerator.create({

@@ -72,7 +72,6 @@ export function withField(name: string, value: CborValue | undefined): NsmEmulat
   };
 }
 
-/** A document whose chain has this leaf, or this authority in place of the instance's. */
 export async function withLeaf(options: Partial<CredentialOptions>): Promise<NsmEmulatorOptions> {
   const issuer = pki.chain.at(-1);
   const leaf = await createCredential({

@@ -19,7 +19,6 @@ const CEREMONY = testPcr(17);
 const OTHER = 'ab'.repeat(48);
 const COMMIT = '0123456789'.repeat(4);
 const MARKUP = `<script>alert(1)</script><img src=x onerror='a("b")'>&amp;\u202e`;
-/** What the page is made of. */
 const TAGS = new Set(
   'html head meta title style body h1 h2 h3 section strong b p ul li dl dt dd div table thead tbody tr th td code span br footer pre'.split(
     ' ',

@@ -14,7 +14,6 @@ async function start(options?: ProxyTestOptions): Promise<void> {
 
 afterEach(() => proxy.close());
 
-/** What becomes of these bytes, sent as one connection. */
 async function logged(...writes: readonly (string | Buffer)[]): Promise<string[]> {
   const socket = await proxy.enclave.connect(LOG_PORT);
   for (const bytes of writes) socket.write(bytes);

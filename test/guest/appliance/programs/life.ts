@@ -15,7 +15,6 @@ export interface LifeParts {
   readonly standIns: StandIns;
   readonly heartbeats: () => number;
   bootEnclave(): Promise<RunningEnclave>;
-  /** For the next boot. */
   installImage(name: LaterImage): void;
 }
 
@@ -24,7 +23,6 @@ const TUNNEL = 'http://127.0.0.1:18550';
 const OTHER_PCR = 'ab'.repeat(48);
 const EXIT = { notExpected: 6 } as const;
 
-/** What one step leaves for the next. */
 interface Found {
   enclave?: RunningEnclave;
   root?: string;
@@ -295,7 +293,6 @@ function startTunnel(token: string): ChildProcess {
   return start('operator', args, { env: { SVC_OPERATOR_TOKEN: token } });
 }
 
-/** Status 0 while the tunnel does not listen. */
 async function voteThroughTunnel({ publicKey, tunnel }: Found, epoch: number, head?: string): Promise<VoteAnswer> {
   demand(!hasEnded(held(tunnel)), 'the tunnel has ended');
   return vote(TUNNEL, held(publicKey), epoch, head).catch((error: Error) => ({ status: 0, text: error.message }));
@@ -323,7 +320,6 @@ function tokenIn(json: string): string {
   return (JSON.parse(json) as { token: string }).token;
 }
 
-/** What an earlier step has left. */
 function held<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('an earlier step left nothing');
   return value;

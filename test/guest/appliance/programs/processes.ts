@@ -28,7 +28,6 @@ export function start(
   );
 }
 
-/** Run a program of the bundle to its end. */
 export async function run(
   name: string,
   args: readonly string[],
@@ -44,9 +43,7 @@ export async function run(
 }
 
 export interface RunningEnclave {
-  /** Whether its PID 1 has ended. */
   hasEnded(): boolean;
-  /** As `nitro-cli terminate-enclave`. */
   terminate(): Promise<void>;
 }
 
@@ -71,10 +68,8 @@ export function startEnclave(): RunningEnclave {
   };
 }
 
-/** What the programs have written; some thousand lines in a test. */
 const LINES: string[] = [];
 
-/** Whether a program has written this text. */
 export function shown(text: string): boolean {
   return LINES.some((line) => line.includes(text));
 }

@@ -15,7 +15,6 @@ export interface StandIns {
   readonly kms: KmsServer;
   /** Past TLS and the proxy: as whoever looks after the tables has it. */
   readonly dynamodb: DynamoDBClient;
-  /** By host name. */
   readonly ports: ReadonlyMap<string, number>;
   /** Connections that are open stay. */
   close(): Promise<void>;

@@ -19,7 +19,6 @@ export interface Chapter {
   readonly steps: readonly Step[];
 }
 
-/** @returns whether all steps passed */
 export async function perform(chapters: readonly Chapter[]): Promise<boolean> {
   for (const { title, steps } of chapters) {
     process.stdout.write(`chapter: ${title}\n`);
@@ -60,7 +59,6 @@ export async function until<T>(
 
 export interface OperatorOptions {
   readonly token?: string;
-  /** `INDEX=HEX`, instead of the image's measurements. */
   readonly pcr?: string;
   readonly expect?: number;
 }
@@ -77,7 +75,6 @@ export async function operator(
   return stdout;
 }
 
-/** SHA-256 of the NSM's root certificate, hex. */
 export function nsmRoot(): string {
   return readFileSync(GUEST.root, 'utf8').trim();
 }

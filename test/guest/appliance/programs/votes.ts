@@ -17,7 +17,6 @@ export function vote(url: string, publicKey: string, target: number, head?: stri
   return ask(url, publicKey, voteRequest(target, head));
 }
 
-/** A block of the present slot. */
 export function propose(url: string, publicKey: string): Promise<VoteAnswer> {
   return ask(url, publicKey, presentBlock());
 }

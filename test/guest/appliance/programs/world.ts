@@ -62,7 +62,6 @@ function trustTheEmulator(root: string): void {
   writeFileSync(GUEST.bundle, parts.join(root));
 }
 
-/** What the custody keys ask of an enclave that is one of these images. */
 function policyOf(images: readonly GuestSettings['registers'][]): Readonly<Record<string, readonly string[]>> {
   return Object.fromEntries([0, 16, 17].map((index) => [`PCR${index}`, images.map((image) => image[index] ?? '')]));
 }
@@ -81,9 +80,7 @@ function installImage(name: LaterImage): void {
 }
 
 interface Nsm {
-  /** SHA-256 of its root certificate, hex. */
   readonly root: string;
-  /** A power cycle of the enclave. */
   reset(): Promise<void>;
 }
 

@@ -10,13 +10,10 @@ export interface Case {
   readonly judged_at: string;
   readonly max_age_seconds: number;
   readonly nonce: string | null;
-  /** The name of a table; null: none are given. */
   readonly reference_values: string | null;
   readonly verdict: 'expected' | 'not_expected' | 'no_reference_values' | 'not_authentic';
-  /** The step that fails; null: none does, or it is refused before the first. */
   readonly step: string | null;
   readonly codes: readonly string[];
-  /** In place of the file's; left out for nearly all. */
   readonly root_sha256?: string;
 }
 

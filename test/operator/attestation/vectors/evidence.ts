@@ -39,10 +39,8 @@ export function leafUnder(issuer: Credential, options: Partial<CredentialOptions
 }
 
 export interface Made extends DocumentShape {
-  /** Over the fields of the good document; undefined leaves one out. */
   readonly fields?: Readonly<Record<string, CborValue | undefined>>;
   readonly chain?: readonly Credential[];
-  /** Whose certificate is in it. */
   readonly leaf?: Credential;
   /** Whose key signs it; default: the leaf's. */
   readonly signer?: Credential;
@@ -69,7 +67,6 @@ export function document({
   return signDocument(payloadOf({ fields, chain, leaf: of }), signer ?? of, shape);
 }
 
-/** These bytes as the payload, signed by the good leaf. */
 export function rawDocument(payload: Buffer): Promise<Buffer> {
   return signPayload(payload, leaf);
 }

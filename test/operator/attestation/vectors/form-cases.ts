@@ -35,7 +35,6 @@ async function addBytes(name: string, certificate: Buffer, outcome: Outcome = ma
 }
 await addLeaf('a leaf that was put together from its parts', {}, EXPECTED);
 
-// Members.
 const version = (number: number) => tlv(0xa0, tlv(0x02, Buffer.of(number)));
 await addLeaf('no version', { version: null });
 await addLeaf('version 2', { version: version(1) });
@@ -61,7 +60,6 @@ await addBytes('a signature that is an OCTET STRING', sequence(signed, outer, tl
 await addBytes('a certificate that is a SET', Buffer.concat([Buffer.of(0x31), leaf.certificate.subarray(1)]));
 await addBytes('a certificate that is cut off', leaf.certificate.subarray(0, -1));
 
-// Lengths.
 const plain = signedPart(parts);
 const contents = plain.subarray(4); // 30 82 xx xx
 const digits = plain.subarray(2, 4);
@@ -84,7 +82,6 @@ await addLeaf('a length of 127', { serial: Buffer.concat([hexBytes('027f'), Buff
 await addLeaf('a length of 255 in two digits', { serial: Buffer.concat([hexBytes('028200ff'), Buffer.alloc(255, 1)]) });
 await addLeaf('a length of 256', { serial: Buffer.concat([hexBytes('02820100'), Buffer.alloc(256, 1)]) }, EXPECTED);
 
-// Times.
 const time = (text: string, tag = text.length > 13 ? 0x18 : 0x17) => tlv(tag, Buffer.from(text));
 const [begin = parts.serial, end = parts.serial] = membersOf(parts.validity);
 const from = (value: Buffer) => ({ validity: sequence(value, end) });
@@ -130,7 +127,6 @@ await addLeaf('a time that is text, in the form of GeneralizedTime', from(time('
 await addLeaf('one time', { validity: sequence(begin) });
 await addLeaf('three times', { validity: sequence(begin, end, end) });
 
-// Extensions.
 const addExtension = (name: string, value: Buffer, outcome: Outcome = malformed) =>
   addLeaf(name, { extensions: [...parts.extensions, value] }, outcome);
 const unknown = (flag: string) => extension(OID.unknown, hexBytes('0500'), flag);

@@ -15,7 +15,6 @@ export interface Parts {
   readonly extensions: readonly Buffer[];
   /** Behind the extensions, within what is signed. */
   readonly after: Buffer;
-  /** Of the whole certificate. */
   readonly outer: Buffer;
   readonly unusedBits: number;
 }
@@ -45,7 +44,6 @@ export const OID = {
   unknown: '2b06010401868d1f01',
 } as const;
 
-/** The parts of a certificate that is as it should be. */
 export function partsOf(der: Buffer): Parts {
   const [signed, outer] = membersOf(der);
   const [version, serial, algorithm, issuer, validity, subject, spki, list] = membersOf(some(signed));
@@ -88,7 +86,6 @@ export function withExtension(parts: Parts, oid: string, value: Buffer | null): 
   return { ...parts, extensions: value === null ? others : [...others, value] };
 }
 
-/** The values within a constructed one. */
 export function membersOf(der: Buffer): readonly Buffer[] {
   const values: Buffer[] = [];
   for (let at = extent(der, 0).start; at < der.length; ) {
