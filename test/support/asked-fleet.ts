@@ -98,6 +98,16 @@ export const goesOn = (votes: Votes) => {
   return vi.waitFor(() => expect(size(votes)).toBeGreaterThanOrEqual(before + 3), WAIT);
 };
 
+/** As a supervisor would, when the stand-in of AWS answers too late on a busy machine. */
+async function startAgain(start: () => Promise<RunningSigner>): Promise<RunningSigner> {
+  try {
+    return await start();
+  } catch (error) {
+    if (!(error instanceof Error && error.message.includes('unreachable: no answer in time'))) throw error;
+    return startAgain(start);
+  }
+}
+
 /** A few rounds of a way at once: most of the time all of them wait. */
 const AT_ONCE = 4;
 
@@ -158,7 +168,7 @@ export class AskedFleets {
           key_sources: { filesystem: { paths: [join(folder, 'keys')] } },
           anti_slashing: antiSlashing,
         };
-        const signer = await startSigner({ config, env: { ...world.environment(), ...env } });
+        const signer = await startAgain(() => startSigner({ config, env: { ...world.environment(), ...env } }));
         started.push(signer);
         at[place] = signer;
         return signer;
