@@ -19,7 +19,7 @@ import { commits, cpuSeconds, peakResidentBytes, residentBytes } from '../measur
 import { countSyncs, treeOf } from '../peers/processes.ts';
 import { svgOf } from '../plots.ts';
 import { openClient, type RawClient } from '../raw-client.ts';
-import { dutiesOf, GLOAS_EPOCH, SLOTS_PER_EPOCH, signingRootOf } from './duties.ts';
+import { dutiesOf, GLOAS_EPOCH, SLOTS_PER_EPOCH, signingRootOf, votersOf } from './duties.ts';
 import { type EthereumRun, linesOf, loadPlotOf, type SlotFigure, sharePlotOf } from './report.ts';
 import { type Answered, runSlot } from './slot-load.ts';
 
@@ -39,8 +39,8 @@ const SLOT_SECONDS = Number(values['slot-seconds']);
 const BATCH_CONNECTIONS = 8;
 /** A file of keys may have a MiB. */
 const KEYS_OF_A_FILE = 5_000;
-/** Votes are kept for 512 epochs (specification/slashing.md#pruning). */
-const RETAINED_EPOCHS = 512;
+/** Votes are kept for 512 epochs, and go together once the oldest is 64 older (specification/slashing.md#pruning). */
+const [RETAINED_EPOCHS, GATHERED_EPOCHS] = [512, 64];
 const FIRST_SLOT = (GLOAS_EPOCH + 2 * RETAINED_EPOCHS) * SLOTS_PER_EPOCH;
 const RESULTS = join(import.meta.dirname, '../../build/bench');
 
@@ -86,7 +86,7 @@ async function measureNetwork(keys: readonly TestKey[], mode: 'batch' | 'single'
     }
     const syncs = await syncsOf(signer, clients, keys, batch);
     for (const client of clients) client.close();
-    const asked = before + slots.length + WARM_UP + 1;
+    const asked = before + votesOf(keys, slots.length + WARM_UP + 1);
     await signer.stop();
     say('verifying every signature of the measured slots, a millisecond each');
     const verified = slots.flatMap(({ answered }) => answered).reduce((sum, one) => sum + verifyAll(one), 0);
@@ -108,23 +108,39 @@ function writeKeyFiles(folder: string, keys: readonly TestKey[]): void {
 }
 
 /**
- * Votes that are as old as the store keeps them, so that each measured vote makes one of them too old: as on a signer
- * that has run for months. As fast as the signer takes them.
+ * The votes of a signer that has run for months: in each measured slot as many become too old as are signed, because a
+ * sixty-fourth of its voters has those of 65 epochs to be deleted. As fast as the signer takes them.
  *
- * @returns how many slots they were for
+ * @returns how many there were
  */
 async function writeHistory(signer: RunningSigner, keys: readonly TestKey[]): Promise<number> {
   const clients = await connect(signer, BATCH_CONNECTIONS);
-  const slots = Math.ceil((WARM_UP + SLOTS + 1) / SLOTS_PER_EPOCH) * SLOTS_PER_EPOCH;
-  for (let number = 0; number < slots; number++) {
-    const slot = FIRST_SLOT - (RETAINED_EPOCHS + 1) * SLOTS_PER_EPOCH + number;
-    const votes = dutiesOf(keys, slot).filter(({ kind }) => kind === 'vote');
+  const epochs = Math.ceil((WARM_UP + SLOTS + 1) / SLOTS_PER_EPOCH);
+  const first = FIRST_SLOT - (RETAINED_EPOCHS + GATHERED_EPOCHS + 1) * SLOTS_PER_EPOCH;
+  let written = 0;
+  for (let number = 0; number < (GATHERED_EPOCHS + epochs) * SLOTS_PER_EPOCH; number++) {
+    const votes = dutiesOf(keys, first + number)
+      .filter(({ kind }) => kind === 'vote')
+      .map((duty) => ({ ...duty, keys: oldVotersOf(duty.keys, Math.floor(number / SLOTS_PER_EPOCH), epochs) }));
     const now = { startsAt: performance.now(), slotMs: 0, batch: Number(values.batch) };
     const { failures } = await runSlot(clients, votes, now);
     if (Object.keys(failures).length > 0) throw new Error(`history was refused: ${JSON.stringify(failures)}`);
+    written += votes.reduce((sum, duty) => sum + duty.keys.length, 0);
   }
   for (const client of clients) client.close();
-  return slots;
+  return written;
+}
+
+/** In one epoch everybody; else those whose votes become old together in one of the measured epochs. */
+function oldVotersOf(voters: readonly TestKey[], epoch: number, measuredEpochs: number): readonly TestKey[] {
+  if (epoch === GATHERED_EPOCHS) return voters;
+  const size = Math.ceil(voters.length / GATHERED_EPOCHS);
+  const [from, to] = [Math.max(0, epoch - GATHERED_EPOCHS), Math.min(epoch + 1, measuredEpochs)];
+  return voters.slice(from * size, to * size);
+}
+
+function votesOf(keys: readonly TestKey[], slots: number): number {
+  return Array.from({ length: slots }, (_, number) => votersOf(keys, FIRST_SLOT + number)).flat().length;
 }
 
 async function measureSlot(
@@ -175,12 +191,11 @@ function writtenBytes({ pid }: RunningSigner): number {
   return Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1] ?? Number.NaN);
 }
 
-/** @param slots whose votes were signed: each a thirty-second of the keys */
-function prunedOf(folder: string, slots: number): string {
+function prunedOf(folder: string, signed: number): string {
   const database = new DatabaseSync(join(folder, 'slashing_protection.sqlite'), { readOnly: true });
   const [row] = database.prepare('SELECT count(*) AS votes FROM attestations').all();
   database.close();
-  return `${Number(row?.['votes'])} votes are kept of those of ${slots} slots`;
+  return `${Number(row?.['votes'])} votes are kept of ${signed}`;
 }
 
 /** @returns how many there were; throws at the first that is wrong */

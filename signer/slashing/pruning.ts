@@ -2,11 +2,14 @@
 // history/prune.ts, which each backend applies to one key at a time.
 
 import type { Log } from '../../common/observe/log.ts';
+import { GATHERED_EPOCHS } from './history/prune.ts';
+import { PRUNED_AT_ONCE } from './operations/pruning-steps.ts';
 import type { SlashingBackend } from './types.ts';
 
-/** Entries deleted in one step at most: a few milliseconds of a store's time, so that checks hardly wait. */
-export const PRUNE_STEP_ENTRIES = 500;
-export const PRUNE_STEP_PAUSE_MS = 250;
+/** Entries deleted in one step at most: one transaction, of a few milliseconds, so that checks hardly wait. */
+export const PRUNE_STEP_ENTRIES = PRUNED_AT_ONCE * (GATHERED_EPOCHS + 1);
+/** A million keys make 2,604 votes old in a second: twice that is deleted, while a step takes no more than a pause. */
+export const PRUNE_STEP_PAUSE_MS = 45;
 /** Between two looks when there was nothing: an epoch of 32 slots of 12 seconds. */
 export const PRUNE_IDLE_PAUSE_MS = 384_000;
 

@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 it('steps of a bounded size, shortly after each other while there is work, rarely when there is none', async () => {
-  const left = [500, 120, 0, 7, 0];
+  const left = [520, 120, 0, 7, 0];
   const pruneStep = vi.fn<(maxEntries: number) => Promise<number>>(async () => left.shift() ?? 0);
   const onPruned = vi.fn<(entries: number) => void>();
   const pruning = startPruning({ onPruned }, { backend: { pruneStep }, log: quietLog });
@@ -28,9 +28,27 @@ it('steps of a bounded size, shortly after each other while there is work, rarel
   expect(pruneStep).toHaveBeenCalledTimes(3);
   await vi.advanceTimersByTimeAsync(1);
   expect(pruneStep).toHaveBeenCalledTimes(4);
-  expect(onPruned.mock.calls).toEqual([[500], [120], [7]]);
+  expect(onPruned.mock.calls).toEqual([[520], [120], [7]]);
   await pruning.stop();
   expect(vi.getTimerCount()).toBe(0);
+});
+
+it('steps that take as long as the pause delete twice what a million keys make old in a slot', async () => {
+  const [SLOT_MS, VOTES_OF_A_SLOT] = [12_000, 1_000_000 / 32];
+  const pruneStep = async (maxEntries: number) => {
+    await new Promise((resolve) => void setTimeout(resolve, PRUNE_STEP_PAUSE_MS));
+    return maxEntries;
+  };
+  let deleted = 0;
+  const onPruned = (entries: number) => {
+    deleted += entries;
+  };
+  const pruning = startPruning({ onPruned }, { backend: { pruneStep }, log: quietLog });
+  await vi.advanceTimersByTimeAsync(SLOT_MS);
+  expect(deleted).toBeGreaterThanOrEqual(2 * VOTES_OF_A_SLOT);
+  const stopping = pruning.stop();
+  await vi.advanceTimersByTimeAsync(PRUNE_STEP_PAUSE_MS);
+  await stopping;
 });
 
 it('a step that fails is tried again after the long pause', async () => {

@@ -4,11 +4,10 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { begun, ended, isEnded } from '../../tenure.ts';
-import { withoutEntry } from '../history/codes.ts';
-import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
-import { type EntrySet, type KeyState, NEW_KEY } from '../history/state.ts';
+import { NEW_KEY } from '../history/state.ts';
 import { higherFloor } from '../jump.ts';
 import type { PublicKeyHex, SlashingBackend } from '../types.ts';
+import { newPruneCursor, type PruneCursor, pruneStep } from './pruning-steps.ts';
 import {
   type CompleteStore,
   chunks,
@@ -19,10 +18,8 @@ import {
   keyBytes,
   keyHex,
   NO_KEY,
-  type OldestEntries,
   type Rows,
   sortedKeys,
-  type WritableRows,
 } from './store.ts';
 
 const PAGE_KEYS = 200;
@@ -41,7 +38,7 @@ export type StoreOperations = Pick<
 >;
 
 /** `pruned`: for a store that is made for each operation. */
-export function storeOperations(store: CompleteStore, pruned: PruneCursor = { after: NO_KEY }): StoreOperations {
+export function storeOperations(store: CompleteStore, pruned: PruneCursor = newPruneCursor()): StoreOperations {
   return {
     identity: () => inSnapshot(store, (rows) => rows.record()),
 
@@ -147,99 +144,4 @@ async function* allKeys(store: CompleteStore): AsyncGenerator<readonly Uint8Arra
     yield page.keys;
     after = page.last;
   }
-}
-
-// Pruning: oldest first, a few keys a transaction, and at most so many entries a step. A key whose rows fail their
-// check is left as it is: its requests are refused until it is repaired.
-
-const PRUNED_PAGE_KEYS = 1000;
-const PRUNED_AT_ONCE = 25;
-
-export interface PruneCursor {
-  after: Uint8Array;
-}
-
-/** A step that deletes nothing has looked at every key. */
-export async function pruneStep(store: CompleteStore, cursor: PruneCursor, maxEntries: number): Promise<number> {
-  let deleted = 0;
-  for (let rounds = cursor.after === NO_KEY ? 1 : 2; rounds > 0 && deleted < maxEntries; ) {
-    const { keys, last } = await inSnapshot(store, (rows) =>
-      rows.keysAfter(cursor.after, PRUNED_PAGE_KEYS, 'prunable'),
-    );
-    for (let at = 0; at < keys.length; ) {
-      const some = keys.slice(at, at + PRUNED_AT_ONCE);
-      const step = await store.transaction((rows) => pruneKeys(rows, some, maxEntries - deleted));
-      deleted += step.deleted;
-      at += step.keys;
-      cursor.after = keys[at - 1] ?? cursor.after;
-      await store.turn();
-      if (deleted >= maxEntries || step.keys < some.length) return deleted;
-    }
-    cursor.after = last ?? NO_KEY;
-    if (last === undefined) rounds -= deleted > 0 ? rounds : 1;
-    await store.turn(PRUNED_PAGE_KEYS);
-  }
-  return deleted;
-}
-
-async function pruneKeys(
-  rows: WritableRows,
-  publicKeys: readonly Uint8Array[],
-  maxEntries: number,
-): Promise<{ readonly keys: number; readonly deleted: number }> {
-  const found = await Promise.all(publicKeys.map((key) => readKey(rows, key, maxEntries)));
-  let deleted = 0;
-  for (const [keys, key] of found.entries()) {
-    if (key === undefined) continue;
-    const { head, oldest, state } = key;
-    const { blocks, attestations } = oldest;
-    const count = blocks.length + attestations.length;
-    if (deleted + count > maxEntries) return { keys, deleted };
-    if (count > 0) await rows.change(head, { state, removed: { blocks, attestations } });
-    deleted += count;
-  }
-  return { keys: publicKeys.length, deleted };
-}
-
-async function readKey(rows: WritableRows, publicKey: Uint8Array, limit: number) {
-  try {
-    const [head] = await rows.heads([publicKey]);
-    if (head === undefined) return undefined;
-    const oldest = await rows.oldest(head, horizonOf(head.state.highest), limit);
-    return { head, oldest, state: stateWithout(head.state, oldest) };
-  } catch (error) {
-    if (isDamaged(error)) return undefined;
-    throw error;
-  }
-}
-
-function stateWithout(state: KeyState, { blocks, attestations, lowestKept }: OldestEntries): KeyState {
-  const { slot, sourceEpoch, targetEpoch } = lowestKept;
-  // The entry at the highest mark always stays, so a key with a mark has an entry.
-  if (
-    (slot === null && state.highest.blockSlot !== null) ||
-    (targetEpoch === null && state.highest.targetEpoch !== null)
-  ) {
-    throw new SignerError('slashing_integrity');
-  }
-  const lastVote = attestations.at(-1);
-  const forgotten = lastVote && {
-    sourceEpoch: attestations.reduce((highest, vote) => Math.max(highest, vote.sourceEpoch), 0),
-    targetEpoch: lastVote.targetEpoch,
-  };
-  const marks = forgetVotes(forgetBlocks(state, blocks.at(-1)?.slot ?? null, slot ?? 0), forgotten ?? null, {
-    sourceEpoch: sourceEpoch ?? 0,
-    targetEpoch: targetEpoch ?? 0,
-  });
-  return {
-    ...state,
-    ...marks,
-    blocks: without(state.blocks, blocks),
-    attestations: without(state.attestations, attestations),
-  };
-}
-
-function without(set: EntrySet, old: readonly Parameters<typeof withoutEntry>[1][]): EntrySet {
-  if (old.length > 0 && old.length >= set.count) throw new SignerError('slashing_integrity');
-  return old.reduce(withoutEntry, set);
 }

@@ -14,8 +14,9 @@ import { NEW_STORE } from '../incarnation.ts';
 import type { JumpFloor } from '../jump.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
-import { type PruneCursor, type StoreOperations, storeOperations } from '../operations/operations.ts';
-import { eventLoopTurns, NO_KEY, type Snapshot, type Turns, unlessAborted } from '../operations/store.ts';
+import { type StoreOperations, storeOperations } from '../operations/operations.ts';
+import { newPruneCursor } from '../operations/pruning-steps.ts';
+import { eventLoopTurns, type Snapshot, type Turns, unlessAborted } from '../operations/store.ts';
 import type { BatchLimits, OnJump, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
 import { type CheckTools, checkBatch } from './check.ts';
 import { BATCHES_IN_FLIGHT } from './connection/address.ts';
@@ -76,7 +77,7 @@ function postgresBackend(
   const batchLimits: BatchLimits = { maxMessages: BATCH_SIZE, maxInFlight, minIntervalMs: BATCH_INTERVAL_MS };
   const recover = afterDoubt({ ...options, connections, tools }, { log, clock });
   const turns = eventLoopTurns();
-  const pruned: PruneCursor = { after: NO_KEY };
+  const pruned = newPruneCursor();
   const use = <Result>(work: (store: StoreOperations) => Promise<Result>): Promise<Result> =>
     connections.use((connection) => work(storeOperations(postgresStore(connection, tools, turns), pruned)));
   return {

@@ -5,7 +5,7 @@
 import { SignerError } from '../../api/errors.ts';
 import type { EntryCodes } from '../history/codes.ts';
 import type { Coded } from '../history/merge.ts';
-import { holdsForgotten, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
+import { GATHERED_EPOCHS, holdsForgotten, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import type { BlockEntry, VoteEntry } from '../history/state.ts';
 import { readPart, type Staged, stageHistories } from '../operations/staging.ts';
 import {
@@ -64,7 +64,7 @@ const KEYS_AFTER = {
   all: keysAfter('true'),
   prunable: keysAfter(
     `low_water_slot < highest_slot - ${RETAINED_SLOTS} OR
-     low_water_target_epoch < highest_target_epoch - ${RETAINED_EPOCHS}`,
+     low_water_target_epoch < highest_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS}`,
   ),
 };
 

@@ -4,7 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';
-import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
+import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { higherMarks, NEW_KEY, NO_MARKS } from '../history/state.ts';
 import { readPart, type StagedText } from '../operations/staging.ts';
 import {
@@ -152,7 +152,7 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
   const pages = {
     all: page('TRUE'),
     prunable: page(
-      `low_slot < high_slot - ${RETAINED_SLOTS} OR low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS}`,
+      `low_slot < high_slot - ${RETAINED_SLOTS} OR low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS}`,
     ),
   };
   /** A number that this program never writes is damage of the row, as a wrong code is. */
