@@ -1,25 +1,7 @@
-// The one file through which age (C2SP age v1) enters the program: armored text to X25519 recipients and back. It
-// refuses every other kind of recipient and identity, and tells "not for this identity" apart from "not an age file".
+// Armored files of age (C2SP age v1) for X25519 recipients, and no other kind. age-identity.ts opens them.
 
-import { armor, Decrypter, Encrypter, generateX25519Identity, identityToRecipient } from 'age-encryption';
+import { armor, Encrypter } from 'age-encryption';
 import { isAgeRecipient } from './age-recipient.ts';
-
-const IDENTITY = /^AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}$/;
-
-export function isAgeIdentity(text: string): boolean {
-  if (!IDENTITY.test(text)) return false;
-  try {
-    new Decrypter().addIdentity(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-export async function generateAgeIdentity(): Promise<{ readonly identity: string; readonly recipient: string }> {
-  const identity = await generateX25519Identity();
-  return { identity, recipient: await identityToRecipient(identity) };
-}
 
 /** @returns the armored file, which `age -d` opens; each recipient alone can open it */
 export async function encryptToRecipients(plaintext: Uint8Array, recipients: readonly string[]): Promise<string> {
@@ -30,26 +12,4 @@ export async function encryptToRecipients(plaintext: Uint8Array, recipients: rea
     encrypter.addRecipient(recipient);
   }
   return armor.encode(await encrypter.encrypt(plaintext));
-}
-
-export type Decrypted =
-  | { readonly ok: true; readonly plaintext: Buffer }
-  | { readonly ok: false; readonly refusal: 'not_armored' | 'not_for_identity' | 'damaged' };
-
-export async function decryptWithIdentities(armored: string, identities: readonly string[]): Promise<Decrypted> {
-  const decrypter = new Decrypter();
-  for (const identity of identities) decrypter.addIdentity(identity);
-  let file: Uint8Array;
-  try {
-    file = armor.decode(armored);
-  } catch {
-    return { ok: false, refusal: 'not_armored' };
-  }
-  try {
-    const { buffer, byteOffset, byteLength } = await decrypter.decrypt(file);
-    return { ok: true, plaintext: Buffer.from(buffer, byteOffset, byteLength) };
-  } catch (error) {
-    const notOurs = error instanceof Error && error.message.startsWith('no identity matched');
-    return { ok: false, refusal: notOurs ? 'not_for_identity' : 'damaged' };
-  }
 }

@@ -1,7 +1,7 @@
 // The root token, opened by a recipient. age does not authenticate the sender, so a decrypted text that does not have
 // the form of a management token is refused. It is apart from root-token.ts because no enclave opens one.
 
-import { type Decrypted, decryptWithIdentities } from './age.ts';
+import { type Decrypted, decryptWithIdentities } from './age-identity.ts';
 import { ROOT_TOKEN } from './root-token.ts';
 
 export type OpenedRootToken =

@@ -6,7 +6,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@chainsafe/bls-keystore';
 import { decodeHex, encodeHex } from '../common/formats/hex.ts';
-import { keyTableDefinition } from '../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../signer/keys/table/definition.ts';
 import { publicNetwork } from '../signer/signing/networks.ts';
 import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import type { Stage } from '../tools/rehearsal/stage.ts';

@@ -5,9 +5,10 @@ import { AWS_NITRO, type DocumentProvider } from '../common/attestation/contract
 import { ArgumentsError } from '../common/command-line/arguments.ts';
 import { EXIT, type ExitCode } from '../common/command-line/exit-codes.ts';
 import { nearest } from '../common/command-line/nearest.ts';
+import { quoted } from '../common/command-line/printable.ts';
 import { type Failure, NoCommand, runProgram } from '../common/command-line/program.ts';
 import type { Terminal } from '../common/command-line/terminal.ts';
-import { bounded, quoted } from '../common/command-line/text.ts';
+import { bounded } from '../common/command-line/text.ts';
 import { type OperatorParts, PROGRAM } from './command.ts';
 import { CommandFailure, UsageFailure } from './exit.ts';
 import { TREE } from './tree.ts';

@@ -1,9 +1,9 @@
 // Data to stdout: a table for people, or the signer's answer for programs, exactly as it came. Only on a terminal its
 // control characters are escaped.
 
-import { type Paint, painter } from '../common/command-line/color.ts';
+import { type Paint, painter } from '../common/command-line/paint.ts';
+import { printableJson } from '../common/command-line/printable.ts';
 import type { Terminal } from '../common/command-line/terminal.ts';
-import { printableJson } from '../common/command-line/text.ts';
 import { columnsOf } from '../common/command-line/wrap.ts';
 import type { Answer } from './client.ts';
 

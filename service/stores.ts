@@ -19,10 +19,10 @@ import {
 import type { Config, OptionPath } from '../signer/config/options.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 import type { Network } from '../signer/signing/networks.ts';
-import { lookAtSlashingTable } from '../signer/slashing/dynamodb/backend.ts';
+import { lookAtSlashingTable } from '../signer/slashing/dynamodb/look.ts';
 import { unsafeNoopBackend } from '../signer/slashing/noop.ts';
-import { lookAtPostgres } from '../signer/slashing/postgres/backend.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
+import { lookAtPostgres } from '../signer/slashing/postgres/look.ts';
 import { lookAtDatabase, openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
 import { type Found, failureCode, onThisMachine, whatAnswers } from './look.ts';
 

@@ -7,7 +7,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { note } from '../../common/command-line/terminal.ts';
 import { shownErrorCode } from '../../common/formats/error-code.ts';
-import { type Decrypted, decryptWithIdentities, isAgeIdentity } from '../age.ts';
+import { type Decrypted, decryptWithIdentities, isAgeIdentity } from '../age-identity.ts';
 import { CommandError, type Terminal } from './command.ts';
 import { readInput } from './input.ts';
 

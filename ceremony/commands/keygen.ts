@@ -4,7 +4,7 @@
 import { open } from 'node:fs/promises';
 import { command } from '../../common/command-line/program.ts';
 import { note } from '../../common/command-line/terminal.ts';
-import { generateAgeIdentity } from '../age.ts';
+import { generateAgeIdentity } from '../age-identity.ts';
 import { CommandError, fileProblem, type Terminal } from './command.ts';
 
 export const keygen = command(

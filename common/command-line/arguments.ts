@@ -4,7 +4,8 @@
 
 import { parseArgs } from 'node:util';
 import { nearest } from './nearest.ts';
-import { bounded, quoted } from './text.ts';
+import { quoted } from './printable.ts';
+import { bounded } from './text.ts';
 
 /** A flag with a placeholder takes a value; without one it is a switch. */
 export interface FlagForm {

@@ -1,7 +1,7 @@
 // How an import tells of slashable messages: each by its key and place, and what became of it.
 
+import { plural } from './printable.ts';
 import { note, type Printed } from './terminal.ts';
-import { plural } from './text.ts';
 
 export type Conflict = { readonly publicKey: string } & (
   | { readonly slot: number }

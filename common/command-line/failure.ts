@@ -1,7 +1,7 @@
 // How every program says that it did not do what it was asked: what happened, then what to do about it, a line each.
 
+import { quoted } from './printable.ts';
 import { note, type Printed } from './terminal.ts';
-import { quoted } from './text.ts';
 import { suggest } from './violations.ts';
 
 type Said = Pick<Printed, 'stderr'>;

@@ -2,7 +2,7 @@
 
 import { ArgumentsError, readArguments } from './arguments.ts';
 import type { Argument, Description, Flags, Values } from './command.ts';
-import { quoted } from './text.ts';
+import { quoted } from './printable.ts';
 
 export interface CommandWords<F extends Flags> {
   readonly values: Values<F>;

@@ -1,6 +1,6 @@
 // Violations on a terminal, all at once. An image has only a log, and says them there.
 
-import { type Paint, painter } from './color.ts';
+import { type Paint, painter } from './paint.ts';
 import type { Violation } from './violations.ts';
 import { boundOf, type Shown, wrap } from './wrap.ts';
 

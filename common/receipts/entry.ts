@@ -5,14 +5,14 @@ import { createHash } from 'node:crypto';
 import { MAX_TIME_MS } from './head.ts';
 
 export const MAX_ENTRY_BYTES = 320;
-const VERSION = 1;
-const PUBLIC_KEY_BYTES = 48;
-const DIGEST_BYTES = 32;
+export const VERSION = 1;
+export const PUBLIC_KEY_BYTES = 48;
+export const DIGEST_BYTES = 32;
 /** Version, outcome, time, two lengths, key, which positions, whether a root follows, caller. */
 const FIXED_BYTES = 1 + 1 + 8 + 1 + 1 + PUBLIC_KEY_BYTES + 1 + 1 + DIGEST_BYTES;
-const POSITIONS = ['slot', 'epoch', 'sourceEpoch', 'targetEpoch'] as const;
-const OPERATION = /^[A-Z0-9_]{1,64}$/;
-const REASON = /^[a-z0-9_]{1,64}$/;
+export const POSITIONS = ['slot', 'epoch', 'sourceEpoch', 'targetEpoch'] as const;
+export const OPERATION = /^[A-Z0-9_]{1,64}$/;
+export const REASON = /^[a-z0-9_]{1,64}$/;
 const CALLER_TAG = Buffer.from('strongroom caller v1\0');
 
 export interface ReceiptEntry {
@@ -70,17 +70,6 @@ export function encodeLeaf({
   return leaf;
 }
 
-/** Undefined for bytes that are no entry. */
-export function decodeEntry(bytes: Uint8Array): ReceiptEntry | undefined {
-  if (bytes.length > MAX_ENTRY_BYTES) return undefined;
-  try {
-    return read(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-  } catch (error) {
-    if (error instanceof RangeError) return undefined;
-    throw error;
-  }
-}
-
 /**
  * Who asked, as a digest that a published log may show.
  * @param name of the token; empty for an anonymous caller
@@ -96,62 +85,13 @@ export function callerDigest(name: string, policies: readonly string[]): Buffer 
   return hash.digest();
 }
 
-/** @throws RangeError for bytes of another form, as Buffer does past its end */
-function read(bytes: Buffer): ReceiptEntry {
-  demand(bytes.readUInt8(0) === VERSION);
-  const outcome = bytes.readUInt8(1);
-  demand(outcome === 1 || outcome === 2);
-  const timeMs = readNumber(bytes, 2);
-  demand(timeMs <= MAX_TIME_MS);
-  const operation = readText(bytes, 10);
-  demand(OPERATION.test(operation));
-  let at = 11 + operation.length;
-  const reason = readText(bytes, at);
-  demand(outcome === 1 ? reason === '' : REASON.test(reason));
-  at += 1 + reason.length;
-  const publicKey = readBytes(bytes, at, PUBLIC_KEY_BYTES);
-  at += PUBLIC_KEY_BYTES;
-  const present = bytes.readUInt8(at);
-  demand(present < 1 << POSITIONS.length);
-  at += 1;
-  const position: Partial<Record<(typeof POSITIONS)[number], number>> = {};
-  for (const [bit, name] of POSITIONS.entries()) {
-    if ((present & (1 << bit)) === 0) continue;
-    position[name] = readNumber(bytes, at);
-    at += 8;
-  }
-  const hasRoot = bytes.readUInt8(at);
-  demand(hasRoot === 1 || (hasRoot === 0 && outcome === 2));
-  at += 1;
-  const signingRoot = hasRoot === 1 ? readBytes(bytes, at, DIGEST_BYTES) : null;
-  if (signingRoot !== null) at += DIGEST_BYTES;
-  const caller = readBytes(bytes, at, DIGEST_BYTES);
-  demand(bytes.length === at + DIGEST_BYTES);
-  return { timeMs, operation, reason: outcome === 1 ? null : reason, publicKey, position, signingRoot, caller };
-}
-
-function demand(condition: boolean): void {
+export function demand(condition: boolean): void {
   if (!condition) throw new RangeError('no entry');
-}
-
-function readBytes(bytes: Buffer, at: number, length: number): Buffer {
-  demand(bytes.length >= at + length);
-  return bytes.subarray(at, at + length);
-}
-
-function readText(bytes: Buffer, at: number): string {
-  return readBytes(bytes, at + 1, bytes.readUInt8(at)).toString('latin1');
 }
 
 function writeText(bytes: Buffer, text: string, at: number): number {
   demand(text.length <= 64);
   return bytes.writeUInt8(text.length, at) + bytes.write(text, at + 1, 'latin1');
-}
-
-function readNumber(bytes: Buffer, at: number): number {
-  const value = bytes.readBigUInt64BE(at);
-  demand(value <= BigInt(Number.MAX_SAFE_INTEGER));
-  return Number(value);
 }
 
 function writeNumber(bytes: Buffer, value: number, at: number): number {

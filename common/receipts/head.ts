@@ -1,20 +1,20 @@
 // A head of a log: a C2SP tlog-checkpoint with one extension line (specification/receipts.md#head). It trusts a head
 // only for the key that it is held against, and refuses every other spelling, so that one head has one digest.
 
-import { createHash, verify } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type BootIdentity, bootOf, ed25519Key, jsonOf, type LogKind } from './identity.ts';
+import { type BootIdentity, jsonOf, type LogKind } from './identity.ts';
 
 export const MAX_HEAD_BYTES = 8192;
 /** Of earlier boots, which the first head of a boot names. */
 export const MAX_NAMED_HEADS = 16;
 const MAX_SIGNATURE_LINES = 16;
 const ALGORITHM = Buffer.from([1]);
-const KEY_HASH_BYTES = 4;
-const SIGNATURE_BYTES = 64;
+export const KEY_HASH_BYTES = 4;
+export const SIGNATURE_BYTES = 64;
 const TEXT =
   /^strongroom\/receipts\/(attested|unattested)\/([0-9a-f]{32})\n(0|[1-9][0-9]{0,15})\n([^\n]{44})\n([^\n]+)\n$/;
-const SIGNATURE_LINE = /^— ([^ +]+) ([A-Za-z0-9+/]+={0,2})$/;
+export const SIGNATURE_LINE = /^— ([^ +]+) ([A-Za-z0-9+/]+={0,2})$/;
 
 const count = z.int().min(0);
 /** The year 9999. */
@@ -94,20 +94,6 @@ export function readHead(note: string): ReadHead | undefined {
   return { ...head, text, digest: digestOfHead(text), signatureLines };
 }
 
-/** Whether the key of this boot signed the head. Signatures of others are not looked at. */
-export function isSignedBy({ kind, boot, text, signatureLines }: ReadHead, { publicKey }: BootIdentity): boolean {
-  const origin = originOf(kind, boot);
-  const hash = keyHash(origin, publicKey);
-  const ours = signatureLines.flatMap((line) => {
-    const [, name, base64 = ''] = SIGNATURE_LINE.exec(line) ?? [];
-    const bytes = Buffer.from(base64, 'base64');
-    return name === origin && hash.equals(bytes.subarray(0, KEY_HASH_BYTES)) ? [bytes] : [];
-  });
-  const [only] = ours;
-  if (only?.length !== KEY_HASH_BYTES + SIGNATURE_BYTES || ours.length > 1 || boot !== bootOf(publicKey)) return false;
-  return verify(null, Buffer.from(text), ed25519Key(publicKey), only.subarray(KEY_HASH_BYTES));
-}
-
 function isSignatureLine(line: string): boolean {
   const [, , base64] = SIGNATURE_LINE.exec(line) ?? [];
   return base64 !== undefined && Buffer.from(base64, 'base64').toString('base64') === base64;
@@ -136,7 +122,7 @@ function readStatement(line: string): HeadStatement | undefined {
 }
 
 /** C2SP signed-note, signature type 1. */
-function keyHash(origin: string, publicKey: Uint8Array): Buffer {
+export function keyHash(origin: string, publicKey: Uint8Array): Buffer {
   const hash = createHash('sha256').update(`${origin}\n`).update(ALGORITHM).update(publicKey);
   return hash.digest().subarray(0, KEY_HASH_BYTES);
 }

@@ -23,7 +23,7 @@ export function hashOfLeaf(leaf: Uint8Array): Buffer {
   return sha256(leaf);
 }
 
-function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
+export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   const node = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
   node[0] = 1;
   node.set(left, 1);
@@ -152,76 +152,7 @@ export function inclusionProof(index: number, size: number, node: NodeReader): B
   return proof.toReversed();
 }
 
-/** RFC 9162 §2.1.4.1 @throws RangeError when the first is no tree of this one's begin */
-export function consistencyProof(first: number, size: number, node: NodeReader): Buffer[] {
-  if (!(first > 0 && first <= size)) throw new RangeError('no begin of this tree');
-  const proof: Buffer[] = [];
-  let low = 0;
-  let high = size;
-  while (first !== high) {
-    const middle = low + splitOf(high - low);
-    const goesLeft = first <= middle;
-    proof.push(goesLeft ? rangeRoot(middle, high, node) : rangeRoot(low, middle, node));
-    if (goesLeft) high = middle;
-    else low = middle;
-  }
-  if (low > 0) proof.push(rangeRoot(low, high, node));
-  return proof.toReversed();
-}
-
-/** RFC 9162 §2.1.3.2 */
-export function provesInclusion(
-  entryHash: Uint8Array,
-  index: number,
-  { size, root }: TreeState,
-  proof: readonly Uint8Array[],
-): boolean {
-  if (!isCount(index) || !isCount(size) || index >= size) return false;
-  let [leaf, last, hash] = [index, size - 1, entryHash];
-  for (const part of proof) {
-    if (last === 0) return false;
-    if (leaf % 2 === 1 || leaf === last) {
-      hash = nodeHash(part, hash);
-      [leaf, last] = withoutZeros(leaf, last);
-    } else {
-      hash = nodeHash(hash, part);
-    }
-    [leaf, last] = [half(leaf), half(last)];
-  }
-  return last === 0 && Buffer.compare(hash, root) === 0;
-}
-
-export interface TreeState {
-  readonly size: number;
-  readonly root: Uint8Array;
-}
-
-/** RFC 9162 §2.1.4.2; of two trees of one size, or of none, the proof is empty. */
-export function provesConsistency(first: TreeState, second: TreeState, proof: readonly Uint8Array[]): boolean {
-  if (!isCount(first.size) || !isCount(second.size) || first.size > second.size) return false;
-  if (first.size === second.size) return proof.length === 0 && Buffer.compare(first.root, second.root) === 0;
-  if (first.size === 0) return proof.length === 0 && EMPTY_ROOT.equals(first.root);
-  const isPower = Number.isInteger(Math.log2(first.size)) && 2 ** Math.log2(first.size) === first.size;
-  const [begin, ...rest] = isPower ? [first.root, ...proof] : proof;
-  if (begin === undefined || proof.length === 0) return false;
-  let [leaf, last] = withoutOnes(first.size - 1, second.size - 1);
-  let [firstHash, secondHash] = [begin, begin];
-  for (const part of rest) {
-    if (last === 0) return false;
-    if (leaf % 2 === 1 || leaf === last) {
-      firstHash = nodeHash(part, firstHash);
-      secondHash = nodeHash(part, secondHash);
-      [leaf, last] = withoutZeros(leaf, last);
-    } else {
-      secondHash = nodeHash(secondHash, part);
-    }
-    [leaf, last] = [half(leaf), half(last)];
-  }
-  const isFirst = Buffer.compare(firstHash, first.root) === 0;
-  return last === 0 && isFirst && Buffer.compare(secondHash, second.root) === 0;
-}
-
-function rangeRoot(low: number, high: number, node: NodeReader): Buffer {
+export function rangeRoot(low: number, high: number, node: NodeReader): Buffer {
   const width = high - low;
   const split = splitOf(width);
   // A range of these proofs begins at a multiple of its perfect width.
@@ -230,28 +161,8 @@ function rangeRoot(low: number, high: number, node: NodeReader): Buffer {
 }
 
 /** RFC 9162 §2.1.1: the largest power of two that is smaller; of one, one. */
-function splitOf(width: number): number {
+export function splitOf(width: number): number {
   let split = 1;
   while (split * 2 < width) split *= 2;
   return split;
-}
-
-function isCount(value: number): boolean {
-  return Number.isSafeInteger(value) && value >= 0;
-}
-
-function half(value: number): number {
-  return Math.floor(value / 2);
-}
-
-function withoutZeros(leaf: number, last: number): [number, number] {
-  let [a, b] = [leaf, last];
-  while (a % 2 === 0 && a !== 0) [a, b] = [half(a), half(b)];
-  return [a, b];
-}
-
-function withoutOnes(leaf: number, last: number): [number, number] {
-  let [a, b] = [leaf, last];
-  while (a % 2 === 1) [a, b] = [half(a), half(b)];
-  return [a, b];
 }

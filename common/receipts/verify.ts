@@ -2,9 +2,10 @@
 // given but what the caller says of attestation documents, and states every finding, not only the first. Of each head
 // it keeps what later checks compare, some 500 bytes; entries go through one by one.
 
-import { decodeEntry } from './entry.ts';
-import { type Head, isSignedBy, MAX_NAMED_HEADS, readHead } from './head.ts';
-import { type BootIdentity, bootOf, identityBinding, readIdentity } from './identity.ts';
+import { type Head, MAX_NAMED_HEADS, readHead } from './head.ts';
+import { type BootIdentity, bootOf, identityBinding } from './identity.ts';
+import { decodeEntry } from './read-entry.ts';
+import { isSignedBy, readIdentity } from './read-identity.ts';
 import { leafHash, TreeEdge } from './tree.ts';
 
 /** A replica that runs on may have made a head that another one had not read at its start. */

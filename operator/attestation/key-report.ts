@@ -7,7 +7,7 @@ import type { Fault } from '../../common/attestation/failure.ts';
 import type { VerifiedKeyLink } from '../../common/attestation/key-evidence.ts';
 import type { VerifiedRow } from '../../common/attestation/row-evidence.ts';
 import { isAuthenticFault, type Origin, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
-import type { Paint } from '../../common/command-line/color.ts';
+import type { Paint } from '../../common/command-line/paint.ts';
 import { renderFields } from '../../common/command-line/table.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { columnsOf } from '../../common/command-line/wrap.ts';

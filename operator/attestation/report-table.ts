@@ -3,7 +3,7 @@
 
 import { FAILURES } from '../../common/attestation/failure.ts';
 import type { Verdict } from '../../common/attestation/verify.ts';
-import { type Paint, paintResults } from '../../common/command-line/color.ts';
+import { type Paint, paintResults } from '../../common/command-line/paint.ts';
 import { renderFields, renderTable } from '../../common/command-line/table.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { columnsOf } from '../../common/command-line/wrap.ts';

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import type { Flags } from '../../common/command-line/command.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { outputFile } from '../../common/command-line/output-file.ts';
+import { plural } from '../../common/command-line/printable.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { note } from '../../common/command-line/terminal.ts';
-import { plural } from '../../common/command-line/text.ts';
 import { canonicalAddress } from '../../common/formats/address.ts';
 import { errorCode } from '../../common/formats/error-code.ts';
 import { decodeHex } from '../../common/formats/hex.ts';
@@ -19,7 +19,7 @@ import {
   keyDepositDataAnswerSchema,
   keyGenerateAnswerSchema,
   keyGenerateBlsAnswerSchema,
-} from '../../signer/api/keys.ts';
+} from '../../signer/api/key-answers.ts';
 import type { ApiRequest } from '../client.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';

@@ -4,8 +4,9 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Flags } from '../../common/command-line/command.ts';
-import { bounded, plural } from '../../common/command-line/text.ts';
-import { keyImportAnswerSchema } from '../../signer/api/keys.ts';
+import { plural } from '../../common/command-line/printable.ts';
+import { bounded } from '../../common/command-line/text.ts';
+import { keyImportAnswerSchema } from '../../signer/api/key-answers.ts';
 import { type RemoteCall, remoteCommand } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import {

@@ -4,16 +4,16 @@
 import type { Flags } from '../../common/command-line/command.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { outputFile } from '../../common/command-line/output-file.ts';
+import { plural } from '../../common/command-line/printable.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { note } from '../../common/command-line/terminal.ts';
-import { plural } from '../../common/command-line/text.ts';
 import {
   type KeyRecord,
   keyDeleteAnswerSchema,
   keyListSchema,
   keyPatchAnswerSchema,
-  MAX_LISTED_KEYS,
-} from '../../signer/api/keys.ts';
+} from '../../signer/api/key-answers.ts';
+import { MAX_LISTED_KEYS } from '../../signer/api/keys.ts';
 import type { Client } from '../client.ts';
 import { type RemoteCall, remoteCommand, YES } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import type { Paint } from '../../common/command-line/color.ts';
+import type { Paint } from '../../common/command-line/paint.ts';
 import { renderFields, renderTable } from '../../common/command-line/table.ts';
 import { note, type Terminal } from '../../common/command-line/terminal.ts';
 import { bounded, renderPlace } from '../../common/command-line/text.ts';

@@ -6,7 +6,7 @@ import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { shownErrorCode } from '../../common/formats/error-code.ts';
-import { decodeEntry } from '../../common/receipts/entry.ts';
+import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import type { VerifiedReceipts } from '../../common/receipts/verify.ts';
 import { remoteCommand } from '../command.ts';
 import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';

@@ -4,7 +4,8 @@
 import type { Values } from '../../common/command-line/command.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
-import { decodeEntry, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import type { ReceiptEntry } from '../../common/receipts/entry.ts';
+import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import type { ShownBoot, VerifiedBoot, VerifiedReceipts } from '../../common/receipts/verify.ts';
 import { remoteCommand } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';

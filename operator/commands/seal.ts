@@ -4,8 +4,9 @@
 import { renderFields } from '../../common/command-line/table.ts';
 import { note } from '../../common/command-line/terminal.ts';
 import { columnsOf, wrap } from '../../common/command-line/wrap.ts';
-import { type SealRequest, sealAnswerSchema } from '../../signer/api/chamber.ts';
+import { sealAnswerSchema } from '../../signer/api/chamber.ts';
 import { MAX_SEAL_REASON_CHARACTERS } from '../../signer/api/primitives.ts';
+import type { SealRequest } from '../../signer/api/seal.ts';
 import { STATEFUL } from '../client.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { AUTH_TOKEN } from '../common-flags.ts';

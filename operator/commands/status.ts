@@ -1,7 +1,7 @@
 // `strongroom operator status`: what one replica says about itself: chamber, custody, keys, slashing protection.
 
-import { type Paint, paintResults } from '../../common/command-line/color.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { type Paint, paintResults } from '../../common/command-line/paint.ts';
 import { renderFields, renderTable } from '../../common/command-line/table.ts';
 import { printable } from '../../common/command-line/text.ts';
 import { wrap } from '../../common/command-line/wrap.ts';

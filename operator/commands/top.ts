@@ -4,8 +4,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { FlagValue } from '../../common/command-line/arguments.ts';
+import { plural } from '../../common/command-line/printable.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
-import { plural } from '../../common/command-line/text.ts';
 import { createClient } from '../client.ts';
 import { localCommand } from '../command.ts';
 import { COMMON_FLAGS } from '../common-flags.ts';

@@ -4,10 +4,10 @@
 import { readFileSync } from 'node:fs';
 import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
-import { painter } from '../../common/command-line/color.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { JSON_OUTPUT } from '../../common/command-line/json-output.ts';
 import { writeOutput } from '../../common/command-line/output-file.ts';
+import { painter } from '../../common/command-line/paint.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';

@@ -1,8 +1,8 @@
 // What `operator doctor` finds: one line a check, with what to do next where something is to be done.
 
-import { type Paint, paintResults } from '../../common/command-line/color.ts';
+import { type Paint, paintResults } from '../../common/command-line/paint.ts';
+import { plural } from '../../common/command-line/printable.ts';
 import { renderTable } from '../../common/command-line/table.ts';
-import { plural } from '../../common/command-line/text.ts';
 import type { CommandFailure, OperatorExitCode } from '../exit.ts';
 
 export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skipped';

@@ -1,7 +1,8 @@
 // What can be said before anything is sent: the settings, each as a command would refuse it, and the token's source.
 
+import { plural } from '../../common/command-line/printable.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
-import { bounded, plural } from '../../common/command-line/text.ts';
+import { bounded } from '../../common/command-line/text.ts';
 import { CommandFailure, orFailure } from '../exit.ts';
 import { profileNames, profilePath } from '../profile-file.ts';
 import type { SettingSteps } from '../settings.ts';

@@ -3,7 +3,7 @@
 
 import { z } from 'zod';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
-import { plural } from '../../common/command-line/text.ts';
+import { plural } from '../../common/command-line/printable.ts';
 import { tokenRecordSchema } from '../../signer/api/auth.ts';
 import { type ChamberStatus, chamberStatusSchema } from '../../signer/api/chamber.ts';
 import { healthSchema } from '../../signer/api/health.ts';

@@ -1,11 +1,11 @@
 // A page of the keys of one replica, on the screen of `operator top`. Only the page that is looked at is asked for,
 // with the token of the replica: without the scope chamber_keys_list the refusal is what is shown.
 
-import type { Paint } from '../../common/command-line/color.ts';
+import type { Paint } from '../../common/command-line/paint.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { printable } from '../../common/command-line/text.ts';
 import { wrap } from '../../common/command-line/wrap.ts';
-import { type KeyList, keyListSchema } from '../../signer/api/keys.ts';
+import { type KeyList, keyListSchema } from '../../signer/api/key-answers.ts';
 import { shortKey } from '../commands/keys.ts';
 import { CommandFailure } from '../exit.ts';
 import { KEYS_PATH } from '../key-batches.ts';

@@ -1,7 +1,7 @@
 // Where the frames of `operator top` go: onto the other screen of a terminal, which is left as it was found however the
 // command ends, or into a file or a pipe. Also the keys that are pressed there, one at a time.
 
-import { type Paint, painter } from '../../common/command-line/color.ts';
+import { type Paint, painter } from '../../common/command-line/paint.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
 
 const DEFAULT_COLUMNS = 80;

@@ -1,8 +1,8 @@
 // A look at the fleet as text of at most so many columns: a line a replica, what needs attention, and the verdict last.
 // Pure: what is shown is what was sampled.
 
-import type { Paint, Tone } from '../../common/command-line/color.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
+import type { Paint, Tone } from '../../common/command-line/paint.ts';
 import { printable } from '../../common/command-line/text.ts';
 import { wrap } from '../../common/command-line/wrap.ts';
 import { toMilli } from '../../common/observe/log.ts';

@@ -8,7 +8,7 @@ import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { awsFault, LACKING_CREDENTIALS, lackingSetting } from '../../signer/aws/errors.ts';
 import { DEFAULT_AWS_ACCESS, type Kms } from '../../signer/aws/kms.ts';
 import { openCustodyParts } from '../../signer/boot/custody.ts';
-import { lookAtChamber } from '../../signer/chamber/boot-chamber.ts';
+import { lookAtChamber } from '../../signer/chamber/look.ts';
 import { StateTableFailure } from '../../signer/chamber/startup-failures.ts';
 import type { Config } from '../../signer/config/options.ts';
 import { readRevisions } from '../../signer/keys/table/calls.ts';

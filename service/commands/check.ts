@@ -3,8 +3,8 @@
 // parts look at the machine and, unless `--offline`, at what the configuration names elsewhere. Of a configuration for
 // an enclave nothing is looked at: its machine is another. Exit code 0 for one that can be used, 78 for another.
 
-import { painter } from '../../common/command-line/color.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { painter } from '../../common/command-line/paint.ts';
 import { NO_PROGRESS, type Progress } from '../../common/command-line/progress.ts';
 import { note, type Printed } from '../../common/command-line/terminal.ts';
 import { renderPath } from '../../common/command-line/violations.ts';

@@ -9,7 +9,7 @@ import { type CustodyConfig, openCustodyParts } from '../../signer/boot/custody.
 import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
 import type { World } from '../../signer/boot/world.ts';
 import { type BindingRow, bindingCodes, bindingTable } from '../../signer/chamber/binding-table.ts';
-import { unsealOnly } from '../../signer/chamber/boot-chamber.ts';
+import { unsealOnly } from '../../signer/chamber/look.ts';
 import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
 import type { Network } from '../../signer/signing/networks.ts';

@@ -5,9 +5,9 @@
 import { sayConflicts } from '../../common/command-line/conflicts.ts';
 import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
 import { sayFailure } from '../../common/command-line/failure.ts';
+import { plural } from '../../common/command-line/printable.ts';
 import { type Progress, showProgress } from '../../common/command-line/progress.ts';
 import { note } from '../../common/command-line/terminal.ts';
-import { plural } from '../../common/command-line/text.ts';
 import { BrokenReference, readSecret } from '../../signer/config/values/secret.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../signer/slashing/postgres/connection/address.ts';
 import { PostgresConnections } from '../../signer/slashing/postgres/connection/connections.ts';

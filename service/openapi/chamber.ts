@@ -2,8 +2,9 @@
 
 import { z } from 'zod';
 import { CLIENT_NONCE_BYTES, DOCUMENT_MEDIA_TYPE, EXPORTER_LABEL } from '../../common/attestation/contract.ts';
-import { chamberStatusSchema, sealAnswerSchema, sealRequestSchema } from '../../signer/api/chamber.ts';
+import { chamberStatusSchema, sealAnswerSchema } from '../../signer/api/chamber.ts';
 import { reloadAnswerSchema, reloadStatusSchema } from '../../signer/api/reload.ts';
+import { sealRequestSchema } from '../../signer/api/seal.ts';
 import { slashingImportAnswerSchema } from '../../signer/api/slashing-protection.ts';
 import { CREDENTIALS, type Operations, responses } from './operation.ts';
 

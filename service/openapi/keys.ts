@@ -3,27 +3,26 @@
 import type { z } from 'zod';
 import {
   deleteKeystoresAnswerSchema,
-  deleteKeystoresSchema,
   importKeystoresAnswerSchema,
-  importKeystoresSchema,
-  keystoreListSchema,
-} from '../../signer/api/key-manager.ts';
-import {
   keyBackupsAnswerSchema,
-  keyBackupsSchema,
   keyDeleteAnswerSchema,
-  keyDeleteSchema,
   keyDepositDataAnswerSchema,
-  keyDepositDataSchema,
   keyGenerateAnswerSchema,
   keyGenerateBlsAnswerSchema,
-  keyGenerateBlsSchema,
-  keyGenerateSchema,
   keyImportAnswerSchema,
-  keyImportSchema,
-  keyListQuerySchema,
   keyListSchema,
   keyPatchAnswerSchema,
+  keystoreListSchema,
+} from '../../signer/api/key-answers.ts';
+import { deleteKeystoresSchema, importKeystoresSchema } from '../../signer/api/key-manager.ts';
+import {
+  keyBackupsSchema,
+  keyDeleteSchema,
+  keyDepositDataSchema,
+  keyGenerateBlsSchema,
+  keyGenerateSchema,
+  keyImportSchema,
+  keyListQuerySchema,
   keyPatchSchema,
 } from '../../signer/api/keys.ts';
 import { CREDENTIALS, type Operations, responses, written } from './operation.ts';

@@ -1,19 +1,11 @@
-// What the chamber routes take and answer (specification/custody.md#sealing): sealing, and the status of one replica.
-// The signer writes with these schemas and the operator's CLI reads with them. Nothing secret is ever in a status.
+// What the chamber routes answer (specification/custody.md#sealing): the latch, and the status of one replica. The
+// signer writes as these types say, and the operator reads with the schemas. Nothing secret is ever in a status.
 
 import { z } from 'zod';
 import { keysLoadingSchema } from './health.ts';
-import { MAX_SEAL_REASON_CHARACTERS } from './primitives.ts';
 
 const timestamp = z.iso.datetime();
 const chamberStateSchema = z.enum(['Unsealed', 'Sealed']);
-
-export const sealRequestSchema = z.strictObject({
-  reason: z
-    .string()
-    .max(MAX_SEAL_REASON_CHARACTERS, `a reason has at most ${MAX_SEAL_REASON_CHARACTERS} characters`)
-    .exactOptional(),
-});
 
 /** What the latch holds; of several calls, the first one's. */
 export const sealAnswerSchema = z.object({
@@ -124,7 +116,6 @@ export const chamberStatusSchema = z.object({
   }),
 });
 
-export type SealRequest = z.output<typeof sealRequestSchema>;
 export type SealAnswer = z.output<typeof sealAnswerSchema>;
 export type ChamberStatus = z.output<typeof chamberStatusSchema>;
 export type ChamberState = z.output<typeof chamberStateSchema>;

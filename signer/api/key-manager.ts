@@ -4,10 +4,6 @@
 import { z } from 'zod';
 import { publicKeySchema } from './policy.ts';
 
-export const keystoreListSchema = z.object({
-  data: z.array(z.object({ validating_pubkey: publicKeySchema, readonly: z.boolean() })),
-});
-
 export const importKeystoresSchema = z
   .object({
     keystores: z.array(z.string()).default([]),
@@ -19,18 +15,4 @@ export const importKeystoresSchema = z
     message: 'one password for each keystore',
   });
 
-export const importKeystoresAnswerSchema = z.object({
-  data: z.array(z.object({ status: z.enum(['imported', 'duplicate', 'error']), message: z.string().exactOptional() })),
-});
-
 export const deleteKeystoresSchema = z.object({ pubkeys: z.array(publicKeySchema).default([]) });
-
-export const deleteKeystoresAnswerSchema = z.object({
-  data: z.array(
-    z.object({
-      status: z.enum(['deleted', 'not_active', 'not_found', 'error']),
-      message: z.string().exactOptional(),
-    }),
-  ),
-  slashing_protection: z.string(),
-});

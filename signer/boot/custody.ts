@@ -31,6 +31,7 @@ import { type BindingTable, bindingCodes, bindingTable } from '../chamber/bindin
 import { bootChamber, type MakeRootToken, type UnsealParts } from '../chamber/boot-chamber.ts';
 import { Chamber, type CustodyKeyHealth, custodyHealth } from '../chamber/chamber.ts';
 import { type KeyOrigin, type KeyProvenance, keyProvenance } from '../chamber/key-provenance.ts';
+
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import type { Config } from '../config/options.ts';
 import type { Network } from '../signing/networks.ts';

@@ -54,6 +54,8 @@ export interface BootChamberParts {
   readonly log: Log;
 }
 
+export type UnsealParts = Pick<BootChamberParts, 'table' | 'terms' | 'custodyKeys' | 'memory' | 'provenance' | 'log'>;
+
 export type Booted =
   | { readonly kind: 'sealed'; readonly latch: Latch }
   /** `isNewTable`: this start has initialised the table, so no other signer has used it yet. */
@@ -81,30 +83,9 @@ export async function bootChamber(parts: BootChamberParts): Promise<Booted> {
   throw new StateTableFailure(parts.table.tableName, 'it changes under every attempt; start again');
 }
 
-export type UnsealParts = Pick<BootChamberParts, 'table' | 'terms' | 'custodyKeys' | 'memory' | 'provenance' | 'log'>;
-
 interface Unsealed {
   readonly masterKey: MasterKey;
   readonly origin: KeyOrigin | undefined;
-}
-
-/**
- * For a command beside the signers: the master key of a table that they have initialised; nothing is ever written.
- * @throws StateTableFailure, also for a table that is fresh or sealed; CustodyFailure
- */
-export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {
-  const { table } = parts;
-  const { latch, masterKey, rootToken } = await patiently(table, () => table.readBoot());
-  if (latch !== undefined) {
-    throw new StateTableFailure(table.tableName, 'SEAL_OVERRIDE is there: nothing is unsealed until it is deleted');
-  }
-  if (masterKey === undefined) {
-    throw new StateTableFailure(
-      table.tableName,
-      'it has no MASTER_KEY row: start the server once, which initialises it',
-    );
-  }
-  return (await autoUnseal({ masterKey, rootToken }, parts)).masterKey;
 }
 
 /** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, the root token's row and AUTH_REVISION, all or none. */
@@ -170,7 +151,7 @@ async function accountForSeal(
   return written ? next : undefined;
 }
 
-async function autoUnseal(
+export async function autoUnseal(
   rows: { readonly masterKey: MasterKeyRow; readonly rootToken: RootTokenRow | undefined },
   { terms, custodyKeys, memory, provenance, log }: UnsealParts,
 ): Promise<Unsealed & { readonly rotationDue: boolean }> {
@@ -275,24 +256,4 @@ async function keepIf(
   } finally {
     if (!keep) masterKey.wipe();
   }
-}
-
-/**
- * Whether a start could go on with what the table holds, as far as that is known without opening a share and without
- * writing: `server --check`.
- * @throws StateTableFailure, CustodyFailure
- */
-export async function lookAtChamber({
-  table,
-  terms,
-}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<{ readonly latch: Latch | undefined }> {
-  const rows = await patiently(table, () => table.readBoot());
-  if (rows.latch !== undefined) return { latch: rows.latch };
-  if (rows.masterKey === undefined) {
-    if (rows.rootToken !== undefined || rows.hasAuthHead) throw masterKeyLost(table);
-    return { latch: undefined };
-  }
-  const refused = refuseRecord(recordIn(rows.masterKey), terms);
-  if (refused !== undefined) throw new CustodyFailure(refused);
-  return { latch: undefined };
 }

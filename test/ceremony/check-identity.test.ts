@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { armor, Encrypter } from 'age-encryption';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateAgeIdentity } from '../../ceremony/age.ts';
+import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import { main } from '../../ceremony/main.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { keyArn } from '../config/loading.ts';

@@ -3,7 +3,7 @@
 // custody key, and run images of its own on modules of the same authority.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateAgeIdentity } from '../../ceremony/age.ts';
+import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import { type CeremonyBlock, ceremonyDigest, deploymentOf, parseCeremony } from '../../ceremony/definition.ts';
 import { keyStatementBinding, serializeKeyEvidence, sha384Hex } from '../../common/attestation/key-evidence.ts';
 import { measureOnce, readMeasurements } from '../../enclave/measure.ts';

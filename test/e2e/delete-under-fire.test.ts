@@ -7,7 +7,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { randomNumbers } from '../support/fault-proxy.ts';

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCoseSign1, readPayload } from '../../common/attestation/document.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
-import { readIdentity } from '../../common/receipts/identity.ts';
+import { readIdentity } from '../../common/receipts/read-identity.ts';
 import type { DocumentJudge } from '../../common/receipts/verify.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { receiptsInStateTable } from '../../signer/receipts/state-table.ts';

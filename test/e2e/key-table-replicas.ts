@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 import type { depositProblem } from '../../signer/keys/generation/deposit.ts';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';

@@ -4,10 +4,12 @@
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { callerDigest, decodeEntry, type ReceiptEntry } from '../../common/receipts/entry.ts';
-import { isSignedBy } from '../../common/receipts/head.ts';
-import { bootOf, readIdentity } from '../../common/receipts/identity.ts';
-import { leafHash, provesInclusion } from '../../common/receipts/tree.ts';
+import { callerDigest, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import { bootOf } from '../../common/receipts/identity.ts';
+import { provesInclusion } from '../../common/receipts/proofs.ts';
+import { decodeEntry } from '../../common/receipts/read-entry.ts';
+import { isSignedBy, readIdentity } from '../../common/receipts/read-identity.ts';
+import { leafHash } from '../../common/receipts/tree.ts';
 import { receiptsFolder } from '../../service/receipts-folder.ts';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { faultsOf, headOf, keptBoots } from '../receipts/kept.ts';

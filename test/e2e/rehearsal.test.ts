@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { generateAgeIdentity } from '../../ceremony/age.ts';
+import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import { parseCeremony } from '../../ceremony/definition.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken as openForSigner } from '../../ceremony/root-token-opening.ts';

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { SLASHING_STORE } from '../../signer/chamber/binding-table.ts';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { type RunningSigner, runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';

@@ -13,7 +13,7 @@ import { deriveSubKey, parseRecord } from '../../ceremony/record.ts';
 import { createKms, custodyKeysOf } from '../../signer/aws/kms.ts';
 import { PURPOSES } from '../../signer/chamber/master-key.ts';
 import { decodeMasterKey } from '../../signer/chamber/state-rows.ts';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { kmsClientOptions } from '../../tools/rehearsal/kms/server.ts';
 import { startSigner } from '../../tools/rehearsal/signer.ts';

@@ -2,7 +2,7 @@
 
 import type { PolicyRecord, TokenRecord } from '../../signer/api/auth.ts';
 import type { ChamberStatus } from '../../signer/api/chamber.ts';
-import type { DepositData, KeyRecord } from '../../signer/api/keys.ts';
+import type { DepositData, KeyRecord } from '../../signer/api/key-answers.ts';
 import type { SlashingImportAnswer } from '../../signer/api/slashing-protection.ts';
 
 export const WRITTEN = '2026-03-01T08:00:00.000Z';

@@ -5,7 +5,12 @@ import type { CreatedToken } from '../../signer/api/auth.ts';
 import type { SealAnswer } from '../../signer/api/chamber.ts';
 import type { ErrorReason } from '../../signer/api/errors.ts';
 import type { Health } from '../../signer/api/health.ts';
-import type { KeyDepositDataAnswer, KeyGenerateAnswer, KeyGenerateBlsAnswer, KeyList } from '../../signer/api/keys.ts';
+import type {
+  KeyDepositDataAnswer,
+  KeyGenerateAnswer,
+  KeyGenerateBlsAnswer,
+  KeyList,
+} from '../../signer/api/key-answers.ts';
 import {
   CLIENT,
   DEPOSIT,

@@ -5,8 +5,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KeyList, KeyPatchAnswer } from '../../signer/api/keys.ts';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import type { KeyList, KeyPatchAnswer } from '../../signer/api/key-answers.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';

@@ -2,16 +2,11 @@
 // random, so the file is what this makes: `node -e` with makeReceiptVectors() writes it again after a change of the
 // format.
 
-import { decodeEntry, encodeEntry, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import { encodeEntry, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import { consistencyProof } from '../../common/receipts/proofs.ts';
+import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import { tilePath } from '../../common/receipts/tiles.ts';
-import {
-  consistencyProof,
-  inclusionProof,
-  leafHash,
-  type NodeReader,
-  nodesOfTiles,
-  TreeEdge,
-} from '../../common/receipts/tree.ts';
+import { inclusionProof, leafHash, type NodeReader, nodesOfTiles, TreeEdge } from '../../common/receipts/tree.ts';
 import { edgeCases } from './edge-cases.ts';
 import { attestedLogs, type LogCase, logCases } from './log-cases.ts';
 import { testEntry } from './logs.ts';

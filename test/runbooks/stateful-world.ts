@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { vi } from 'vitest';
 import { parse } from 'yaml';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { testKey } from '../../tools/rehearsal/test-key.ts';

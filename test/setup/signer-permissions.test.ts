@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { killChildren, type RunningSigner, runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
 import type { Phase, PolicyDocument } from '../../tools/setup/policy-document.ts';

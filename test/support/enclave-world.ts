@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
 import type { EgressEndpoint } from '../../signer/api/egress.ts';
-import { keyTableDefinition } from '../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import type { Transport } from '../../signer/native/transport.ts';
 import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';

@@ -12,9 +12,10 @@ import {
   PutItemCommand,
 } from '../../signer/aws/dynamodb.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../signer/keys/table/freshness.ts';
 import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../signer/keys/table/loader.ts';
-import { keyOfRevision, keyOfRow, keyTableDefinition, shardOf } from '../../signer/keys/table/rows.ts';
+import { keyOfRevision, keyOfRow, shardOf } from '../../signer/keys/table/rows.ts';
 import { KeySealer } from '../../signer/keys/table/seal.ts';
 import { openKeyTable } from '../../signer/keys/table/table.ts';
 import type { KeyTable, NewTableKey } from '../../signer/keys/table/types.ts';

@@ -1,7 +1,7 @@
 // Everything a signer with a signer state needs, on loopback and thrown away. All keys are TEST keys.
 
 import { randomUUID } from 'node:crypto';
-import { generateAgeIdentity } from '../../ceremony/age.ts';
+import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { openRootToken } from '../../ceremony/root-token-opening.ts';
 import {

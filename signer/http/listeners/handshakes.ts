@@ -2,10 +2,8 @@
 // and only a few in each turn of the event loop: addresses take turns, and clients on open connections are served in
 // between. Who sends its first message slowly holds nothing but its place (connections.ts), for a limited time.
 
-import type { Server, Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import type { Socket } from 'node:net';
 import { shareOf } from '../../../common/formats/places.ts';
-import { streamOf } from './connections.ts';
 
 /** Handshakes that begin in one turn of the event loop. */
 export const MAX_BEGUN_PER_TURN = 2;
@@ -69,28 +67,6 @@ export function handshakeTurns(nextTurn: (work: () => void) => void = setImmedia
     },
   };
 }
-
-/** The connections of a TLS listener on a port. @param timeoutMs from the connection to the end of the handshake */
-export function paceHandshakes(server: Server, timeoutMs: number): void {
-  const [accept, ...others] = server.listeners('connection');
-  if (accept === undefined || others.length > 0) throw new Error('the listener is not as Node makes it');
-  const turns = handshakeTurns();
-  const deadlines = new WeakMap<Socket, NodeJS.Timeout>();
-  server.removeAllListeners('connection');
-  server.on('connection', (socket: Socket) => {
-    const deadline = setTimeout(() => socket.destroy(), timeoutMs);
-    deadlines.set(socket, deadline);
-    socket.once('close', () => clearTimeout(deadline));
-    turns.await(socket, socket.remoteAddress, () => accept.call(server, socket));
-  });
-  server.prependListener('secureConnection', (secure: TLSSocket) => {
-    const raw = streamOf(secure);
-    if (raw !== undefined) clearTimeout(deadlines.get(raw));
-  });
-}
-
-// The first message of a client, a ClientHello in one or more records (RFC 8446 §4, §5.1). It is only measured, and all
-// its bytes stay in the socket.
 
 const RECORD_HEADER_BYTES = 5;
 const MESSAGE_HEADER_BYTES = 4;

@@ -5,12 +5,12 @@ import { lookup } from 'node:dns/promises';
 import type http from 'node:http';
 import type https from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
-import type { SecureContextOptions } from 'node:tls';
+import type { SecureContextOptions, TLSSocket } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
 import { Places } from '../../../common/formats/places.ts';
 import { type AskForClients, rememberClients } from './client-certificates.ts';
-import { CONNECTION_LIMITS, type LostPlace, takePlace } from './connections.ts';
-import { paceHandshakes } from './handshakes.ts';
+import { CONNECTION_LIMITS, type LostPlace, streamOf, takePlace } from './connections.ts';
+import { handshakeTurns } from './handshakes.ts';
 import { createTlsServer, cutStalledConnections } from './listen.ts';
 import { createMetricsServer, MAX_SCRAPERS, type MetricsSource, SCRAPE_TIMEOUT_MS } from './metrics.ts';
 
@@ -111,3 +111,25 @@ function limitConnections(server: Server, maxConnections: number, onLost: (why: 
     takePlace(places, socket, socket.remoteAddress, onLost);
   });
 }
+
+/** The connections of a TLS listener on a port. @param timeoutMs from the connection to the end of the handshake */
+export function paceHandshakes(server: Server, timeoutMs: number): void {
+  const [accept, ...others] = server.listeners('connection');
+  if (accept === undefined || others.length > 0) throw new Error('the listener is not as Node makes it');
+  const turns = handshakeTurns();
+  const deadlines = new WeakMap<Socket, NodeJS.Timeout>();
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    const deadline = setTimeout(() => socket.destroy(), timeoutMs);
+    deadlines.set(socket, deadline);
+    socket.once('close', () => clearTimeout(deadline));
+    turns.await(socket, socket.remoteAddress, () => accept.call(server, socket));
+  });
+  server.prependListener('secureConnection', (secure: TLSSocket) => {
+    const raw = streamOf(secure);
+    if (raw !== undefined) clearTimeout(deadlines.get(raw));
+  });
+}
+
+// The first message of a client, a ClientHello in one or more records (RFC 8446 §4, §5.1). It is only measured, and all
+// its bytes stay in the socket.

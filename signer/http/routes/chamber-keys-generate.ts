@@ -4,16 +4,13 @@
 
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
-import {
-  type KeyBackupsAnswer,
-  type KeyDepositDataAnswer,
-  type KeyGenerateAnswer,
-  type KeyGenerateBlsAnswer,
-  keyBackupsSchema,
-  keyDepositDataSchema,
-  keyGenerateBlsSchema,
-  keyGenerateSchema,
-} from '../../api/keys.ts';
+import type {
+  KeyBackupsAnswer,
+  KeyDepositDataAnswer,
+  KeyGenerateAnswer,
+  KeyGenerateBlsAnswer,
+} from '../../api/key-answers.ts';
+import { keyBackupsSchema, keyDepositDataSchema, keyGenerateBlsSchema, keyGenerateSchema } from '../../api/keys.ts';
 import type { DepositTerms } from '../../keys/generation/deposit.ts';
 import {
   DEFAULT_DEPOSIT_GWEI,

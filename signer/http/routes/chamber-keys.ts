@@ -4,12 +4,9 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
 import { explainIssue } from '../../api/issues.ts';
+import type { KeyDeleteAnswer, KeyImportAnswer, KeyList, KeyPatchAnswer } from '../../api/key-answers.ts';
 import {
-  type KeyDeleteAnswer,
-  type KeyImportAnswer,
-  type KeyList,
   type KeyListQuery,
-  type KeyPatchAnswer,
   keyDeleteSchema,
   keyImportSchema,
   keyListQuerySchema,

@@ -2,7 +2,8 @@
 // sealed signer authenticates no caller.
 
 import type { FastifyInstance } from 'fastify';
-import { type ChamberStatus, type SealAnswer, sealRequestSchema } from '../../api/chamber.ts';
+import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
+import { sealRequestSchema } from '../../api/seal.ts';
 import { readJsonBody } from '../bodies/json.ts';
 import { callerOf } from '../context.ts';
 import { sendJson } from '../replies.ts';

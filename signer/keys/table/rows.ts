@@ -3,8 +3,7 @@
 
 import { createHash, hash } from 'node:crypto';
 import { canonicalPublicKey } from '../../../common/formats/hex.ts';
-import type { AttributeValue, CreateTableCommandInput, Item } from '../../aws/dynamodb.ts';
-import { tableDefinition } from '../../aws/table-definition.ts';
+import type { AttributeValue, Item } from '../../aws/dynamodb.ts';
 import type { KeyStatus } from './types.ts';
 
 export const SHARDS = Array.from({ length: 16 }, (_, shard) => shard);
@@ -26,10 +25,6 @@ export interface TableRow {
 export type DecodedRow =
   | { readonly row: TableRow }
   | { readonly refused: string; readonly publicKey: string; readonly generation: number | undefined };
-
-export function keyTableDefinition(tableName: string): CreateTableCommandInput {
-  return tableDefinition(tableName, 'sk');
-}
 
 /** The first nibble of the SHA-256 of the public key's bytes. @param publicKey canonical */
 export function shardOf(publicKey: string): number {

@@ -8,7 +8,7 @@ import { encodeHex } from '../../../common/formats/hex.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
-import { createDynamoDBClient, type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
+import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
 import type { Tenures } from '../../tenure.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
@@ -31,9 +31,7 @@ import { countMarks, exportHistories, importHistories } from './operations/impor
 import { highestMarks, raiseItems } from './operations/jump.ts';
 import { beginTenures, endTenures, readTenures } from './operations/tenures.ts';
 import { firstWrites } from './tables/first-writes.ts';
-import { NETWORK_PARTITION } from './tables/items.ts';
-import { confirmNetwork, type RecordBinding, regionIn } from './tables/record.ts';
-import { checkReplication, openStore, refuseRegion, replicationOf, type Store, startFault } from './tables/store.ts';
+import { openStore, type Store } from './tables/store.ts';
 import { type SlashingTable, slashingTable } from './tables/table.ts';
 
 export interface DynamoDBBackendOptions {
@@ -222,26 +220,4 @@ function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBac
   if (parseTableArn(tableName) !== undefined) return table;
   const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
   return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };
-}
-
-// The look of `server --check`, beside the opening: the record of the store as far as that needs no key, and nothing
-// written.
-
-export async function lookAtSlashingTable(
-  client: DynamoDBClient,
-  binding: Omit<RecordBinding, 'integrity'>,
-): Promise<'new' | 'good'> {
-  const { tableName } = binding;
-  const explain = (error: unknown) => startFault(error, tableName);
-  const replication = await replicationOf(client, tableName).catch(explain);
-  const Key = { pk: { S: NETWORK_PARTITION } };
-  const get = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true });
-  const { Item: item } = await client.send(get).catch(explain);
-  const bound = item === undefined ? undefined : regionIn(item);
-  if (replication !== 'none') checkReplication(replication, bound, tableName);
-  if (item === undefined) return 'new';
-  confirmNetwork(item, binding);
-  const region = await client.config.region();
-  if (bound !== undefined && bound !== region) throw refuseRegion({ tableName, region, bound });
-  return 'good';
 }

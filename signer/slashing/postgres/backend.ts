@@ -25,7 +25,7 @@ import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSetting
 import { afterDoubt } from './doubt.ts';
 import { lineage } from './lineage.ts';
 import { postgresStore, stagedOn } from './store.ts';
-import { checkBinding, checkNetwork, migrate, missingSteps, stepWork } from './tables/migrate.ts';
+import { checkBinding, migrate, stepWork } from './tables/migrate.ts';
 import { type StoreReader, storeReader } from './tables/store.ts';
 
 export interface PostgresBackendOptions extends PostgresConnectionOptions {
@@ -212,89 +212,4 @@ async function* exported(
   } finally {
     await session.close();
   }
-}
-
-// Whether a start could use the database, without changing it: `server --check`. It connects as a start does, and reads
-// in a transaction that cannot write: the steps of the schema, the network that the database is bound to, and what the
-// role may do.
-
-export interface PostgresLookOptions extends PostgresConnectionOptions {
-  readonly genesisValidatorsRoot: Uint8Array;
-}
-
-/**
- * @returns `new` when the start would make the tables, `old` when it would upgrade them
- * @throws SignerError slashing_unavailable, as the start would
- */
-export async function lookAtPostgres(
-  options: PostgresLookOptions,
-  tools: { readonly log: Log; readonly clock: Clock },
-): Promise<'new' | 'old' | 'good'> {
-  const connections = new PostgresConnections({ ...options, poolSize: 1 }, tools);
-  try {
-    return await connections.use(async (connection) => {
-      await confirmWritable(connection);
-      await connection.query('BEGIN READ ONLY');
-      const found = await look(connection, options);
-      await connection.query('ROLLBACK');
-      await warnOfUnsafeSettings(connection, tools.log);
-      return found;
-    });
-  } finally {
-    await connections.close();
-  }
-}
-
-async function look(
-  connection: Connection,
-  { genesisValidatorsRoot }: PostgresLookOptions,
-): Promise<'new' | 'old' | 'good'> {
-  const { applied, missing } = await missingSteps(connection);
-  if (applied > 0) await checkNetwork(connection, genesisValidatorsRoot);
-  if (missing === 0) await confirmGranted(connection);
-  else if (applied === 0) await confirmMayCreate(connection);
-  return missing === 0 ? 'good' : applied === 0 ? 'new' : 'old';
-}
-
-async function confirmMayCreate(connection: Connection): Promise<void> {
-  const { rows } = await connection.query<{ allowed: boolean }>(`
-    SELECT CASE WHEN to_regnamespace('strongroom') IS NULL
-                THEN has_database_privilege(current_database(), 'CREATE')
-                ELSE has_schema_privilege('strongroom', 'CREATE') END AS allowed`);
-  if (rows[0]?.allowed === true) return;
-  const hint =
-    'the slashing database has no tables yet, and this role may not make them: start once with the role that owns ' +
-    'the database (docs/guides/postgres.md)';
-  throw new SignerError('slashing_unavailable', { hint });
-}
-
-/** What docs/guides/postgres.md grants the signers’ role. A column that may be updated stands for the others. */
-const NEEDED: readonly (readonly [table: string, privilege: string, column?: string])[] = [
-  ['schema_version', 'SELECT'],
-  ['binding', 'SELECT'],
-  ['store', 'SELECT'],
-  ['store', 'UPDATE'],
-  ['validators', 'SELECT'],
-  ['validators', 'INSERT'],
-  ['validators', 'UPDATE', 'highest_slot'],
-  ...['blocks', 'attestations'].flatMap((table) => [
-    [table, 'SELECT'] as const,
-    [table, 'INSERT'] as const,
-    [table, 'DELETE'] as const,
-    [table, 'UPDATE', 'signing_root'] as const,
-  ]),
-];
-
-async function confirmGranted(connection: Connection): Promise<void> {
-  const questions = NEEDED.map(([table, privilege, column]) =>
-    column === undefined
-      ? `has_table_privilege('strongroom.${table}', '${privilege}')`
-      : `has_column_privilege('strongroom.${table}', '${column}', '${privilege}')`,
-  );
-  const { rows } = await connection.query<{ granted: boolean[] }>(`SELECT ARRAY[${questions.join(', ')}] AS granted`);
-  const missing = NEEDED.filter((_needed, index) => rows[0]?.granted[index] !== true);
-  if (missing.length === 0) return;
-  const named = missing.map(([table, privilege]) => `${privilege} on strongroom.${table}`).join(', ');
-  const hint = `the role of the slashing database lacks ${named}: grant it (docs/guides/postgres.md)`;
-  throw new SignerError('slashing_unavailable', { hint });
 }

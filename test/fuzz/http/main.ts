@@ -10,7 +10,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { keyTableDefinition } from '../../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../../signer/keys/table/definition.ts';
 import { type CustodyWorld, startCustody } from '../../../tools/rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../../tools/rehearsal/signer.ts';
 import { publicKeyOf, testSecret } from '../../support/keys.ts';

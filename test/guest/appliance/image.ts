@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { generateAgeIdentity } from '../../../ceremony/age.ts';
+import { generateAgeIdentity } from '../../../ceremony/age-identity.ts';
 import { type CeremonyBlock, ceremonyDigest, parseCeremony } from '../../../ceremony/definition.ts';
 import { PROJECT_ROOT } from '../../support/addon.ts';
 import { run } from '../tools.ts';

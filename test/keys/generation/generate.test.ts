@@ -2,7 +2,7 @@
 
 import { mnemonicToSeedSync } from '@scure/bip39';
 import { describe, expect, it } from 'vitest';
-import { decryptWithIdentities, generateAgeIdentity } from '../../../ceremony/age.ts';
+import { decryptWithIdentities, generateAgeIdentity } from '../../../ceremony/age-identity.ts';
 import { deriveSecretKey, mnemonicOfEntropy, SIGNING_KEY_PATH } from '../../../signer/keys/generation/derive.ts';
 import { generateKey } from '../../../signer/keys/generation/generate.ts';
 import { publicKeyOf } from '../../support/keys.ts';

@@ -20,9 +20,9 @@ import {
   SLASHING_STORE,
 } from '../../../signer/chamber/binding-table.ts';
 import { importKeys } from '../../../signer/keys/management/import.ts';
+import { keyTableDefinition } from '../../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../../signer/keys/table/freshness.ts';
 import { TableLoader } from '../../../signer/keys/table/loader.ts';
-import { keyTableDefinition } from '../../../signer/keys/table/rows.ts';
 import { KeySealer } from '../../../signer/keys/table/seal.ts';
 import { openKeyTable } from '../../../signer/keys/table/table.ts';
 import { type DynamoDBServer, dynamoDBClientOptions } from '../../../tools/rehearsal/dynamodb.ts';

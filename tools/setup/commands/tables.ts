@@ -14,7 +14,7 @@ import {
 import { type AwsFault, awsFault } from '../../../signer/aws/errors.ts';
 import { tableDefinition } from '../../../signer/aws/table-definition.ts';
 import type { Config } from '../../../signer/config/options.ts';
-import { keyTableDefinition } from '../../../signer/keys/table/rows.ts';
+import { keyTableDefinition } from '../../../signer/keys/table/definition.ts';
 import { CONFIG } from '../arguments.ts';
 import { ConfigurationViolated } from '../inputs.ts';
 import { backupsOf, byName, setUpTable, type TableSetup } from '../set-up-table.ts';

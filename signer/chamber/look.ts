@@ -1,0 +1,46 @@
+// The state table as `server --check` and the `slashing` commands of a service read it. No enclave does.
+
+import { refuseRecord } from '../../ceremony/envelope.ts';
+import { autoUnseal, type BootChamberParts, type UnsealParts } from './boot-chamber.ts';
+import type { MasterKey } from './master-key.ts';
+import { CustodyFailure, masterKeyLost, patiently, recordIn, StateTableFailure } from './startup-failures.ts';
+import type { Latch } from './state-rows.ts';
+
+/**
+ * For a command beside the signers: the master key of a table that they have initialised; nothing is ever written.
+ * @throws StateTableFailure, also for a table that is fresh or sealed; CustodyFailure
+ */
+export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {
+  const { table } = parts;
+  const { latch, masterKey, rootToken } = await patiently(table, () => table.readBoot());
+  if (latch !== undefined) {
+    throw new StateTableFailure(table.tableName, 'SEAL_OVERRIDE is there: nothing is unsealed until it is deleted');
+  }
+  if (masterKey === undefined) {
+    throw new StateTableFailure(
+      table.tableName,
+      'it has no MASTER_KEY row: start the server once, which initialises it',
+    );
+  }
+  return (await autoUnseal({ masterKey, rootToken }, parts)).masterKey;
+}
+
+/**
+ * Whether a start could go on with what the table holds, as far as that is known without opening a share and without
+ * writing: `server --check`.
+ * @throws StateTableFailure, CustodyFailure
+ */
+export async function lookAtChamber({
+  table,
+  terms,
+}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<{ readonly latch: Latch | undefined }> {
+  const rows = await patiently(table, () => table.readBoot());
+  if (rows.latch !== undefined) return { latch: rows.latch };
+  if (rows.masterKey === undefined) {
+    if (rows.rootToken !== undefined || rows.hasAuthHead) throw masterKeyLost(table);
+    return { latch: undefined };
+  }
+  const refused = refuseRecord(recordIn(rows.masterKey), terms);
+  if (refused !== undefined) throw new CustodyFailure(refused);
+  return { latch: undefined };
+}

@@ -1,0 +1,26 @@
+// What a start on this table would find, as far as that needs no key, without a change: `server --check`, which no
+// enclave has.
+
+import { type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
+import { NETWORK_PARTITION } from './tables/items.ts';
+import { confirmNetwork, type RecordBinding, regionIn } from './tables/record.ts';
+import { checkReplication, refuseRegion, replicationOf, startFault } from './tables/store.ts';
+
+export async function lookAtSlashingTable(
+  client: DynamoDBClient,
+  binding: Omit<RecordBinding, 'integrity'>,
+): Promise<'new' | 'good'> {
+  const { tableName } = binding;
+  const explain = (error: unknown) => startFault(error, tableName);
+  const replication = await replicationOf(client, tableName).catch(explain);
+  const Key = { pk: { S: NETWORK_PARTITION } };
+  const get = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true });
+  const { Item: item } = await client.send(get).catch(explain);
+  const bound = item === undefined ? undefined : regionIn(item);
+  if (replication !== 'none') checkReplication(replication, bound, tableName);
+  if (item === undefined) return 'new';
+  confirmNetwork(item, binding);
+  const region = await client.config.region();
+  if (bound !== undefined && bound !== region) throw refuseRegion({ tableName, region, bound });
+  return 'good';
+}
