@@ -23,7 +23,7 @@ import type {
   ValidatorHistory,
   Verdict,
 } from '../types.ts';
-import { type Checkpoints, checkpointsBesideCommits, WORKER_CLOSE_WAIT_MS } from './file/checkpoint.ts';
+import { type Checkpoints, checkpointsBesideCommits, WORKER_CLOSE_WAIT_MS, WORKER_LIMITS } from './file/checkpoint.ts';
 import {
   type FileLock,
   lockDatabase,
@@ -278,6 +278,7 @@ export class DatabaseClient {
     const worker = new Worker(new URL('./database-worker.ts', import.meta.url), {
       workerData: { ...this.#data, integrityKey: this.#data.integrityKey && Uint8Array.from(this.#data.integrityKey) },
       name: 'slashing database',
+      resourceLimits: WORKER_LIMITS,
     });
     let fault: unknown;
     worker.on('message', (reply: ReplyMessage) => this.#answer(reply));

@@ -8,6 +8,8 @@ import type { CheckpointData, CheckpointReply, CheckpointRequest } from './check
 
 /** Closing waits so long for a worker, which may hang on its disk, at most. */
 export const WORKER_CLOSE_WAIT_MS = 5_000;
+/** What SQLite's workers leave behind is garbage: without a bound they keep as much of it as the main thread does. */
+export const WORKER_LIMITS = { maxYoungGenerationSizeMb: 6 };
 /**
  * Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for
  * commits.
@@ -40,7 +42,11 @@ export function checkpointsBesideCommits(
     failedBefore = error !== undefined;
   };
   const start = (): Worker => {
-    const started = new Worker(workerUrl, { workerData: data, name: 'slashing checkpoints' });
+    const started = new Worker(workerUrl, {
+      workerData: data,
+      name: 'slashing checkpoints',
+      resourceLimits: WORKER_LIMITS,
+    });
     started.on('message', onReply);
     started.on('error', (error) =>
       log.warn({ err: error }, 'checkpoints of the slashing database are made by its commits'),
