@@ -10,9 +10,9 @@ import { join } from 'node:path';
 
 const BUILD = join(import.meta.dirname, '../../../build/native');
 const DRIVER = join(import.meta.dirname, 'driver.ts');
-const MAX_LATE_SECONDS = 240;
-/** A fault is found in the first second. */
-const BROKEN_SECONDS = 5;
+const MAX_LATE_SECONDS = 900;
+/** A fault is found in the first second; a race on a machine that has no core for both threads, in a longer run. */
+const BROKEN_SECONDS = [5, 30, 120];
 
 interface Build {
   readonly name: string;
@@ -66,11 +66,22 @@ function run({ name, library }: Build, seconds: number, seed: number) {
   return { ...result, ours: reports.filter(isOurs), others: reports.length - reports.filter(isOurs).length };
 }
 
+/** Until it reports something of ours. */
+function runBroken(build: Build, seed: number) {
+  const [first = 0, ...longer] = BROKEN_SECONDS;
+  let result = run(build, first, seed);
+  for (const seconds of longer) {
+    if (result.ours.length > 0) break;
+    result = run(build, seconds, seed);
+  }
+  return result;
+}
+
 const seconds = Number(process.env['SECONDS'] || 30);
 const seed = Number(process.env['SEED'] || Date.now() % 2 ** 31);
 const faults: string[] = [];
 for (const build of BUILDS) {
-  const { status, stdout, stderr, ours, others } = run(build, build.isBroken ? BROKEN_SECONDS : seconds, seed);
+  const { status, stdout, stderr, ours, others } = build.isBroken ? runBroken(build, seed) : run(build, seconds, seed);
   // 66: there are reports, judged below.
   const hasEnded = (status === 0 || status === 66) && stdout.includes('signatures');
   const isGood = build.isBroken ? ours.length > 0 : ours.length === 0 && hasEnded;

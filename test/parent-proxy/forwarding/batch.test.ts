@@ -25,7 +25,7 @@ const open = new Set<Socket>();
 beforeAll(async () => {
   [signer, proxy] = await Promise.all([deployKeyFiles(keys).start(), startProxyUnderTest()]);
   listener = await proxy.enclave.listen(9443, (stream) => void serve(stream));
-}, 300_000);
+});
 afterAll(async () => {
   for (const socket of open) socket.destroy();
   await listener?.close();
@@ -65,4 +65,4 @@ it(`${MANY} keys in one request, and in the next ones`, async () => {
     const { status, text } = await batchCall(url, names, vote);
     expect([status, text.includes('"error"')]).toEqual([200, false]);
   }
-}, 300_000);
+});
