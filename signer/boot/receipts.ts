@@ -92,7 +92,7 @@ export async function openReceipts(
   });
   countDecisions(receiptLog, metrics);
   const { boot } = receiptLog;
-  log.info({ boot, storage: config.storage, kind: receiptLog.identity.kind }, 'the log of receipts is open');
+  log.info({ boot, storage: config.storage, kind: receiptLog.kind }, 'the log of receipts is open');
   return {
     routes: { log: receiptLog, storage },
     record: recordsDecisions(receiptLog),

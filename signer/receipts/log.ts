@@ -16,7 +16,13 @@ import {
   readHead,
   signedHead,
 } from '../../common/receipts/head.ts';
-import { type BootIdentity, bootOf, encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
+import {
+  type BootIdentity,
+  bootOf,
+  encodeIdentity,
+  identityBinding,
+  type LogKind,
+} from '../../common/receipts/identity.ts';
 import { Bundle, CHECKPOINT, headPath, IDENTITY, PARTIAL, tilePath } from '../../common/receipts/tiles.ts';
 import { type FullTile, hashOfLeaf, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
 import type { ReceiptFile, ReceiptStorage } from './storage.ts';
@@ -69,8 +75,9 @@ interface PartialFile extends ReceiptFile {
 
 /** Open with openReceiptLog(); then keepHead() each interval, and close(). */
 export class ReceiptLog {
-  readonly identity: BootIdentity;
   readonly boot: string;
+  #identity: BootIdentity;
+  #isIdentified = false;
   readonly #key: KeyObject;
   readonly #parts: ReceiptLogParts;
   readonly #options: ReceiptLogOptions;
@@ -97,11 +104,15 @@ export class ReceiptLog {
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(identity: BootIdentity, key: KeyObject, options: ReceiptLogOptions, parts: ReceiptLogParts) {
-    this.identity = identity;
+    this.#identity = identity;
     this.boot = bootOf(identity.publicKey);
     this.#key = key;
     this.#options = options;
     this.#parts = parts;
+  }
+
+  get kind(): LogKind {
+    return this.#identity.kind;
   }
 
   get size(): number {
@@ -166,8 +177,6 @@ export class ReceiptLog {
 
   /** @param before what the first head names */
   async begin(before: NonNullable<HeadStatement['before']>): Promise<void> {
-    const content = Buffer.from(`${encodeIdentity(this.identity)}\n`);
-    this.#files.unshift({ path: IDENTITY, content, entries: 0 });
     this.#pending = this.#sign(before, false);
     await this.keepHead();
   }
@@ -204,9 +213,20 @@ export class ReceiptLog {
     }
   }
 
+  /** A security module that does not attest now is asked again with the next head; until then no head is kept. */
+  async #identify(): Promise<void> {
+    if (this.#isIdentified) return;
+    const document = await this.#parts.attest?.(identityBinding(this.#identity));
+    if (document !== undefined) this.#identity = { ...this.#identity, document };
+    const content = Buffer.from(`${encodeIdentity(this.#identity)}\n`);
+    this.#files.unshift({ path: IDENTITY, content, entries: 0 });
+    this.#isIdentified = true;
+  }
+
   /** Tiles first: a head that is kept has all that it covers. */
   async #keepPending({ head, note, partials }: PendingHead): Promise<void> {
     const { storage } = this.#parts;
+    await this.#identify();
     while (this.#files.length > 0) await this.#writeGroup();
     const content = Buffer.from(note);
     const files = partials.filter(({ fullAt }) => fullAt > this.#edge.size);
@@ -270,7 +290,7 @@ export class ReceiptLog {
     // Heads do not go back, whatever the clock does.
     const time = Math.max(this.#lastTimeMs, this.#parts.clock.now());
     const head: Head = {
-      kind: this.identity.kind,
+      kind: this.#identity.kind,
       boot: this.boot,
       size: this.#edge.size,
       root: this.#edge.root(),
@@ -288,20 +308,21 @@ export class ReceiptLog {
     this.#sequence += 1;
     this.#previous = digestOfHead(text);
     this.#lastTimeMs = time;
-    const note = signedHead(head, this.identity, sign(null, Buffer.from(text), this.#key));
+    const note = signedHead(head, this.#identity, sign(null, Buffer.from(text), this.#key));
     return { head, note, partials: this.#partialFiles() };
   }
 }
 
-/** Make the key of this boot, and keep its first head. A storage that does not answer makes a gap and stops nothing. */
+/**
+ * Make the key of this boot, and keep its first head. A storage that does not answer, and a security module that does
+ * not attest, stop nothing: the log is not kept until they do.
+ */
 export async function openReceiptLog(options: ReceiptLogOptions, parts: ReceiptLogParts): Promise<ReceiptLog> {
   const { privateKey } = generateKeyPairSync('ed25519');
   const publicKey = Buffer.from(privateKey.export({ format: 'jwk' }).x ?? '', 'base64url');
   const { genesisValidatorsRoot, attest } = parts;
-  const bare = { publicKey, genesisValidatorsRoot };
-  const document = await attest?.(identityBinding({ ...bare, kind: 'attested', document: null }));
-  const identity: BootIdentity =
-    document === undefined ? { ...bare, kind: 'unattested', document: null } : { ...bare, kind: 'attested', document };
+  const kind = attest === undefined ? 'unattested' : 'attested';
+  const identity: BootIdentity = { kind, publicKey, genesisValidatorsRoot, document: null };
   const log = new ReceiptLog(identity, privateKey, options, parts);
   await log.begin(await namedHeads(parts));
   return log;
