@@ -20,6 +20,7 @@ export const EXIT_MEANINGS: Readonly<Record<OperatorExitCode, string>> = {
   11: 'receipts: a log is broken',
   12: 'receipts: a log has gaps',
   13: 'receipts: what was asked for is not in the log',
+  14: 'verify: expected in what was compared, and the configuration, the ceremony or the TLS key was not',
   70: 'a bug in this program',
 };
 

@@ -22,6 +22,8 @@ export const EXIT = {
   receiptsGaps: 12,
   /** Receipts: what was asked for is not in the log. */
   notInReceipts: 13,
+  /** Evidence: authentic and expected in what was compared; configuration, ceremony or TLS key was not. */
+  partlyCompared: 14,
   /** EX_SOFTWARE of sysexits(3) */
   bug: 70,
   /** EX_CONFIG */

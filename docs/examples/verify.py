@@ -32,7 +32,7 @@ BINDING_TAG = bytes.fromhex("7374726f6e67726f6f6d2072612d746c7320763100")
 ES384_HEADER = bytes.fromhex("a1013822")
 MAX_DOCUMENT_BYTES, MAX_TLS_CERTIFICATE_BYTES, CLOCK_SKEW_MS = 12288, 16384, 300_000
 BASE64, UTC = "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", datetime.timezone.utc
-EXIT = {"expected": 0, "not_authentic": 5, "not_expected": 6, "no_reference_values": 8}
+EXIT = {"expected": 0, "not_authentic": 5, "not_expected": 6, "no_reference_values": 8, "partly_compared": 14}
 
 
 class Reader:
@@ -245,6 +245,18 @@ def judge(form, data, asked):
         return refused.codes[0] if refused.codes[0] in EXIT else verdict, step, refused.codes, lines, found
 
 
+def not_compared(form, asked):
+    """What an expected document was compared with nothing in: its parent may have chosen it, or anybody shows it."""
+    registers = [f"PCR{index}" for index in (16, 17) if index not in asked["reference"]]
+    return registers if form == "certificate" else [*registers, "the TLS key"]
+
+
+def judge_whole(form, data, asked):
+    """As judge, but `expected` only where nothing was left out of the comparison."""
+    verdict, *others = judge(form, data, asked)
+    return ("partly_compared" if verdict == "expected" and not_compared(form, asked) else verdict, *others)
+
+
 def read_reference(measurements, any_configuration):
     reference = {}
     for name, written in ((name, measurements[name]) for name in measurements if name != "HashAlgorithm"):
@@ -306,9 +318,10 @@ def judge_vectors(path):
     (vectors, cases), answers = read_json("--vectors", path, list, "cases"), []
     for case in cases:
         record, pcrs = vectors["evidence"][case["evidence"]], vectors["reference_values"].get(case["reference_values"])
-        asked = read_asked(case["judged_at"], case["max_age_seconds"], case["nonce"], pcrs, False)
+        any_configuration = case.get("any_configuration", False)
+        asked = read_asked(case["judged_at"], case["max_age_seconds"], case["nonce"], pcrs, any_configuration)
         asked["root_sha256"] = case.get("root_sha256", vectors["root_sha256"])
-        answer = judge(record["form"], base64.b64decode(record["base64"]), asked)
+        answer = judge_whole(record["form"], base64.b64decode(record["base64"]), asked)
         answers.append(dict(zip(("name", "verdict", "step", "codes"), (case["name"], *answer))))
     print(json.dumps(answers, indent=1))
     wrong = [case["name"] for case, ours in zip(cases, answers) if any(case[k] != ours[k] for k in ours)]
@@ -340,8 +353,10 @@ def main():
         print("verify.py: reading the evidence from this terminal, up to Ctrl-D (--help says more)", file=sys.stderr)
     with sys.stdin.buffer if options.evidence == "-" else open(options.evidence, "rb") as source:
         form, data = read_evidence(source.read(65537))
-    verdict, _, codes, lines, found = judge(form, data, asked)
+    verdict, _, codes, lines, found = judge_whole(form, data, asked)
     print(" ".join([verdict, *codes]) + "\n  steps:", *lines, sep="\n    ")
+    if verdict == "partly_compared":
+        print("  NOT compared:", ", ".join(not_compared(form, asked)))
     for index, value in sorted(found.get("pcrs", {}).items()):
         print(f"  PCR{index:<3} {value.hex() if verdict != 'not_authentic' else 'not evaluated'}")
     return EXIT[verdict]

@@ -1,14 +1,16 @@
 // A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of
-// somebody else, 8 when no reference values were given. The code of each failing check is in the message.
+// somebody else, 8 when no reference values were given, 14 when they do not say everything. The code of each failing check is in the message.
 
 import { FAILURES, type Failure, type Fault } from '../../common/attestation/failure.ts';
 import type { Verdict } from '../../common/attestation/verify.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
+import type { VerdictName } from './report.ts';
 
 /** specification/evidence.md#checks */
-export const EXIT_OF_VERDICT: Readonly<Record<Fault | 'expected', OperatorExitCode>> = {
+export const EXIT_OF_VERDICT: Readonly<Record<VerdictName, OperatorExitCode>> = {
   expected: EXIT.ok,
+  partly_compared: EXIT.partlyCompared,
   not_authentic: EXIT.evidenceNotAuthentic,
   not_expected: EXIT.evidenceNotExpected,
   no_reference_values: EXIT.noReferenceValues,
@@ -24,6 +26,14 @@ export class AttestationFailure extends CommandFailure {
     this.name = 'AttestationFailure';
     this.failures = verdict.failures;
   }
+}
+
+export function partlyCompared(subject: string, notCompared: readonly string[]): CommandFailure {
+  return new CommandFailure(
+    EXIT_OF_VERDICT.partly_compared,
+    `${subject} is attested, and was compared only in part\n  ${notCompared.map((open) => `not compared: ${open}`).join('\n  ')}`,
+    'give reference values of PCR16 and PCR17, and the URL or its certificate in place of a bare document',
+  );
 }
 
 interface Description {

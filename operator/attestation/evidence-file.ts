@@ -12,8 +12,9 @@ import { fileFailure } from '../file-failure.ts';
 import { PAGE_BEGINS } from './page/embedded.ts';
 
 const MAX_FILE_BYTES = 64 * 1024;
-/** The evidence of a key with sixteen links, and the rest of a status. */
+/** The evidence of a key with sixteen links, and the rest of a status; and the page that holds it. */
 const MAX_STATUS_BYTES = 1024 * 1024;
+const MAX_PAGE_BYTES = 4 * MAX_STATUS_BYTES;
 /** `{`: no document in any form begins so. */
 const OBJECT_BEGINS = 0x7b;
 const MAX_PATH_CHARACTERS = 200;
@@ -29,7 +30,15 @@ export type EvidenceFile =
   | { readonly kind: 'certificate'; readonly bytes: Buffer }
   /** A report's page with evidence in it. */
   | { readonly kind: 'page'; readonly text: string }
-  | { readonly kind: 'status'; readonly shown: ShownEvidence; readonly parentWritesTables: boolean };
+  | StatusEvidence;
+
+export interface StatusEvidence {
+  readonly kind: 'status';
+  readonly shown: ShownEvidence;
+  readonly parentWritesTables: boolean;
+  /** As it was printed. */
+  readonly bytes: Buffer;
+}
 
 /** @param path `-` is standard input @throws CommandFailure when it cannot be read, or holds several certificates */
 export async function readEvidence(path: string, stdin: AsyncIterable<Buffer | string>): Promise<EvidenceFile> {
@@ -64,8 +73,8 @@ function plainText(place: string, text: string): CommandFailure {
 }
 
 /** @returns undefined for what is no JSON object @throws CommandFailure for one that is no status of such a signer */
-function statusIn(content: Buffer, place: string): EvidenceFile | undefined {
-  if (content[0] !== OBJECT_BEGINS) return undefined;
+export function statusIn(content: Buffer, place: string): StatusEvidence | undefined {
+  if (content[0] !== OBJECT_BEGINS || content.length > MAX_STATUS_BYTES) return undefined;
   const parsed = parseStrictJson(content);
   if (parsed.kind === 'refused') return undefined;
   const shown = readShownEvidence(parsed.value);
@@ -76,7 +85,7 @@ function statusIn(content: Buffer, place: string): EvidenceFile | undefined {
     );
   }
   const { tee } = parsed.value as { readonly tee?: { readonly parent_writes_tables?: unknown } | null };
-  return { kind: 'status', shown, parentWritesTables: tee?.parent_writes_tables === true };
+  return { kind: 'status', shown, parentWritesTables: tee?.parent_writes_tables === true, bytes: content };
 }
 
 /** Hex first: every text in hex is one in base64 too. */
@@ -92,14 +101,14 @@ async function readStream(stdin: AsyncIterable<Buffer | string>, place: string):
   for await (const chunk of stdin) {
     chunks.push(Buffer.from(chunk));
     bytes += chunk.length;
-    if (bytes > MAX_STATUS_BYTES) throw tooLarge(place);
+    if (bytes > MAX_PAGE_BYTES) throw tooLarge(place);
   }
   return Buffer.concat(chunks);
 }
 
 function readBounded(path: string, place: string): Buffer {
   try {
-    if (statSync(path).size <= MAX_STATUS_BYTES) return readFileSync(path);
+    if (statSync(path).size <= MAX_PAGE_BYTES) return readFileSync(path);
   } catch (error) {
     const code = errorCode(error) ?? 'unreadable';
     throw fileFailure(place, 'read', code);

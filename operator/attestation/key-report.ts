@@ -5,8 +5,9 @@
 import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { Fault } from '../../common/attestation/failure.ts';
 import type { VerifiedKeyLink } from '../../common/attestation/key-evidence.ts';
+import type { ReferenceValues } from '../../common/attestation/policy.ts';
 import type { VerifiedRow } from '../../common/attestation/row-evidence.ts';
-import { isAuthenticFault, type Origin, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
+import { imagesOf, isAuthenticFault, type Origin, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
 import type { Paint } from '../../common/command-line/paint.ts';
 import { renderFields } from '../../common/command-line/table.ts';
 import { bounded } from '../../common/command-line/text.ts';
@@ -14,6 +15,7 @@ import { columnsOf } from '../../common/command-line/wrap.ts';
 import { CommandFailure } from '../exit.ts';
 import { EXIT_OF_VERDICT } from './attestation-failure.ts';
 import { PARENT_WRITES_TABLES, rfc3339 } from './report.ts';
+import { AGREES, DISAGREES } from './report-table.ts';
 
 const MAX_CHARACTERS = 256;
 /** Those that say which enclave it was. */
@@ -30,6 +32,15 @@ export interface KeyFinding {
 export interface KeyReportContext {
   readonly subject: string;
   readonly provider: DocumentProvider;
+  /** Of a page that was judged again: whether it says what its own evidence and terms give. */
+  readonly pageAgrees?: boolean;
+}
+
+/** Which key is the right one, as it can be written down. */
+export type KeyTerms = Pick<OriginTerms, 'deployment' | 'ceremonies'> & { readonly images: ReferenceValues };
+
+export function originTerms(terms: KeyTerms | undefined): OriginTerms | undefined {
+  return terms === undefined ? undefined : { ...terms, accepts: imagesOf(terms.images) };
 }
 
 export type KeyVerdict = Fault | 'expected';
@@ -66,6 +77,7 @@ export function keyTable(finding: KeyFinding, context: KeyReportContext, shown: 
   const head: (readonly [string, string])[] = [
     ...(finding.parentWritesTables ? [['UNSAFE', PARENT_WRITES_TABLES] as const] : []),
     ['evidence', context.subject],
+    ...pageField(context.pageAgrees),
     ['judged at', 'the time of each document'],
     ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
     ...(first === undefined ? [] : [['deployment', deploymentWords(first)] as const]),
@@ -81,6 +93,10 @@ export function keyTable(finding: KeyFinding, context: KeyReportContext, shown: 
     paint(renderFields(last, columns), verdict === 'expected' ? 'good' : 'bad'),
   ];
   return parts.join('\n');
+}
+
+function pageField(agrees: boolean | undefined): readonly (readonly [string, string])[] {
+  return agrees === undefined ? [] : [['the page', agrees ? AGREES : DISAGREES]];
 }
 
 export function deploymentWords({ deployment: { network, id } }: Pick<VerifiedKeyLink, 'deployment'>): string {
@@ -121,7 +137,7 @@ function registersOf({ pcrs }: Stated): readonly (readonly [string, string])[] {
   });
 }
 
-export function keyJson(finding: KeyFinding, { subject, provider }: KeyReportContext): string {
+export function keyJson(finding: KeyFinding, { subject, provider, pageAgrees }: KeyReportContext): string {
   const verdict = keyVerdict(finding);
   const { links, rows, refusal } = finding.origin;
   const stated = (of: VerifiedKeyLink | VerifiedRow) => {
@@ -143,6 +159,7 @@ export function keyJson(finding: KeyFinding, { subject, provider }: KeyReportCon
       subject,
       provider: { name: provider.name, root_sha256: provider.rootSha256 },
       parent_writes_tables: finding.parentWritesTables,
+      page_agrees: pageAgrees ?? null,
       failure: refusal === undefined ? null : { code: refusal.fault, detail: refusal.detail },
       master_key: links.map(stated),
       rows: rows.map(stated),

@@ -10,7 +10,6 @@ import { columnsOf } from '../../common/command-line/wrap.ts';
 import {
   chainOf,
   coverageOf,
-  decisive,
   type Finding,
   type Findings,
   faultOf,
@@ -22,8 +21,10 @@ import {
   sha256Of,
   TITLES,
   VERDICTS,
+  verdictOf,
 } from './report.ts';
 
+export const AGREES = 'says what its evidence and its own terms give';
 export const DISAGREES =
   'does NOT say what its evidence and its own terms give: it was altered, or another version made it';
 const MAX_MODULE_ID_CHARACTERS = 256;
@@ -46,9 +47,7 @@ export function tableReport(
       ...context.evidence.map(
         ({ kind, bytes }) => ['SHA-256', `${sha256Of(bytes)} (${kind.replace('_', ' ')})`] as const,
       ),
-      ...(context.pageAgrees === undefined
-        ? []
-        : [['the page', context.pageAgrees ? 'says what its evidence and its own terms give' : DISAGREES] as const]),
+      ...(context.pageAgrees === undefined ? [] : [['the page', context.pageAgrees ? AGREES : DISAGREES] as const]),
       ['judged at', rfc3339(context.at)],
       ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
     ],
@@ -62,15 +61,15 @@ const RESULTS = { passed: 'good', FAILED: 'bad' } as const;
 const LAST_WORDS = { ...VERDICTS, not_authentic: 'NOT authentic: everything above is unverified' };
 
 function tableVerdict(findings: Findings, context: ReportContext, shown: Shown, paint: Paint): string {
-  const verdict = decisive(findings);
+  const verdict = verdictOf(findings, context);
   const { compared = [], notCompared = [] } = coverageOf(findings, context) ?? {};
   const covered: (readonly [string, string])[] = [
     ...(compared.length === 0 ? [] : [['compared', compared.join(', ')] as const]),
     ...(notCompared.length === 0 ? [] : [['NOT compared', notCompared.join('; ')] as const]),
   ];
-  const words = renderFields([['verdict', LAST_WORDS[faultOf(verdict)]]], columnsOf(shown));
+  const words = renderFields([['verdict', LAST_WORDS[verdict]]], columnsOf(shown));
   const text = covered.length === 0 ? words : `${renderFields(covered, columnsOf(shown))}${words}`;
-  return paint(text, !verdict.expected ? 'bad' : notCompared.length === 0 ? 'good' : 'doubtful');
+  return paint(text, verdict === 'expected' ? 'good' : verdict === 'partly_compared' ? 'doubtful' : 'bad');
 }
 
 function tableFinding({ evidence, verdict }: Finding, context: ReportContext, shown: Shown): string {

@@ -63,8 +63,13 @@ export const TITLES: Readonly<Record<Finding['evidence'], string>> = {
   certificate: 'the evidence in the TLS certificate',
   fresh_document: 'the fresh document, bound to this connection',
 };
-export const VERDICTS: Readonly<Record<Fault | 'expected', string>> = {
+
+/** Of everything that was judged: what was not compared in everything is never called expected. */
+export type VerdictName = Fault | 'expected' | 'partly_compared';
+
+export const VERDICTS: Readonly<Record<VerdictName, string>> = {
   expected: 'authentic and expected',
+  partly_compared: 'authentic, and expected only in what was compared',
   not_expected: 'authentic, and NOT what was expected',
   no_reference_values: 'authentic; no reference values given',
   not_authentic: 'NOT authentic: everything below is unverified',
@@ -79,13 +84,13 @@ export function decisive(findings: Findings): Verdict {
 }
 
 export function jsonReport(findings: Findings, context: ReportContext): string {
-  const verdict = decisive(findings);
+  const name = verdictOf(findings, context);
   const coverage = coverageOf(findings, context);
   return JSON.stringify(
     {
-      verdict: faultOf(verdict),
-      authentic: verdict.authentic,
-      expected: verdict.expected,
+      verdict: name,
+      authentic: decisive(findings).authentic,
+      expected: name === 'expected',
       subject: context.subject,
       at: rfc3339(context.at),
       provider: { name: context.provider.name, root_sha256: context.provider.rootSha256 },
@@ -167,6 +172,11 @@ export function coverageOf(findings: Findings, { referenceValues }: ReportContex
     compared: [...compared, ...(isBound ? ['the TLS key'] : [])],
     notCompared: [...notCompared, ...(isBound ? [] : ['the TLS key: a bare document names the key of no connection'])],
   };
+}
+
+export function verdictOf(findings: Findings, context: ReportContext): VerdictName {
+  const { notCompared = [] } = coverageOf(findings, context) ?? {};
+  return notCompared.length > 0 ? 'partly_compared' : faultOf(decisive(findings));
 }
 
 function named(index: number, holds: string): string {

@@ -6,16 +6,26 @@ import { readCeremonyFile } from '../../ceremony/commands/ceremony-file.ts';
 import { CommandError } from '../../ceremony/commands/command.ts';
 import { type Ceremony, ceremonyDigest, isDeploymentId, isNetwork } from '../../ceremony/definition.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
-import { imagesOf, judgeShownEvidence, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
+import { judgeShownEvidence } from '../../common/attestation/shown-evidence.ts';
 import type { Flags, Values } from '../../common/command-line/command.ts';
+import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { writeOutput } from '../../common/command-line/output-file.ts';
 import { painter } from '../../common/command-line/paint.ts';
 import { bounded } from '../../common/command-line/text.ts';
-import type { EvidenceFile } from '../attestation/evidence-file.ts';
-import { demandExpected, type KeyFinding, keyJson, keyTable } from '../attestation/key-report.ts';
+import type { StatusEvidence } from '../attestation/evidence-file.ts';
+import {
+  demandExpected,
+  type KeyFinding,
+  type KeyTerms,
+  keyJson,
+  keyTable,
+  originTerms,
+} from '../attestation/key-report.ts';
+import { readKeyPage } from '../attestation/page/embedded-key.ts';
 import { keyPage } from '../attestation/page/key-page.ts';
+import { DISAGREES } from '../attestation/report-table.ts';
 import type { LocalCall } from '../command.ts';
-import { UsageFailure } from '../exit.ts';
+import { CommandFailure, UsageFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
 import { explained } from '../output-file.ts';
 
@@ -49,20 +59,27 @@ export interface StatusTerms {
   readonly parentWritesTables: boolean | undefined;
 }
 
+interface KeptStatus {
+  readonly file: StatusEvidence;
+  /** Of a page: whether it says what its own evidence and terms give. */
+  readonly agrees?: boolean;
+}
+
 /** @throws CommandFailure for every verdict but "expected" */
 export async function verifyStatus(
-  file: Extract<EvidenceFile, { kind: 'status' }>,
+  { file, agrees }: KeptStatus,
   { values, argument, terminal, provider }: Call,
   { referenceValues, parentWritesTables }: StatusTerms,
 ): Promise<void> {
   if (values.at !== undefined || values.nonce !== undefined)
     throw new UsageFailure('--at and --nonce are not for a status: each of its documents is judged at its own time');
   const terms = await readTerms(values, referenceValues);
+  const given = originTerms(terms);
   const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_CHARACTERS);
-  const context = { subject, provider };
+  const context = { subject, provider, ...(agrees === undefined ? {} : { pageAgrees: agrees }) };
   const finding: KeyFinding = {
-    origin: judgeShownEvidence(file.shown, provider, terms),
-    terms,
+    origin: judgeShownEvidence(file.shown, provider, given),
+    terms: given,
     parentWritesTables: file.parentWritesTables || parentWritesTables === true,
   };
   createOutput(values.json ? 'json' : 'table', terminal).answer(
@@ -71,10 +88,26 @@ export async function verifyStatus(
   );
   const { report, force } = values;
   if (report !== undefined) {
-    const text = keyPage(finding, { ...context, madeAt: Date.now(), given: givenIn(values) });
+    const written = { given: givenIn(values), terms, status: file.bytes };
+    const text = keyPage(finding, { subject, provider, madeAt: Date.now(), ...written });
     await writeOutput(report, force, (opened) => opened.writeFile(text)).catch(explained(report));
   }
+  if (agrees === false) throw new CommandFailure(EXIT.failed, `the page ${subject} ${DISAGREES}`);
   demandExpected(finding, subject);
+}
+
+/** @returns undefined for a page of other evidence @throws CommandFailure when its evidence was altered */
+export function keptKey(page: string, argument: string, provider: Call['provider']): KeptStatus | undefined {
+  const kept = readKeyPage(page, provider);
+  if (kept === undefined) return undefined;
+  if (typeof kept === 'string') {
+    const subject = bounded(argument, MAX_CHARACTERS);
+    throw new CommandFailure(EXIT.evidenceNotAuthentic, `the page ${subject} is refused: ${kept}`);
+  }
+  const { file, context, parentWritesTables } = kept;
+  const terms = originTerms(context.terms);
+  const finding = { origin: judgeShownEvidence(file.shown, provider, terms), terms, parentWritesTables };
+  return { file, agrees: keyPage(finding, context) === page };
 }
 
 /** @throws UsageFailure for flags that only a status has */
@@ -86,7 +119,7 @@ export function refuseStatusFlags({ ceremony, deployment, network }: Call['value
 async function readTerms(
   { ceremony: file, deployment: id, network }: Call['values'],
   referenceValues: ReferenceValues | undefined,
-): Promise<OriginTerms | undefined> {
+): Promise<KeyTerms | undefined> {
   if (referenceValues === undefined || file === undefined || id === undefined || network === undefined) {
     if ([referenceValues, file, id, network].every((value) => value === undefined)) return undefined;
     throw new UsageFailure(
@@ -98,7 +131,7 @@ async function readTerms(
   const ceremony = await readCeremony(file);
   const digest = ceremonyDigest(ceremony).toString('hex');
   const ceremonies = [digest, ...(ceremony.previousCeremony === undefined ? [] : [ceremony.previousCeremony])];
-  return { deployment: { network, id }, ceremonies, accepts: imagesOf(referenceValues) };
+  return { deployment: { network, id }, ceremonies, images: referenceValues };
 }
 
 async function readCeremony(file: string): Promise<Ceremony> {

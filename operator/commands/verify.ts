@@ -9,9 +9,9 @@ import { JSON_OUTPUT } from '../../common/command-line/json-output.ts';
 import { writeOutput } from '../../common/command-line/output-file.ts';
 import { painter } from '../../common/command-line/paint.ts';
 import { bounded } from '../../common/command-line/text.ts';
-import { AttestationFailure } from '../attestation/attestation-failure.ts';
+import { AttestationFailure, partlyCompared } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
-import { type ReferenceConfiguration, readReferenceConfiguration } from '../attestation/configuration-file.ts';
+import { readReferenceConfiguration } from '../attestation/configuration-file.ts';
 import { readEvidence } from '../attestation/evidence-file.ts';
 import { readPage } from '../attestation/page/embedded.ts';
 import { htmlReport } from '../attestation/page/page.ts';
@@ -20,6 +20,7 @@ import { type AttestationPolicy, verifyFresh } from '../attestation/peer-evidenc
 import { readReferenceRecord } from '../attestation/reference-record.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
 import {
+  coverageOf,
   decisive,
   type Findings,
   type JudgedEvidence,
@@ -37,10 +38,9 @@ import { CommandFailure, UsageFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
 import { checkFile, explained } from '../output-file.ts';
 import { readSeconds } from '../settings.ts';
-import { refuseStatusFlags, TERMS, verifyStatus } from './verify-status.ts';
+import { flag, readNonce, readTime, readUrl, registersGiven } from './verify-arguments.ts';
+import { keptKey, refuseStatusFlags, TERMS, verifyStatus } from './verify-status.ts';
 
-const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
-const MAX_NONCE_BYTES = 1024;
 const MAX_SUBJECT_CHARACTERS = 200;
 
 export const verify = localCommand(
@@ -108,8 +108,10 @@ export const verify = localCommand(
       values['any-configuration'] || values.ceremony !== undefined,
     );
     const file = isUrl ? undefined : await readEvidence(argument, terminal.stdin);
-    if (file?.kind === 'status') {
-      return verifyStatus(file, { values, argument, terminal, provider }, { referenceValues, parentWritesTables });
+    const status =
+      file?.kind === 'status' ? { file } : file?.kind === 'page' ? keptKey(file.text, argument, provider) : undefined;
+    if (status !== undefined) {
+      return verifyStatus(status, { values, argument, terminal, provider }, { referenceValues, parentWritesTables });
     }
     refuseStatusFlags(values);
     const kept = file?.kind === 'page' ? readKept(file.text, argument, provider) : undefined;
@@ -125,7 +127,9 @@ export const verify = localCommand(
     const at = kept?.context.at ?? (values.at === undefined ? now : readTime(values.at));
     const policy = { provider, referenceValues, maxAgeSeconds };
     const given =
-      file === undefined || file.kind === 'page' ? undefined : { ...file, at, live: values.at === undefined, nonce };
+      file === undefined || file.kind === 'page' || file.kind === 'status'
+        ? undefined
+        : { ...file, at, live: values.at === undefined, nonce };
     const { findings, evidence } =
       kept !== undefined
         ? judgeKept(kept.context.evidence, policy)
@@ -153,6 +157,8 @@ export const verify = localCommand(
     const verdict = decisive(findings);
     if (kept?.agrees === false) throw new CommandFailure(EXIT.failed, `the page ${argument} ${DISAGREES}`);
     if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
+    const { notCompared = [] } = coverageOf(findings, context) ?? {};
+    if (notCompared.length > 0) throw partlyCompared(context.subject, notCompared);
   },
 );
 
@@ -213,40 +219,4 @@ async function findAtUrl(written: string, attestation: AttestationPolicy, timeou
   } finally {
     deadline.end();
   }
-}
-
-/** PCR16 is that of the file, and of nothing else that is said. */
-function registersGiven(
-  registers: readonly string[] | undefined,
-  configuration: ReferenceConfiguration | undefined,
-): string | undefined {
-  if (configuration === undefined) return registers?.join(',');
-  if (registers?.some((register) => register.startsWith('16=')) === true) {
-    throw new UsageFailure('--config and --pcr 16=HEX both say what PCR16 is', 'give one of them');
-  }
-  return [...(registers ?? []), `16=${configuration.pcr16}`].join(',');
-}
-
-function flag(name: string, text: string | undefined): { readonly text: string; readonly origin: string } | undefined {
-  return text === undefined ? undefined : { text, origin: `--${name}` };
-}
-
-function readUrl(written: string): URL {
-  const url = URL.canParse(written) ? new URL(written) : undefined;
-  const plain = url?.protocol === 'https:' && url.pathname === '/' && url.search === '' && url.username === '';
-  if (url !== undefined && plain) return url;
-  throw new UsageFailure('EVIDENCE: a URL is https: with a host and a port', 'for example https://signer.example:9443');
-}
-
-function readTime(written: string): number {
-  const time = RFC3339.test(written) ? Date.parse(written) : Number.NaN;
-  if (Number.isNaN(time)) throw new UsageFailure('--at is not a time of RFC 3339', 'for example 2026-01-03T20:41:07Z');
-  return time;
-}
-
-function readNonce(written: string | undefined): Buffer | undefined {
-  if (written === undefined) return undefined;
-  const nonce = /^([0-9a-f]{2})+$/i.test(written) ? Buffer.from(written, 'hex') : undefined;
-  if (nonce !== undefined && nonce.length <= MAX_NONCE_BYTES) return nonce;
-  throw new UsageFailure(`--nonce is hex, at most ${MAX_NONCE_BYTES} bytes`);
 }

@@ -2,6 +2,7 @@
 // in which generation, and who wrapped it since. verify_key.py judges the same files, and ends with the same codes.
 
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -222,6 +223,48 @@ describe('the status of a signer', () => {
       ],
       rows: [{ purpose: 'root_token' }, { purpose: 'seal_removed' }],
     });
+  });
+});
+
+describe('the page of a master key', () => {
+  const page = (): string => join(folder, 'kept.html');
+  const place = ['--deployment', SHOWN_DEPLOYMENT.id, '--network', SHOWN_DEPLOYMENT.network];
+  const terms = (pcrs = 'first'): readonly string[] => [
+    ...['--pcrs', join(folder, `${pcrs}.json`), '--ceremony', join(folder, 'ceremony.yaml')],
+    ...place,
+  ];
+  const embeddedIn = (text: string): string => /<pre class="evidence">([^<]*)<\/pre>/.exec(text)?.[1] ?? '';
+
+  beforeAll(async () => {
+    await judge(made, {}, ['--report', page(), '--force']);
+  });
+
+  it('holds its evidence: judged again from itself alone, it says what that gives', async () => {
+    const judged = await verifyUnderRoot(page(), ...terms(), '--json');
+    expect(judged.code).toBe(0);
+    expect(JSON.parse(judged.stdout)).toMatchObject({ verdict: 'expected', page_agrees: true });
+    const status = createHash('sha256')
+      .update(readFileSync(join(folder, 'status.json')))
+      .digest('hex');
+    expect(readFileSync(page(), 'utf8')).toContain(`<dt>SHA-256</dt><dd><code>${status}</code>`);
+  });
+
+  it('lends no terms: those that it was judged by are its own claim', async () => {
+    expect((await verifyUnderRoot(page())).code).toBe(8);
+    expect((await verifyUnderRoot(page(), ...terms('next'))).code).toBe(6);
+  });
+
+  it('is refused when its evidence was altered, and when its words were', async () => {
+    const text = readFileSync(page(), 'utf8');
+    const block = JSON.parse(Buffer.from(embeddedIn(text), 'base64').toString()) as { status: string };
+    const other = { ...block, status: Buffer.from(JSON.stringify(rotated)).toString('base64') };
+    const altered = join(folder, 'altered.html');
+    writeFileSync(altered, text.replace(embeddedIn(text), Buffer.from(JSON.stringify(other)).toString('base64')));
+    const evidence = await verifyUnderRoot(altered, ...terms());
+    expect([evidence.code, evidence.stderr]).toEqual([5, expect.stringContaining('it has another SHA-256')]);
+    writeFileSync(altered, text.replace(FIRST.PCR0, NEXT.PCR0));
+    const words = await verifyUnderRoot(altered, ...terms());
+    expect([words.code, words.stderr]).toEqual([1, expect.stringContaining('does NOT say what its evidence')]);
   });
 });
 

@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import type { DocumentProvider } from '../../../common/attestation/contract.ts';
+import type { ReferenceValues } from '../../../common/attestation/policy.ts';
 import type { Html } from '../../../common/formats/html.ts';
 import { parseStrictJson } from '../../../common/formats/strict-json.ts';
 import { type JudgedEvidence, sha256Of } from '../report.ts';
@@ -14,8 +15,10 @@ const FORMAT = 'strongroom verification page v1';
 export const PAGE_BEGINS = '<!doctype html>';
 const BLOCK = /<pre class="evidence">([A-Za-z0-9+/=]+)<\/pre>/g;
 
-const hex = z.string().regex(/^(?:[0-9a-f]{2})*$/);
-const text = z.string().max(4096);
+export const hex = z.string().regex(/^(?:[0-9a-f]{2})*$/);
+export const text = z.string().max(4096);
+/** Accepted values by register. */
+export const registers = z.record(z.string().regex(/^(?:[12]?\d|3[01])$/), z.array(hex));
 const schema = z.strictObject({
   format: z.literal(FORMAT),
   subject: text,
@@ -25,7 +28,7 @@ const schema = z.strictObject({
   nonce: hex.exactOptional(),
   any_configuration: z.boolean(),
   parent_writes_tables: z.boolean().exactOptional(),
-  reference_values: z.record(z.string().regex(/^(?:[12]?\d|3[01])$/), z.array(hex)).exactOptional(),
+  reference_values: registers.exactOptional(),
   reference_sha256: hex.exactOptional(),
   pcrs_file: text.exactOptional(),
   record: z.record(text, text).exactOptional(),
@@ -69,6 +72,10 @@ export function embedded(context: PageContext): Html | undefined {
       ...optional('nonce', nonce?.toString('hex')),
     })),
   };
+  return writeBlock(block);
+}
+
+export function writeBlock(block: object): Html {
   const base64 = Buffer.from(JSON.stringify(block)).toString('base64');
   return html`<h2>The evidence itself</h2>
 <p class="note">With the terms of this judgement, in base64: <code>strongroom operator verify</code> of this page judges it
@@ -80,12 +87,19 @@ export type ReadPage =
   | { readonly ok: true; readonly context: PageContext }
   | { readonly ok: false; readonly problem: string };
 
-export function readPage(page: string, provider: DocumentProvider): ReadPage {
+/** @returns `value` undefined: it is no JSON */
+export function readBlock(page: string): { readonly ok: boolean; readonly value?: unknown } {
   const blocks = [...page.matchAll(BLOCK)];
   const [block] = blocks;
-  if (block === undefined || blocks.length > 1) return { ok: false, problem: 'it holds no evidence, or more than one' };
+  if (block === undefined || blocks.length > 1) return { ok: false };
   const parsed = parseStrictJson(Buffer.from(block[1] ?? '', 'base64'));
-  const read = schema.safeParse(parsed.kind === 'refused' ? undefined : parsed.value);
+  return { ok: true, value: parsed.kind === 'refused' ? undefined : parsed.value };
+}
+
+export function readPage(page: string, provider: DocumentProvider): ReadPage {
+  const block = readBlock(page);
+  if (!block.ok) return { ok: false, problem: 'it holds no evidence, or more than one' };
+  const read = schema.safeParse(block.value);
   if (!read.success) return { ok: false, problem: 'its evidence has another form than a report writes' };
   const evidence = read.data.evidence.map(({ kind, sha256, base64, at, live, nonce }) => ({
     sha256,
@@ -94,15 +108,12 @@ export function readPage(page: string, provider: DocumentProvider): ReadPage {
   if (evidence.some(({ sha256, judged }) => sha256Of(judged.bytes) !== sha256))
     return { ok: false, problem: 'its evidence was altered: it has another SHA-256' };
   const { data } = read;
-  const values = Object.entries(data.reference_values ?? {}).map(
-    ([index, accepted]) => [Number(index), accepted] as const,
-  );
   const { commit, version, imageSha256, configurationDigest, ceremonyDigest } = data.record ?? {};
   const context: PageContext = {
     subject: data.subject,
     at: data.at,
     provider,
-    referenceValues: data.reference_values === undefined ? undefined : new Map(values),
+    referenceValues: data.reference_values === undefined ? undefined : valuesOf(data.reference_values),
     parentWritesTables: data.parent_writes_tables,
     evidence: evidence.map(({ judged }) => judged),
     referenceSha256: data.reference_sha256,
@@ -121,7 +132,11 @@ function bytesOf(value: string | undefined): Buffer | undefined {
   return value === undefined ? undefined : Buffer.from(value, 'hex');
 }
 
-function asObject(values: NonNullable<PageContext['referenceValues']>): Record<string, string[]> {
+export function valuesOf(written: Readonly<Record<string, readonly string[]>>): ReferenceValues {
+  return new Map(Object.entries(written).map(([index, accepted]) => [Number(index), accepted]));
+}
+
+export function asObject(values: ReferenceValues): Record<string, string[]> {
   return Object.fromEntries([...values].map(([index, accepted]) => [index, [...accepted]]));
 }
 
@@ -131,6 +146,6 @@ function defined(record: object): Record<string, string> {
   );
 }
 
-function optional<Name extends string, Value>(name: Name, value: Value | undefined) {
+export function optional<Name extends string, Value>(name: Name, value: Value | undefined) {
   return (value === undefined ? {} : { [name]: value }) as { [One in Name]?: Value };
 }

@@ -7,24 +7,18 @@ import {
   deploymentWords,
   KEY_VERDICTS,
   type KeyFinding,
-  type KeyReportContext,
   keyVerdict,
   linkFields,
   linkTitle,
   rowFields,
   rowTitle,
 } from '../key-report.ts';
-import { PARENT_WRITES_TABLES } from '../report.ts';
+import { PARENT_WRITES_TABLES, sha256Of } from '../report.ts';
+import { embeddedKey } from './embedded-key.ts';
 import { capital } from './finding.ts';
 import { html, reportPage } from './html.ts';
+import type { KeyPageContext } from './page-context.ts';
 import { VERDICT_WORDS } from './words.ts';
-
-export interface KeyPageContext extends KeyReportContext {
-  /** Milliseconds since the epoch. */
-  readonly madeAt: number;
-  /** What it was judged by, as it was written on the command line. */
-  readonly given: readonly (readonly [string, string])[];
-}
 
 export function keyPage(finding: KeyFinding, context: KeyPageContext): string {
   const verdict = keyVerdict(finding);
@@ -40,12 +34,14 @@ ${refusal === undefined ? undefined : html`<p class="bad"><b>${refusal.fault}</b
 </section>
 <h2>What was judged, and by what</h2>
 <dl><dt>Evidence</dt><dd>${context.subject}</dd>
+<dt>SHA-256</dt><dd><code>${sha256Of(context.status)}</code></dd>
 <dt>Judged at</dt><dd>the time of each document</dd>
 <dt>Trust root</dt><dd>${context.provider.name}, SHA-256 <code>${context.provider.rootSha256}</code></dd>
 ${first === undefined ? undefined : html`<dt>Deployment</dt><dd>${deploymentWords(first)}</dd>`}
 ${context.given.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
 ${links.map((link) => section(linkTitle(link), linkFields(link)))}
-${rows.map((row) => section(rowTitle(row), rowFields(row)))}`;
+${rows.map((row) => section(rowTitle(row), rowFields(row)))}
+${embeddedKey(context, finding.parentWritesTables)}`;
   return reportPage({
     title: `${title}: ${context.subject}`,
     heading: 'strongroom: where a master key comes from',

@@ -10,25 +10,22 @@ import {
   decisive,
   type Finding,
   type Findings,
-  faultOf,
   PARENT_WRITES_TABLES,
   REGISTERS,
   rfc3339,
   sha256Of,
   TITLES,
+  verdictOf,
 } from '../report.ts';
 import { embedded } from './embedded.ts';
 import { capital, findingSections, resultCell } from './finding.ts';
 import { html, reportPage } from './html.ts';
 import { measuredSection } from './measured.ts';
 import type { PageContext } from './page-context.ts';
-import { PARTLY_EXPECTED, SHORT_TITLES, STEP_MEANINGS, type Tone, UNKNOWN_SOURCES, VERDICT_WORDS } from './words.ts';
+import { SHORT_TITLES, STEP_MEANINGS, type Tone, UNKNOWN_SOURCES, VERDICT_WORDS } from './words.ts';
 
 export function htmlReport(findings: Findings, context: PageContext): string {
-  const verdict = decisive(findings);
-  const fault = faultOf(verdict);
-  const isPartly = (coverageOf(findings, context)?.notCompared ?? []).length > 0;
-  const { title } = isPartly ? PARTLY_EXPECTED : VERDICT_WORDS[fault];
+  const { title } = VERDICT_WORDS[verdictOf(findings, context)];
   return reportPage({
     title: `${title}: ${context.subject}`,
     heading: 'strongroom: verification of an enclave’s evidence',
@@ -46,10 +43,9 @@ ${embedded(context)}`,
 }
 
 function banner(findings: Findings, context: PageContext): Html {
-  const verdict = decisive(findings);
-  const fault = faultOf(verdict);
+  const name = verdictOf(findings, context);
   const { compared = [], notCompared = [] } = coverageOf(findings, context) ?? {};
-  const { tone, sign, title, meaning } = notCompared.length === 0 ? VERDICT_WORDS[fault] : PARTLY_EXPECTED;
+  const { tone, sign, title, meaning } = VERDICT_WORDS[name];
   const steps = findings.flatMap((finding) => finding.verdict.steps);
   const count = (...results: readonly Step['result'][]) =>
     steps.filter(({ result }) => results.includes(result)).length;
@@ -57,7 +53,7 @@ function banner(findings: Findings, context: PageContext): Html {
 ${context.parentWritesTables === true ? html`<p class="bad"><b>UNSAFE</b>: ${PARENT_WRITES_TABLES}</p>` : undefined}
 <strong>${sign} ${title}</strong>
 <p>${meaning}</p>
-${verdict.failures.map((failure) => html`<p class="bad">${failureWords(failure)}</p>`)}
+${decisive(findings).failures.map((failure) => html`<p class="bad">${failureWords(failure)}</p>`)}
 ${compared.length === 0 ? undefined : html`<p><b>Compared</b>: ${compared.join(', ')}</p>`}
 ${notCompared.map((open) => html`<p class="open"><b>NOT compared</b>: ${open}</p>`)}
 ${hasKnownSources(context) ? undefined : html`<p class="open"><b>Sources</b>: ${UNKNOWN_SOURCES}</p>`}
@@ -66,7 +62,7 @@ ${hasKnownSources(context) ? undefined : html`<p class="open"><b>Sources</b>: ${
     counted('bad', count('failed'), 'refused'),
     counted('open', count('not_asked'), 'not asked'),
     counted('open', count('not_reached'), 'not reached'),
-  ]}<li>exit code <b>${EXIT_OF_VERDICT[fault]}</b></li></ul>
+  ]}<li>exit code <b>${EXIT_OF_VERDICT[name]}</b></li></ul>
 </section>`;
 }
 

@@ -1,8 +1,7 @@
 // What the report's page says in sentences: of a verdict, of each step, of what was not asked.
 
-import type { Fault } from '../../../common/attestation/failure.ts';
 import type { StepName } from '../../../common/attestation/verify.ts';
-import type { Finding } from '../report.ts';
+import type { Finding, VerdictName } from '../report.ts';
 
 export type Tone = 'good' | 'bad' | 'open';
 
@@ -13,12 +12,19 @@ interface VerdictWords {
   readonly meaning: string;
 }
 
-export const VERDICT_WORDS: Readonly<Record<Fault | 'expected', VerdictWords>> = {
+export const VERDICT_WORDS: Readonly<Record<VerdictName, VerdictWords>> = {
   expected: {
     tone: 'good',
     sign: '✔',
     title: 'Authentic and expected',
     meaning: 'A genuine enclave made this evidence, and its registers have the reference values that were given.',
+  },
+  /** Green stands only over what the verifier compared. */
+  partly_compared: {
+    tone: 'open',
+    sign: '!',
+    title: 'Authentic, and expected only in what was compared',
+    meaning: 'A genuine enclave made this evidence. What follows as not compared may be anything.',
   },
   not_expected: {
     tone: 'bad',
@@ -39,14 +45,6 @@ export const VERDICT_WORDS: Readonly<Record<Fault | 'expected', VerdictWords>> =
     meaning:
       'Nothing that the evidence says is proven. Whatever is shown of it below is a claim, and was not evaluated.',
   },
-};
-
-/** Of a success that left something open: green stands only over what the verifier compared. */
-export const PARTLY_EXPECTED: VerdictWords = {
-  tone: 'open',
-  sign: '!',
-  title: 'Authentic, and expected only in what was compared',
-  meaning: 'A genuine enclave made this evidence. What follows as not compared may be anything.',
 };
 
 export const UNKNOWN_SOURCES =

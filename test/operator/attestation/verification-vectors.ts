@@ -25,5 +25,6 @@ export function argumentsOf(asked: Case, tables: ReadonlyMap<string, string>): s
     ...['--at', asked.judged_at, '--max-age', String(asked.max_age_seconds)],
     ...(asked.nonce === null ? [] : ['--nonce', asked.nonce]),
     ...(file === undefined ? [] : ['--pcrs', file]),
+    ...(asked.any_configuration === true ? ['--any-configuration'] : []),
   ];
 }

@@ -44,6 +44,10 @@ again('after the end of the TLS certificate', goodCertificate, before('expired')
 again('before the begin of the TLS certificate', goodCertificate, before('not_yet_valid'), {
   at: tlsValidity.notBefore - 1000,
 });
+again('no reference value of the ceremony', goodCertificate, EXPECTED, { reference_values: 'rollout' });
+again('no reference value of the configuration', goodCertificate, EXPECTED, {
+  ...{ reference_values: 'without_configuration', any_configuration: true },
+});
 again('a certificate of another image', goodCertificate, ['not_expected', 'policy', 'wrong_pcr'], {
   reference_values: 'another_image',
 });
