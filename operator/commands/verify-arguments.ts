@@ -1,5 +1,5 @@
-// What `operator verify` reads from its command line beside files: times, nonces, URLs and reference values. It is alone
-// so that verify.ts has one thing to say.
+// What `operator verify` reads from its command line beside files: times, nonces, URLs and reference values. Only
+// verify.ts imports it, which then has one thing to say.
 
 import type { ReferenceConfiguration } from '../attestation/configuration-file.ts';
 import { UsageFailure } from '../exit.ts';

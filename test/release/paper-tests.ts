@@ -3,12 +3,14 @@
 
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { VERSION } from '../../signer/api/version.ts';
+import { readTriage, type Triage } from '../../tools/release/papers/vex.ts';
 import { sha256 } from '../eif/image-program.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
-import { COMMIT, type MadeRelease } from './made-release.ts';
+import { COMMIT, filesIn, type MadeRelease } from './made-release.ts';
+import { vexSchema } from './vex-schema.ts';
 
 interface Listed {
   readonly name: string;
@@ -104,6 +106,31 @@ export function paperTests(made: () => MadeRelease): void {
     }
   });
 
+  it('state of packages of the release alone what scanners report and does not reach it, with nothing that tells otherwise', () => {
+    const { metadata } = JSON.parse(read('sbom.cdx.json'));
+    const { statements, ...document } = vexSchema.parse(JSON.parse(read('openvex.json')));
+    expect(document['@context']).toBe('https://openvex.dev/ns/v0.2.0');
+    const triage = readTriage(readFileSync(join(PROJECT_ROOT, 'tools/release/papers/triage.yaml'), 'utf8'));
+    expect(statements.map(({ vulnerability }) => vulnerability.name)).toEqual(
+      triage.map(({ vulnerability }) => vulnerability),
+    );
+    const urls = components().map(({ purl }) => purl);
+    for (const { products } of statements) {
+      for (const product of products) {
+        expect(product['@id']).toBe(metadata.component.purl);
+        for (const part of product.subcomponents) expect(urls).toContain(part['@id']);
+      }
+    }
+    for (const { vulnerability, absent } of triage) {
+      expect({ vulnerability, ...foundOf(absent, made().tree) }).toEqual({
+        vulnerability,
+        imports: [],
+        files: [],
+        text: [],
+      });
+    }
+  });
+
   it('state the provenance: what was made, of which commit, lockfile, runtime and libraries', () => {
     const { subject, predicateType, predicate, ...rest } = JSON.parse(read('provenance.json'));
     expect([rest, predicateType]).toEqual([
@@ -136,4 +163,24 @@ export function paperTests(made: () => MadeRelease): void {
     expect(run('parent-proxy', '-c', 'enclave.yaml', '--check')).toContain(measurements['PCR16']);
     expect(run('ceremony', 'plan', 'ceremony.yaml')).toContain(ceremony.digest_sha384);
   });
+}
+
+/** What of this the release has after all. */
+function foundOf({ imports = [], files = [], text = [] }: Triage[number]['absent'], tree: string) {
+  const all = filesIn(tree);
+  const programs = all.filter((name) => name.startsWith('runtime/') || name.endsWith('.node'));
+  const symbols = programs.flatMap((name) =>
+    execFileSync('nm', ['--dynamic', '--undefined-only', '--just-symbols', join(tree, name)], { encoding: 'utf8' })
+      .split('\n')
+      .map((symbol) => symbol.replace(/@.*/, '')),
+  );
+  expect(symbols).toContain('realpath');
+  const libraries = programs
+    .filter((name) => name.startsWith('runtime/lib'))
+    .map((name) => readFileSync(join(tree, name)));
+  return {
+    imports: imports.filter((name) => symbols.includes(name)),
+    files: files.filter((name) => all.some((path) => basename(path) === name)),
+    text: text.filter((written) => libraries.some((data) => data.includes(written))),
+  };
 }

@@ -23,6 +23,7 @@ import { packagesOf } from './papers/packages.ts';
 import { writeProvenance } from './papers/provenance.ts';
 import { librariesOf, nodeOf } from './papers/runtime.ts';
 import { writeSbom } from './papers/sbom.ts';
+import { readTriage, writeVex } from './papers/vex.ts';
 import { bundleRelease } from './program.ts';
 import { deploymentEntries, type Parts, programEntries, runtimeEntries } from './tree.ts';
 import { typedFiles } from './typed.ts';
@@ -42,6 +43,8 @@ export interface Artefact {
 
 const LOCKFILE = 'package-lock.json';
 const PROVENANCE = 'provenance.json';
+const VEX = 'openvex.json';
+const TRIAGE = 'tools/release/papers/triage.yaml';
 const EXAMPLES = { ceremony: 'docs/examples/ceremony.yaml', configuration: 'docs/examples/enclave.yaml' } as const;
 
 const LAUNCHER_PART: CompiledPart = {
@@ -62,6 +65,7 @@ export async function buildRelease(request: ReleaseRequest): Promise<Artefact[]>
     { name: packageName, data: writePackage(root, parts, architecture, origin) },
     { name: `${name}.oci.tar`, data: writeImageArchive(parts, architecture, origin) },
     ...[...parts.papers].map(([paper, data]) => ({ name: paper, data })),
+    ...(parts.vex === undefined ? [] : [{ name: VEX, data: parts.vex }]),
     ...(image === undefined ? [] : [{ name: 'pcrs.json', data: await measurementsOf(request, image) }]),
   ];
   const facts = { origin, architecture, inputs: inputsOf(request, parts), tools: { esbuild: esbuildVersion } };
@@ -88,6 +92,7 @@ function partsOf(
       ['NOTICE', writeNotice(components)],
       ['sbom.cdx.json', writeSbom(components, origin)],
     ]),
+    vex: writeVex(readTriage(readInput(join(root, TRIAGE), 'the triage').toString('utf8')), components, origin),
     typed,
   };
 }

@@ -15,6 +15,8 @@ export interface Parts {
   readonly authorities: Buffer;
   /** What says what is in it, by the names of the files. */
   readonly papers: ReadonlyMap<string, Buffer>;
+  /** Beside the forms of the release, not in them: scanners take a newer one, too. */
+  readonly vex: Buffer | undefined;
   /** Manual pages and completion scripts, by their paths. */
   readonly typed: ReadonlyMap<string, string>;
 }

@@ -16,6 +16,7 @@ export function writeSbom(components: readonly Component[], origin: Origin): Buf
       'bom-ref': ROOT_REFERENCE,
       name: 'strongroom',
       version: origin.version,
+      purl: productUrl(origin),
       description: 'Remote signer for Ethereum validator keys',
       properties: [{ name: 'strongroom:commit', value: origin.commit }],
     },
@@ -25,6 +26,11 @@ export function writeSbom(components: readonly Component[], origin: Origin): Buf
   const serialNumber = `urn:uuid:${uuidOf(JSON.stringify(contents))}`;
   const bom = { bomFormat: 'CycloneDX', specVersion: '1.6', serialNumber, ...contents };
   return Buffer.from(`${JSON.stringify(bom, undefined, 2)}\n`);
+}
+
+/** What statements about a release name it by. */
+export function productUrl({ version }: Origin): string {
+  return `pkg:generic/strongroom@${version}`;
 }
 
 function entryOf({ type, name, version, purl, hash: digest, licence, remark }: Component): object {
@@ -45,7 +51,7 @@ function referenceOf({ name, version }: Component, at: number): string {
 }
 
 /** RFC 9562 §5.8, version 8: the first bits of SHA-256. */
-function uuidOf(text: string): string {
+export function uuidOf(text: string): string {
   const hex = hash('sha256', text, 'hex');
   const variant = ((Number.parseInt(hex.charAt(16), 16) & 3) | 8).toString(16);
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
