@@ -4,7 +4,7 @@ NODE := bin/pinned-node
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
 .PHONY: help install core demo demo-custody demo-enclave test test-all test-fast test-guest test-clients \
-  watch debug check lint types format docs bench conformance release clean
+  watch debug check lint types format docs site screenshots bench conformance release clean
 .PHONY: check-model check-slashing check-memory bench-floods bench-timing bench-ethereum bench-peers soak fuzz fuzz-http
 
 help: ## List the targets
@@ -87,6 +87,12 @@ format: install ## Rewrite the sources in the house format
 
 docs: install ## Write the generated references under docs/reference
 	@$(NODE) tools/reference/generate.ts
+
+site: install ## Make the documentation as a site, searchable and offline, into build/site; SERVE=1 shows it
+	@$(NODE) tools/site/main.ts $(if $(SERVE),serve)
+
+screenshots: install core-quietly ## Make the pictures in docs/images anew; Chromium shows the report
+	@$(NODE) demo/screenshots/main.ts
 
 check-model: install ## Check the model of the slashing protocol in Spin (spin and gcc); RUN=… runs those with that name
 	@$(NODE) test/model/check.ts '$(RUN)'

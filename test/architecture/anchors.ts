@@ -2,6 +2,7 @@
 // What stands between fences is no heading.
 
 import { readFileSync } from 'node:fs';
+import { slugOf } from '../../tools/site/slug.ts';
 
 const FENCED = /^( *)```.*\n[\s\S]*?^ *```$/gm;
 const byDocument = new Map<string, ReadonlySet<string>>();
@@ -29,12 +30,4 @@ function anchorsIn(markdown: string): ReadonlySet<string> {
     anchors.add(count === 0 ? slug : `${slug}-${count}`);
   }
   return anchors;
-}
-
-function slugOf(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
-    .replaceAll(' ', '-');
 }

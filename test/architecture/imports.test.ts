@@ -63,6 +63,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'tools/release': ['ceremony/', 'eif/', 'signer/api/version.ts'],
   // It reads configurations as the signer does.
   'tools/setup': ['ceremony/', 'signer/', 'service/config/'],
+  // It reads pages.
+  'tools/site': [],
 };
 /** What is made here and belongs to nobody's sources (.gitignore). */
 const MADE_HERE = ['build', 'node_modules'];

@@ -37,6 +37,7 @@ const TAKEN: readonly (readonly [folder: string, names: RegExp])[] = [
   ['docs', /\.(?:md|svg)$/],
   ['docs/decisions', /\.md$/],
   ['docs/examples', /\.(?:yaml|py)$/],
+  ['docs/images', /\.(?:svg|png)$/],
   ...['guides', 'reference', 'runbooks', 'specification', 'tutorial'].map((name) => [`docs/${name}`, /\.md$/] as const),
   ['deploy/compose', /^(?:compose\.yaml|grants\.sql|make-secrets|roles\.sql|strongroom\.yaml)$/],
   ['deploy/grafana', /^strongroom\.json$/],
