@@ -1,5 +1,5 @@
-// One decision of a signer as the bytes of a log's leaf (specification/receipts.md#entry). It trusts nothing: bytes of
-// another form are refused, so an entry has one spelling, and the digest of its bytes is the digest of the decision.
+// One decision of a signer as the bytes of a log's leaf (specification/receipts.md#entry). It refuses a member
+// that has no place there. What reads one is apart (read-entry.ts), because no signer does.
 
 import { createHash } from 'node:crypto';
 import { MAX_TIME_MS } from './head.ts';
@@ -8,11 +8,8 @@ export const MAX_ENTRY_BYTES = 320;
 export const VERSION = 1;
 export const PUBLIC_KEY_BYTES = 48;
 export const DIGEST_BYTES = 32;
-/** Version, outcome, time, two lengths, key, which positions, whether a root follows, caller. */
-const FIXED_BYTES = 1 + 1 + 8 + 1 + 1 + PUBLIC_KEY_BYTES + 1 + 1 + DIGEST_BYTES;
+const MAX_WORD_CHARACTERS = 64;
 export const POSITIONS = ['slot', 'epoch', 'sourceEpoch', 'targetEpoch'] as const;
-export const OPERATION = /^[A-Z0-9_]{1,64}$/;
-export const REASON = /^[a-z0-9_]{1,64}$/;
 const CALLER_TAG = Buffer.from('strongroom caller v1\0');
 
 export interface ReceiptEntry {
@@ -28,46 +25,42 @@ export interface ReceiptEntry {
   readonly caller: Uint8Array;
 }
 
-/** @throws RangeError for a member that has no place in an entry: a bug of the caller */
-export function encodeEntry(entry: ReceiptEntry): Buffer {
-  return encodeLeaf(entry).subarray(1);
-}
-
 /**
- * 00 and the entry, as a log hashes it (RFC 9162 §2.1.1): on the path of every signature, so nothing is written twice.
- * @throws RangeError as encodeEntry
+ * On the path of every signature, so it makes no object: numbers, texts and digests go straight into the bytes.
+ * @param bytes with room for an entry from `at` on
+ * @returns where the entry ends
+ * @throws RangeError for a member that has no place in an entry: a bug of the caller; then the bytes from `at` on are
+ * worth nothing
  */
-export function encodeLeaf({
-  timeMs,
-  operation,
-  reason,
-  publicKey,
-  position,
-  signingRoot,
-  caller,
-}: ReceiptEntry): Buffer {
-  const positions = POSITIONS.filter((name) => position[name] !== undefined);
-  demand(timeMs <= MAX_TIME_MS && OPERATION.test(operation) && (reason === null || REASON.test(reason)));
+export function writeEntry(entry: Omit<ReceiptEntry, 'timeMs'>, timeMs: number, bytes: Buffer, at: number): number {
+  const { operation, reason, publicKey, position, signingRoot, caller } = entry;
+  demand(timeMs <= MAX_TIME_MS);
   demand(publicKey.length === PUBLIC_KEY_BYTES && caller.length === DIGEST_BYTES);
   demand(signingRoot === null ? reason !== null : signingRoot.length === DIGEST_BYTES);
-  const fixed = FIXED_BYTES + positions.length * 8 + (signingRoot === null ? 0 : DIGEST_BYTES);
-  const leaf = Buffer.allocUnsafe(1 + fixed + operation.length + (reason?.length ?? 0));
-  let at = leaf.writeUInt8(0, 0);
-  at = leaf.writeUInt8(VERSION, at);
-  at = leaf.writeUInt8(reason === null ? 1 : 2, at);
-  at = writeNumber(leaf, timeMs, at);
-  at = writeText(leaf, operation, at);
-  at = writeText(leaf, reason ?? '', at);
-  leaf.set(publicKey, at);
-  at = leaf.writeUInt8(
-    positions.reduce((sum, name) => sum + (1 << POSITIONS.indexOf(name)), 0),
-    at + PUBLIC_KEY_BYTES,
-  );
-  for (const name of positions) at = writeNumber(leaf, position[name] ?? 0, at);
-  at = leaf.writeUInt8(signingRoot === null ? 0 : 1, at);
-  if (signingRoot !== null) leaf.set(signingRoot, at);
-  leaf.set(caller, leaf.length - DIGEST_BYTES);
-  return leaf;
+  bytes[at] = VERSION;
+  bytes[at + 1] = reason === null ? 1 : 2;
+  let end = writeNumber(bytes, timeMs, at + 2);
+  end = writeWord(bytes, operation, 'A', end);
+  end = reason === null ? writeByte(bytes, 0, end) : writeWord(bytes, reason, 'a', end);
+  bytes.set(publicKey, end);
+  end += PUBLIC_KEY_BYTES;
+  const presentAt = end;
+  let present = 0;
+  end += 1;
+  for (let bit = 0; bit < POSITIONS.length; bit++) {
+    const value = position[POSITIONS[bit] ?? 'slot'];
+    if (value === undefined) continue;
+    present += 1 << bit;
+    end = writeNumber(bytes, value, end);
+  }
+  bytes[presentAt] = present;
+  end = writeByte(bytes, signingRoot === null ? 0 : 1, end);
+  if (signingRoot !== null) {
+    bytes.set(signingRoot, end);
+    end += DIGEST_BYTES;
+  }
+  bytes.set(caller, end);
+  return end + DIGEST_BYTES;
 }
 
 /**
@@ -89,12 +82,28 @@ export function demand(condition: boolean): void {
   if (!condition) throw new RangeError('no entry');
 }
 
-function writeText(bytes: Buffer, text: string, at: number): number {
-  demand(text.length <= 64);
-  return bytes.writeUInt8(text.length, at) + bytes.write(text, at + 1, 'latin1');
+/** Its length and itself: 1 to 64 letters from `first` on, digits and `_`. */
+function writeWord(bytes: Buffer, word: string, first: 'A' | 'a', at: number): number {
+  demand(word.length >= 1 && word.length <= MAX_WORD_CHARACTERS);
+  const letters = first.charCodeAt(0);
+  bytes[at] = word.length;
+  for (let index = 0; index < word.length; index++) {
+    const code = word.charCodeAt(index);
+    const isLetter = code >= letters && code < letters + 26;
+    demand(isLetter || (code >= 0x30 && code <= 0x39) || code === 0x5f);
+    bytes[at + 1 + index] = code;
+  }
+  return at + 1 + word.length;
 }
 
+function writeByte(bytes: Buffer, value: number, at: number): number {
+  bytes[at] = value;
+  return at + 1;
+}
+
+/** As two halves: a BigInt would be an object. */
 function writeNumber(bytes: Buffer, value: number, at: number): number {
   demand(Number.isSafeInteger(value) && value >= 0);
-  return bytes.writeBigUInt64BE(BigInt(value), at);
+  bytes.writeUInt32BE(Math.floor(value / 2 ** 32), at);
+  return bytes.writeUInt32BE(value % 2 ** 32, at + 4);
 }

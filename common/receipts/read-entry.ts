@@ -4,14 +4,15 @@ import {
   DIGEST_BYTES,
   demand,
   MAX_ENTRY_BYTES,
-  OPERATION,
   POSITIONS,
   PUBLIC_KEY_BYTES,
-  REASON,
   type ReceiptEntry,
   VERSION,
 } from './entry.ts';
 import { MAX_TIME_MS } from './head.ts';
+
+const OPERATION = /^[A-Z0-9_]{1,64}$/;
+const REASON = /^[a-z0-9_]{1,64}$/;
 
 /** Undefined for bytes that are no entry. */
 export function decodeEntry(bytes: Uint8Array): ReceiptEntry | undefined {

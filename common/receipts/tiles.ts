@@ -1,7 +1,7 @@
 // Where the parts of a log lie, and bundles of entries as bytes (C2SP tlog-tiles; specification/receipts.md#tiles). It
 // refuses bundles of another form.
 
-import { MAX_ENTRY_BYTES } from './entry.ts';
+import { MAX_ENTRY_BYTES, type ReceiptEntry, writeEntry } from './entry.ts';
 import { TILE_WIDTH } from './tree.ts';
 
 const GROUP = 1000;
@@ -41,15 +41,9 @@ export function headPath(sequence: number): string {
   return `heads/${pathOfNumber(sequence)}`;
 }
 
-export function encodeBundle(entries: readonly Uint8Array[]): Buffer {
-  const bundle = new Bundle();
-  for (const entry of entries) bundle.append(entry);
-  return bundle.content();
-}
-
 /** The entries of one tile as they come. It keeps bytes, and no objects that the garbage collector would move. */
 export class Bundle {
-  readonly #bytes = Buffer.alloc(TILE_WIDTH * (2 + MAX_ENTRY_BYTES));
+  readonly #bytes = Buffer.from(new ArrayBuffer(TILE_WIDTH * (2 + MAX_ENTRY_BYTES)));
   #length = 0;
   #count = 0;
 
@@ -57,18 +51,19 @@ export class Bundle {
     return this.#count;
   }
 
-  /** @throws RangeError for more entries than a tile has, or a longer one than there is */
-  append(entry: Uint8Array): void {
-    if (this.#count === TILE_WIDTH || entry.length > MAX_ENTRY_BYTES) throw new RangeError('no entry of a tile');
-    this.#length = this.#bytes.writeUInt16BE(entry.length, this.#length);
-    this.#bytes.set(entry, this.#length);
-    this.#length += entry.length;
+  /** @throws RangeError as writeEntry() does, and for more entries than a tile has; then nothing is written */
+  write(entry: Omit<ReceiptEntry, 'timeMs'>, timeMs: number): void {
+    if (this.#count === TILE_WIDTH) throw new RangeError('no entry of a tile');
+    const begin = this.#length + 2;
+    const end = writeEntry(entry, timeMs, this.#bytes, begin);
+    this.#bytes.writeUInt16BE(end - begin, this.#length);
+    this.#length = end;
     this.#count += 1;
   }
 
-  /** A copy. */
-  content(): Buffer {
-    return Buffer.from(this.#bytes.subarray(0, this.#length));
+  /** A copy in memory of its own. */
+  content(): Buffer<ArrayBuffer> {
+    return Buffer.from(this.#bytes.buffer.slice(0, this.#length));
   }
 
   clear(): void {

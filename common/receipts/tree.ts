@@ -1,6 +1,5 @@
-// The Merkle tree of RFC 9162 with SHA-256: hashes, its right edge, and proofs. It trusts the hashes that it is given
-// for proofs that it makes, and nothing for proofs that it verifies. Numbers are at most 2^53 − 1, so halves are taken
-// by division, never by shifts of 32 bits.
+// The Merkle tree of RFC 9162 with SHA-256: hashes, its right edge, and proofs of inclusion. It trusts the hashes that
+// it is given. Numbers are at most 2^53 − 1, so halves are taken by division, never by shifts of 32 bits.
 
 import { hash } from 'node:crypto';
 
@@ -15,11 +14,6 @@ export function leafHash(entry: Uint8Array): Buffer {
   const leaf = Buffer.allocUnsafe(1 + entry.length);
   leaf[0] = 0;
   leaf.set(entry, 1);
-  return sha256(leaf);
-}
-
-/** @param leaf 00 and the entry */
-export function hashOfLeaf(leaf: Uint8Array): Buffer {
   return sha256(leaf);
 }
 
@@ -66,6 +60,22 @@ export class TreeEdge {
     this.#push(0, hash);
   }
 
+  /** 256 leaves whose tile is kept elsewhere. @param root of their perfect subtree */
+  appendTile(root: Buffer): void {
+    if (this.#size % TILE_WIDTH !== 0) throw new RangeError('the tile before is not full');
+    this.#levels[0] ??= [];
+    this.#size += TILE_WIDTH;
+    this.#push(1, root);
+  }
+
+  /** Grows apart from this one, without a reader of tiles. */
+  copy(): TreeEdge {
+    const copy = new TreeEdge();
+    copy.#size = this.#size;
+    for (const [level, hashes] of this.#levels.entries()) copy.#levels[level] = [...hashes];
+    return copy;
+  }
+
   root(): Buffer {
     if (this.#size === 0) return EMPTY_ROOT;
     const peaks = this.#levels.toReversed().flatMap(perfectParts);
@@ -108,7 +118,7 @@ function perfectParts(hashes: readonly Buffer[]): Buffer[] {
 }
 
 /** @param hashes as many as a power of two */
-function perfectRoot(hashes: readonly Buffer[]): Buffer {
+export function perfectRoot(hashes: readonly Buffer[]): Buffer {
   let row = hashes;
   while (row.length > 1) row = pairs(row);
   return row[0] ?? EMPTY_ROOT;

@@ -13,9 +13,12 @@ export type RecordDecision = (context: RequestContext, publicKey: string, reason
 
 /** Without a token or a certificate (auth/static.ts). */
 const ANONYMOUS = 'anonymous';
+const PUBLIC_KEY_BYTES = 48;
 
 export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecision {
   const digests = new WeakMap<Caller, Buffer>();
+  /** Of the decision that is recorded: the log copies it. */
+  const key = Buffer.alloc(PUBLIC_KEY_BYTES);
   const digestOf = (caller: Caller): Buffer => {
     const known = digests.get(caller);
     if (known !== undefined) return known;
@@ -27,7 +30,7 @@ export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecisio
   };
   return ({ caller, operation, position = {}, signingRoot = null }, publicKey, reason) => {
     if (caller === undefined || operation === undefined) return; // admission and the parser have seen to both
-    const key = Buffer.from(publicKey.slice(2), 'hex');
+    if (key.write(publicKey.slice(2), 'hex') !== PUBLIC_KEY_BYTES) throw new RangeError('a decision is on no key');
     log.record({ operation, reason, publicKey: key, position, signingRoot, caller: digestOf(caller) });
   };
 }

@@ -1,11 +1,12 @@
-// The log of one boot's decisions (specification/receipts.md#log): a hash a decision on the path to the answer, and the
-// tree, the heads and their storage apart from it. It trusts that what it is told was decided. It refuses to state two
-// heads of one sequence: a head that was signed is the next one that is kept, or none is.
+// The log of one boot's decisions (specification/receipts.md#log): on the path to the answer an entry becomes bytes of
+// a bundle; the hashes, the tree, the heads and their storage are apart from it. It trusts that what it is told was
+// decided. It refuses to state two heads of one sequence: a head that was signed is the next one that is kept, or none
+// is.
 
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
-import { encodeLeaf, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import type { ReceiptEntry } from '../../common/receipts/entry.ts';
 import {
   digestOfHead,
   type Head,
@@ -23,16 +24,16 @@ import {
   identityBinding,
   type LogKind,
 } from '../../common/receipts/identity.ts';
-import { Bundle, CHECKPOINT, headPath, IDENTITY, PARTIAL, tilePath } from '../../common/receipts/tiles.ts';
-import { type FullTile, hashOfLeaf, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
-import type { ReceiptFile, ReceiptStorage } from './storage.ts';
+import { Bundle, CHECKPOINT, headPath, IDENTITY, PARTIAL } from '../../common/receipts/tiles.ts';
+import { TILE_WIDTH } from '../../common/receipts/tree.ts';
+import { type BundleHasher, bundleHasher } from './bundle-hasher.ts';
+import { type FullFile, Growth, type PartialFile } from './growth.ts';
+import type { ReceiptStorage } from './storage.ts';
 
 /** Intervals without a kept head, after which the log counts as not kept. */
 const MISSED_INTERVALS = 3;
 /** Written together, and at once when so many wait: the entries of 8,192 decisions and their hashes. */
 const GROUP_FILES = 64;
-/** Entries that go into the tree in one turn of the event loop, or with the next head: a turn for each costs more. */
-const GROWN_TOGETHER = 64;
 
 /** What a head says of the signer besides its log. */
 export type SignerFacts = Pick<HeadStatement, 'slashing' | 'latch' | 'auth_revision'>;
@@ -53,11 +54,8 @@ export interface ReceiptLogParts {
   readonly facts: () => SignerFacts;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-interface WaitingFile extends ReceiptFile {
-  /** Entries that go out of memory with it. */
-  readonly entries: number;
+  /** Tests put a worker here that fails. */
+  readonly workerUrl?: URL | undefined;
 }
 
 /** Signed, and the next one that is kept. */
@@ -68,11 +66,6 @@ interface PendingHead {
   readonly partials: readonly PartialFile[];
 }
 
-interface PartialFile extends ReceiptFile {
-  /** The size of the log that makes its tile full: then that one says more. */
-  readonly fullAt: number;
-}
-
 /** Open with openReceiptLog(); then keepHead() each interval, and close(). */
 export class ReceiptLog {
   readonly boot: string;
@@ -81,13 +74,14 @@ export class ReceiptLog {
   readonly #key: KeyObject;
   readonly #parts: ReceiptLogParts;
   readonly #options: ReceiptLogOptions;
-  readonly #edge = new TreeEdge((tile) => this.#tileIsFull(tile));
-  /** Hashed, and not yet in the tree. */
-  #fresh: { readonly leaf: Buffer; readonly hash: Buffer }[] = [];
+  readonly #hasher: BundleHasher;
+  readonly #growth: Growth;
   /** Of the tile that is not full yet. */
   readonly #bundle = new Bundle();
-  #files: WaitingFile[] = [];
-  #waitingEntries = 0;
+  #size = 0;
+  /** Entries in full tiles that the storage has. */
+  #stored = 0;
+  #files: FullFile[] = [];
   /** How many files wait when they are next written without a head. */
   #writeAt = GROUP_FILES;
   /** Kept of tiles that are not full: a full one replaces them. */
@@ -109,6 +103,8 @@ export class ReceiptLog {
     this.#key = key;
     this.#options = options;
     this.#parts = parts;
+    this.#hasher = bundleHasher(parts.log, parts.workerUrl);
+    this.#growth = new Growth(this.#hasher, (file) => this.#fileIsFull(file));
   }
 
   get kind(): LogKind {
@@ -116,7 +112,7 @@ export class ReceiptLog {
   }
 
   get size(): number {
-    return this.#edge.size + this.#fresh.length;
+    return this.#size;
   }
 
   get lost(): number {
@@ -125,7 +121,7 @@ export class ReceiptLog {
 
   /** Entries in memory: those that wait, and those of the tile that is not full. */
   get entriesInMemory(): number {
-    return this.#waitingEntries + this.#bundle.count + this.#fresh.length;
+    return this.#size - this.#stored;
   }
 
   /** The latest head that is kept, as a note. */
@@ -156,9 +152,12 @@ export class ReceiptLog {
       this.#lost += 1;
       return false;
     }
-    const leaf = encodeLeaf({ ...entry, timeMs: this.#parts.clock.now() });
-    this.#fresh.push({ leaf, hash: hashOfLeaf(leaf) });
-    if (this.#fresh.length === GROWN_TOGETHER) setImmediate(() => this.#grow());
+    this.#bundle.write(entry, this.#parts.clock.now());
+    this.#size += 1;
+    if (this.#bundle.count === TILE_WIDTH) {
+      this.#growth.append(this.#bundle.content());
+      this.#bundle.clear();
+    }
     return true;
   }
 
@@ -171,13 +170,17 @@ export class ReceiptLog {
   close(): Promise<boolean> {
     return this.#inTurn(async () => {
       this.#isClosed = true;
-      return await this.#keep(true);
+      try {
+        return await this.#keep(true);
+      } finally {
+        await this.#hasher.close();
+      }
     });
   }
 
   /** @param before what the first head names */
   async begin(before: NonNullable<HeadStatement['before']>): Promise<void> {
-    this.#pending = this.#sign(before, false);
+    this.#pending = await this.#sign(before, false);
     await this.keepHead();
   }
 
@@ -187,16 +190,6 @@ export class ReceiptLog {
     return done;
   }
 
-  /** Apart from the path to an answer. */
-  #grow(): void {
-    const fresh = this.#fresh;
-    this.#fresh = [];
-    for (const { leaf, hash } of fresh) {
-      this.#bundle.append(leaf.subarray(1));
-      this.#edge.append(hash);
-    }
-  }
-
   async #keep(isLast: boolean): Promise<boolean> {
     try {
       if (this.#pending !== undefined) {
@@ -204,7 +197,7 @@ export class ReceiptLog {
         await this.#keepPending(this.#pending);
         if (head.statement.sequence === 0 && !isLast) return true;
       }
-      this.#pending = this.#sign(null, isLast);
+      this.#pending = await this.#sign(null, isLast);
       await this.#keepPending(this.#pending);
       return true;
     } catch (error) {
@@ -229,7 +222,7 @@ export class ReceiptLog {
     await this.#identify();
     while (this.#files.length > 0) await this.#writeGroup();
     const content = Buffer.from(note);
-    const files = partials.filter(({ fullAt }) => fullAt > this.#edge.size);
+    const files = partials.filter(({ fullAt }) => fullAt > this.#growth.size);
     await storage.write(this.boot, files);
     for (const { path } of files) this.#partials.add(path);
     await storage.write(this.boot, [{ path: headPath(head.statement.sequence), content }]);
@@ -244,7 +237,7 @@ export class ReceiptLog {
     const files = this.#files.slice(0, GROUP_FILES);
     await storage.write(this.boot, files);
     this.#files = this.#files.slice(files.length);
-    for (const { entries } of files) this.#waitingEntries -= entries;
+    for (const { entries } of files) this.#stored += entries;
     const full = new Set(files.map(({ path }) => path));
     const replaced = [...this.#partials].filter((path) => full.has(path.slice(0, path.indexOf(PARTIAL))));
     for (const path of replaced) this.#partials.delete(path);
@@ -252,28 +245,8 @@ export class ReceiptLog {
     await storage.remove(this.boot, replaced).catch(() => undefined);
   }
 
-  #partialFiles(): PartialFile[] {
-    const { size, levels } = this.#edge;
-    const files = Array.from({ length: levels }, (_, level): PartialFile => {
-      const width = TILE_WIDTH ** (level + 1);
-      const index = Math.floor(size / width);
-      const hashes = this.#edge.partial(level);
-      const path = tilePath(level, index, hashes.length);
-      return { path, content: Buffer.concat(hashes), fullAt: (index + 1) * width };
-    }).filter(({ content }) => content.length > 0);
-    const index = Math.floor(size / TILE_WIDTH);
-    const path = tilePath('entries', index, this.#bundle.count);
-    const bundle = { path, content: this.#bundle.content(), fullAt: (index + 1) * TILE_WIDTH };
-    return this.#bundle.count > 0 ? [...files, bundle] : files;
-  }
-
-  #tileIsFull({ level, index, hashes }: FullTile): void {
-    this.#files.push({ path: tilePath(level, index, TILE_WIDTH), content: Buffer.concat(hashes), entries: 0 });
-    if (level > 0) return;
-    const { count: entries } = this.#bundle;
-    this.#files.push({ path: tilePath('entries', index, TILE_WIDTH), content: this.#bundle.content(), entries });
-    this.#waitingEntries += entries;
-    this.#bundle.clear();
+  #fileIsFull(file: FullFile): void {
+    this.#files.push(file);
     if (this.#files.length < this.#writeAt) return;
     // One that fails is tried again when as many more wait, or with the next head, which says so.
     this.#writeAt = this.#files.length + GROUP_FILES;
@@ -285,31 +258,22 @@ export class ReceiptLog {
     );
   }
 
-  #sign(before: HeadStatement['before'], closed: boolean): PendingHead {
-    this.#grow();
+  /** What a head states is what was there when this is called: decisions that come meanwhile are of the next one. */
+  async #sign(before: HeadStatement['before'], closed: boolean): Promise<PendingHead> {
     // Heads do not go back, whatever the clock does.
     const time = Math.max(this.#lastTimeMs, this.#parts.clock.now());
-    const head: Head = {
-      kind: this.#identity.kind,
-      boot: this.boot,
-      size: this.#edge.size,
-      root: this.#edge.root(),
-      statement: {
-        sequence: this.#sequence,
-        time,
-        previous: this.#previous,
-        before,
-        lost: this.#lost,
-        closed,
-        ...this.#parts.facts(),
-      },
-    };
+    const facts = this.#parts.facts();
+    const lost = this.#lost;
+    const { size, root, partials } = await this.#growth.tree(this.#bundle.content());
+    const { kind } = this.#identity;
+    const statement = { sequence: this.#sequence, time, previous: this.#previous, before, lost, closed, ...facts };
+    const head: Head = { kind, boot: this.boot, size, root, statement };
     const text = headText(head);
     this.#sequence += 1;
     this.#previous = digestOfHead(text);
     this.#lastTimeMs = time;
     const note = signedHead(head, this.#identity, sign(null, Buffer.from(text), this.#key));
-    return { head, note, partials: this.#partialFiles() };
+    return { head, note, partials };
   }
 }
 

@@ -5,8 +5,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { encodeEntry } from '../../common/receipts/entry.ts';
-import { encodeBundle, headPath, tilePath } from '../../common/receipts/tiles.ts';
+import { encodeBundle, encodeEntry } from '../../common/receipts/entries.ts';
+import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { type MadeLog, makeLog, naming, testBoot, testEntry, writeLog } from '../receipts/logs.ts';
 import { type Change, type ReceiptsServer, serveReceipts } from './receipts-server.ts';
 import { runWithRoot } from './run-operator.ts';

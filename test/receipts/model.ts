@@ -1,7 +1,7 @@
 // A model of signers that keep logs through restarts and crashes, and of those who change what the logs show. Each case
 // is a chain of boots at random with one change at random; it states which findings show that change.
 
-import { encodeEntry } from '../../common/receipts/entry.ts';
+import { encodeEntry } from '../../common/receipts/entries.ts';
 import { type LogCase, type WrittenBoot, written } from './log-cases.ts';
 import { digestOf, type MadeLog, makeLog, naming, testBoot, testEntry } from './logs.ts';
 

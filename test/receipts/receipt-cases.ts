@@ -2,7 +2,8 @@
 // random, so the file is what this makes: `node -e` with makeReceiptVectors() writes it again after a change of the
 // format.
 
-import { encodeEntry, type ReceiptEntry } from '../../common/receipts/entry.ts';
+import { encodeEntry } from '../../common/receipts/entries.ts';
+import type { ReceiptEntry } from '../../common/receipts/entry.ts';
 import { consistencyProof } from '../../common/receipts/proofs.ts';
 import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import { tilePath } from '../../common/receipts/tiles.ts';

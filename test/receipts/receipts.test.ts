@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { encodeEntry } from '../../common/receipts/entry.ts';
+import { encodeEntry } from '../../common/receipts/entries.ts';
 import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import { type DocumentJudge, type ShownBoot, verifyReceipts } from '../../common/receipts/verify.ts';
 import { findPython } from '../support/python.ts';
