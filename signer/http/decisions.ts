@@ -2,7 +2,7 @@
 // the two routes that sign. The entry is there before the answer. It records what the routes tell it, and decides
 // nothing.
 
-import { callerDigest } from '../../common/receipts/entry.ts';
+import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import type { ReceiptLog } from '../receipts/log.ts';
@@ -13,7 +13,6 @@ export type RecordDecision = (context: RequestContext, publicKey: string, reason
 
 /** Without a token or a certificate (auth/static.ts). */
 const ANONYMOUS = 'anonymous';
-const PUBLIC_KEY_BYTES = 48;
 
 export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecision {
   const digests = new WeakMap<Caller, Buffer>();

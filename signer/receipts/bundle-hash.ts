@@ -12,9 +12,15 @@ export interface BundleHashes {
 }
 
 /** @throws RangeError for bytes that are no bundle */
-export function hashBundle(bundle: Uint8Array): BundleHashes {
+export function hashLeaves(bundle: Uint8Array): Buffer[] {
   const hashes = decodeBundle(bundle)?.map(leafHash);
   if (hashes === undefined) throw new RangeError('no bundle');
+  return hashes;
+}
+
+/** @throws RangeError for bytes that are no bundle */
+export function hashBundle(bundle: Uint8Array): BundleHashes {
+  const hashes = hashLeaves(bundle);
   // Each in memory of its own, which can go to another thread.
   const leaves = new Uint8Array(Buffer.concat(hashes));
   return { leaves, root: hashes.length === TILE_WIDTH ? new Uint8Array(perfectRoot(hashes)) : undefined };

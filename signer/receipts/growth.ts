@@ -3,11 +3,9 @@
 
 import { tilePath } from '../../common/receipts/tiles.ts';
 import { TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
-import { hashBundle } from './bundle-hash.ts';
+import { hashLeaves } from './bundle-hash.ts';
 import type { BundleHasher } from './bundle-hasher.ts';
 import type { ReceiptFile } from './storage.ts';
-
-const HASH_BYTES = 32;
 
 /** Of a full tile. */
 export interface FullFile extends ReceiptFile {
@@ -68,9 +66,9 @@ export class Growth {
 }
 
 function treeOf(edge: TreeEdge, bundle: Buffer): GrownTree {
-  const { leaves } = hashBundle(bundle);
+  const leaves = hashLeaves(bundle);
   const tiles = edge.size / TILE_WIDTH;
-  for (let at = 0; at < leaves.length; at += HASH_BYTES) edge.append(Buffer.from(leaves.subarray(at, at + HASH_BYTES)));
+  for (const leaf of leaves) edge.append(leaf);
   const { size } = edge;
   const files = Array.from({ length: edge.levels }, (_, level): PartialFile => {
     const width = TILE_WIDTH ** (level + 1);
@@ -79,7 +77,7 @@ function treeOf(edge: TreeEdge, bundle: Buffer): GrownTree {
     const path = tilePath(level, index, hashes.length);
     return { path, content: Buffer.concat(hashes), fullAt: (index + 1) * width };
   }).filter(({ content }) => content.length > 0);
-  const count = leaves.length / HASH_BYTES;
+  const count = leaves.length;
   const entries = { path: tilePath('entries', tiles, count), content: bundle, fullAt: (tiles + 1) * TILE_WIDTH };
   return { size, root: edge.root(), partials: count > 0 ? [...files, entries] : files };
 }
