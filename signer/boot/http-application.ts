@@ -28,7 +28,6 @@ import { chamberRoutes } from './http-application/chamber-status.ts';
 import { keyRoutes } from './http-application/key-routes.ts';
 import type { LoadingKeys } from './keys.ts';
 import type { Receipts } from './receipts.ts';
-import { custodyRefusal } from './state-watcher.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { SignerState, World } from './world.ts';
 
@@ -237,4 +236,13 @@ function keysDown({ keyFailures }: SignerState, { keys, keyTable }: ReadinessPar
 
 function counted(count: number, thing: string): string {
   return `${count} ${thing}${count === 1 ? '' : 's'}`;
+}
+
+/** Why nothing may be signed now (specification/signing.md#errors). */
+function custodyRefusal(
+  custody: Custody | undefined,
+  watcher: Watcher | undefined,
+): 'sealed' | 'state_stale' | undefined {
+  if (custody?.chamber.state === 'Sealed') return 'sealed';
+  return watcher?.stale === true ? 'state_stale' : undefined;
 }

@@ -7,15 +7,6 @@ import type { Custody } from './custody.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { World } from './world.ts';
 
-/** Why nothing may be signed now (specification/signing.md#errors). */
-export function custodyRefusal(
-  custody: Custody | undefined,
-  watcher: Watcher | undefined,
-): 'sealed' | 'state_stale' | undefined {
-  if (custody?.chamber.state === 'Sealed') return 'sealed';
-  return watcher?.stale === true ? 'state_stale' : undefined;
-}
-
 export interface WatchParts {
   readonly auth: WatcherParts['auth'] | undefined;
   readonly custody: Custody | undefined;

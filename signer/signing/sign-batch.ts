@@ -7,7 +7,7 @@ import { SignerError } from '../api/errors.ts';
 import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/loaded-key.ts';
 import type { GroupSignature, Lane } from './bls/bls.ts';
-import type { PermitGroup } from './permit-groups.ts';
+import type { PermitGroup } from './permits.ts';
 import { slashableMessage } from './roots/root.ts';
 import {
   assertMayRelease,

@@ -7,8 +7,8 @@ import {
   MAX_JSON_MEMBERS,
   MAX_JSON_VALUES,
   MAX_JSON_VALUES_BESIDE_INEXACT,
-} from '../../common/formats/json-scan.ts';
-import { parseStrictJson } from '../../common/formats/strict-json.ts';
+  parseStrictJson,
+} from '../../common/formats/strict-json.ts';
 
 const parse = (text: string) => parseStrictJson(Buffer.from(text));
 const nested = (levels: number): string => '['.repeat(levels) + ']'.repeat(levels);
