@@ -18,7 +18,7 @@ export function operatorReference(operator: Description): string {
 Generated from the source by \`make docs\`.
 
 \`${PROGRAM} COMMAND\` talks to one running signer ([operating](../specification/operating.md#operator)). \`--help\` of every
-command and group has more examples.
+command and group has more examples. What is said of an argument or below a command holds for the commands behind it.
 
 ## Settings
 
@@ -62,7 +62,7 @@ they end with 7 and nothing is sent. \`keys import\` without slashing protection
 ${commands.join('\n')}`;
 }
 
-/** @param said flags of the settings and of earlier commands, with their meanings */
+/** @param said flags of the settings, and flags, arguments and notes of earlier commands, with their meanings */
 function section(
   path: readonly string[],
   { summary, argument, flags = {}, notes, examples = [] }: Description,
@@ -70,12 +70,23 @@ function section(
 ): string {
   const usage = [PROGRAM, ...path, ...(argument === undefined ? [] : [argument.name])].join(' ');
   const own = flagRows(ownFlags(flags), said);
-  const argumentLine = argument === undefined ? '' : `\`${argument.name}\`: ${argument.meaning}.\n\n`;
+  const [argumentLine = ''] = unsaid(
+    argument === undefined ? [] : [`\`${argument.name}\`: ${argument.meaning}.\n\n`],
+    said,
+  );
   const table = own === '' ? '' : `${own}\n`;
-  const noted = notes === undefined ? '' : `${notes.join('\n')}\n\n`;
+  const lines = unsaid(notes ?? [], said);
+  const noted = lines.length === 0 ? '' : `${lines.join('\n')}\n\n`;
   const [example = ''] = examples;
   const shown = example === usage ? '' : `\`\`\`sh\n${example}\n\`\`\`\n\n`;
   return `### ${usage}\n\n${summary}.\n\n${argumentLine}${table}${noted}${shown}`;
+}
+
+/** What an earlier command says of its argument, or notes, holds for those behind it. */
+function unsaid(lines: readonly string[], said: Set<string>): readonly string[] {
+  const left = lines.filter((line) => !said.has(line));
+  for (const line of left) said.add(line);
+  return left;
 }
 
 /** Without those that every remote command has for the signer. */

@@ -4,20 +4,31 @@ import { type Description, type Flags, walkDescriptions } from './command.ts';
 import { flagTerm, flagText, usageLines } from './help.ts';
 
 export function commandReference(program: readonly string[], description: Description): string {
+  let said = '';
   return [...walkDescriptions(description, program)]
     .filter((found) => found.description.commands === undefined)
-    .map(({ path, description: command }) => section(path, command))
+    .map(({ path, description: command }) => {
+      const text = section(path, command, said);
+      said = argumentLine(command) ?? said;
+      return text;
+    })
     .join('\n');
 }
 
-function section(path: readonly string[], description: Description): string {
-  const { summary, notes = [], argument, flags = {}, examples = [] } = description;
+function argumentLine({ argument }: Description): string | undefined {
+  return argument && `\`${argument.name}\`: ${argument.meaning}.`;
+}
+
+/** @param said what the command with an argument before this one says of it */
+function section(path: readonly string[], description: Description, said: string): string {
+  const { summary, notes = [], flags = {}, examples = [] } = description;
+  const argument = argumentLine(description);
   const parts = [
     `### strongroom ${path.join(' ')}`,
     `${summary}.`,
     ...(examples.length === 0 ? [listing(usageLines(path, description))] : []),
     ...notes,
-    ...(argument === undefined ? [] : [`\`${argument.name}\`: ${argument.meaning}.`]),
+    ...(argument === undefined || argument === said ? [] : [argument]),
     ...flagList(flags),
     ...(examples.length === 0 ? [] : [listing(examples.slice(0, 1))]),
   ];

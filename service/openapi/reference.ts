@@ -18,6 +18,8 @@ interface JsonSchema {
   readonly oneOf?: readonly { readonly title?: string }[];
 }
 
+const USUAL = '200 (`application/json`)';
+
 export function apiReference(): string {
   const byTag = Map.groupBy(
     Object.entries(OPERATIONS),
@@ -32,7 +34,8 @@ export function apiReference(): string {
   return `# HTTP API
 
 Generated from the source by \`make docs\`, as \`GET /api/openapi.json\` is, which has the types of all members. How to
-call it, with curl and Python: [guide](../guides/api.md). Every refusal has the form of [errors.md](errors.md).
+call it, with curl and Python: [guide](../guides/api.md). Every refusal has the form of [errors.md](errors.md). An
+answer is ${USUAL} where nothing else is said.
 
 ${sections.join('\n')}`;
 }
@@ -50,7 +53,7 @@ function entry(route: string, { summary = '', body, querystring, response = {} }
     ...(scopes.length === 0 ? [] : [`- Scope: ${coded(scopes, ' or ')}`]),
     ...members('Query', querystring),
     ...members('Body', body),
-    `- Answers: ${good.join(', ')}`,
+    ...(good.join() === USUAL ? [] : [`- Answers: ${good.join(', ')}`]),
     ...(refused.length === 0 ? [] : [`- Refusals: ${refused.join(', ')}`]),
   ].join('\n');
 }

@@ -1,10 +1,18 @@
 // docs/reference/metrics.md, generated from the catalogue: the metrics are an interface, and described like one.
 
+import { ERROR_REASONS } from '../api/errors.ts';
+import { OPERATIONS } from '../api/operations.ts';
 import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
 import { type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
 
 /** A longer list of values stands at the first metric that has it. */
 const LONGEST_REPEATED = 4;
+
+/** Lists that another page has whole. */
+const ELSEWHERE = [
+  { values: Object.keys(ERROR_REASONS), text: 'every [reason](errors.md)' },
+  { values: OPERATIONS, text: 'every [operation](authorization.md#operations)' },
+];
 
 export function metricsReference(): string {
   const entries: readonly MetricEntry[] = Object.values(METRICS);
@@ -14,7 +22,7 @@ export function metricsReference(): string {
     'Generated from `signer/metrics/catalogue.ts`. Served as Prometheus text at `GET /metrics` on the metrics',
     'listener. Names are stable. A counter or histogram starts at zero, with all of its series when they are at most',
     `${MAX_INITIAL_SERIES}; a gauge appears when it is first set. The value \`${UNKNOWN}\` stands for whatever is not listed.`,
-    'Reasons are those of the error bodies (`errors.md`).',
+    'Reasons are those of the error bodies.',
     '',
     ...entries.flatMap((entry) => section(entry, entries)),
   ].join('\n');
@@ -41,10 +49,19 @@ function labelList(labels: Labels, entries: readonly MetricEntry[]): string[] {
   const lines = Object.entries(labels).map(([name, label]) => {
     const first = entries.find((entry) => Object.values(entry.labels).includes(label));
     const isLong = label.values.length > LONGEST_REPEATED;
-    const values = label.values.map((value) => `\`${value}\``).join(', ');
-    return `- \`${name}\`: ${isLong && first?.labels !== labels ? `as of \`${first?.name}\`` : values}`;
+    return `- \`${name}\`: ${isLong && first?.labels !== labels ? `as of \`${first?.name}\`` : valuesText(label.values)}`;
   });
   return lines.length === 0 ? [] : [...lines, ''];
+}
+
+function valuesText(values: readonly string[]): string {
+  const [first = '', last = ''] = [values[0], values.at(-1)];
+  if (values.length > LONGEST_REPEATED && values.every((value, index) => value === String(index))) {
+    return `\`${first}\` to \`${last}\``;
+  }
+  const elsewhere = ELSEWHERE.filter((list) => list.values.every((value) => values.includes(value)));
+  const own = values.filter((value) => elsewhere.every((list) => !list.values.includes(value)));
+  return [...elsewhere.map(({ text }) => text), ...own.map((value) => `\`${value}\``)].join(', ');
 }
 
 function capitalised(word: string): string {

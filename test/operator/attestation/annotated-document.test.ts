@@ -1,5 +1,5 @@
-// The document that docs/specification/evidence.md shows byte by byte is the one of the vectors, whole, and each line
-// says what our own reader finds at its place.
+// The document that docs/examples/attestation-document.txt shows byte by byte is the one of the vectors, whole, and
+// each line says what our own reader finds at its place.
 
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
@@ -9,8 +9,7 @@ import { annotated } from './annotated-document.ts';
 const read = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
 const { connection } = JSON.parse(read('test/vectors/evidence-v1.json')) as { connection: { document: string } };
 const document = Buffer.from(connection.document, 'hex');
-const page = read('docs/specification/evidence.md');
-const shown = /^### A document, byte by byte\n[^`]*(?:`[^`\n]+`[^`]*)*```\n([\s\S]*?)\n```$/m.exec(page)?.[1] ?? '';
+const shown = read('docs/examples/attestation-document.txt').trimEnd();
 const lines = shown.split('\n').map((line) => /^ *(\d+)(?: {2}([0-9a-f]+))?(?: {2}# ( *\S.*))?$/.exec(line) ?? []);
 
 it('the page has every byte of it, each at its place', () => {

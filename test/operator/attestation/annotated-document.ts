@@ -1,5 +1,6 @@
-// A document, byte by byte, as docs/specification/evidence.md shows one: every head of CBOR and, in the leaf, of DER on
-// a line with its place and its meaning. It reads the bytes by itself, and stops at what the page does not describe.
+// A document, byte by byte, as docs/examples/attestation-document.txt shows one: every head of CBOR and, in the leaf,
+// of DER on a line with its place and its meaning. It reads the bytes by itself, and stops at what the page does not
+// describe.
 
 const COLUMNS = 48;
 const COLUMNS_BESIDE_MEANING = 28;
