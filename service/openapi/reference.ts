@@ -1,5 +1,6 @@
 // docs/reference/api.md: the routes for people, from the same descriptions that the OpenAPI document is made of.
 
+import assert from 'node:assert/strict';
 import type { Scope } from '../../signer/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
 import { OPERATIONS } from './document.ts';
@@ -25,6 +26,13 @@ export function apiReference(): string {
     Object.entries(OPERATIONS),
     ([, operation]) => (operation as Described).tags?.[0] ?? 'other',
   );
+  for (const [tag, routes] of byTag) {
+    for (const [, operation] of routes) {
+      const { response = {} } = operation as Described;
+      const refuses = CREDENTIAL_REFUSALS.every((status) => Object.hasOwn(response, status));
+      assert(refuses !== WITHOUT_CREDENTIALS.includes(tag), 'the head says which routes ask for credentials');
+    }
+  }
   const sections = [...byTag].map(([tag, routes]) => {
     const lines = routes.map(([route, operation]) =>
       entry(route.replaceAll(/:(\w+)/g, '{$1}'), operation as Described),
@@ -35,27 +43,29 @@ export function apiReference(): string {
 
 Generated from the source by \`make docs\`, as \`GET /api/openapi.json\` is, which has the types of all members. How to
 call it, with curl and Python: [guide](../guides/api.md). Every refusal has the form of [errors.md](errors.md). An
-answer is ${USUAL} where nothing else is said.
+answer is ${USUAL} where nothing else is said. Every route but those of ${WITHOUT_CREDENTIALS.join(' and ')} also
+refuses with ${CREDENTIAL_REFUSALS.map(statusLink).join(' and ')}.
 
 ${sections.join('\n')}`;
 }
+
+/** A refusal of every route but those of these tags stands once, in the head. */
+const CREDENTIAL_REFUSALS = ['401', '403'];
+const WITHOUT_CREDENTIALS = ['health', 'attestation'];
 
 function entry(route: string, { summary = '', body, querystring, response = {} }: Described): string {
   const scopes = (Object.keys(SCOPE_CATALOGUE) as Scope[]).filter((scope) =>
     SCOPE_CATALOGUE[scope].routes.includes(route),
   );
   const [good, refused] = [answers(response, true), answers(response, false)];
-  return [
-    `### \`${route}\``,
-    '',
-    `${summary}.`,
-    '',
+  const lines = [
     ...(scopes.length === 0 ? [] : [`- Scope: ${coded(scopes, ' or ')}`]),
     ...members('Query', querystring),
     ...members('Body', body),
     ...(good.join() === USUAL ? [] : [`- Answers: ${good.join(', ')}`]),
     ...(refused.length === 0 ? [] : [`- Refusals: ${refused.join(', ')}`]),
-  ].join('\n');
+  ];
+  return [`### \`${route}\``, `${summary}.`, ...(lines.length === 0 ? [] : [lines.join('\n')])].join('\n\n');
 }
 
 function members(title: string, schema: JsonSchema | undefined): string[] {
@@ -71,12 +81,16 @@ function members(title: string, schema: JsonSchema | undefined): string[] {
 /** A success with what it is written in; a refusal by its status, whose reasons docs/reference/errors.md has. */
 function answers(response: NonNullable<Described['response']>, isSuccess: boolean): string[] {
   return Object.entries(response)
-    .filter(([status]) => status.startsWith('2') === isSuccess)
+    .filter(([status]) => status.startsWith('2') === isSuccess && !CREDENTIAL_REFUSALS.includes(status))
     .map(([status, { content = {} }]) => {
       const types = Object.keys(content);
-      if (!isSuccess) return `[${status}](errors.md#${status})`;
+      if (!isSuccess) return statusLink(status);
       return types.length === 0 ? status : `${status} (${types.map((type) => `\`${type}\``).join(' or ')})`;
     });
+}
+
+function statusLink(status: string): string {
+  return `[${status}](errors.md#${status})`;
 }
 
 function coded(words: readonly string[], between = ', '): string {
