@@ -9,7 +9,7 @@ import { type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
 const LONGEST_REPEATED = 4;
 
 /** Lists that another page has whole. */
-const ELSEWHERE = [
+const ELSEWHERE: readonly { readonly values: readonly string[]; readonly text: string }[] = [
   { values: Object.keys(ERROR_REASONS), text: 'every [reason](errors.md)' },
   { values: OPERATIONS, text: 'every [operation](authorization.md#operations)' },
 ];

@@ -85,6 +85,6 @@ it.skipIf(!addonForTests())('a vote passes so many of our own files at most', as
       'signer/signing/bls/native.ts',
     ]),
   );
-  expect(files.length, files.join('\n')).toBeLessThanOrEqual(MAX_FILES);
+  expect(files.length > MAX_FILES ? files : []).toEqual([]);
   await signer.stop();
 });
