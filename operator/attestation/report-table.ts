@@ -12,7 +12,6 @@ import {
   coverageOf,
   type Finding,
   type Findings,
-  faultOf,
   PARENT_WRITES_TABLES,
   type RegisterReport,
   type ReportContext,
@@ -22,6 +21,7 @@ import {
   TITLES,
   VERDICTS,
   verdictOf,
+  verdictWithin,
 } from './report.ts';
 
 export const AGREES = 'says what its evidence and its own terms give';
@@ -53,7 +53,9 @@ export function tableReport(
     ],
     columnsOf(shown),
   );
-  const reports = findings.map((finding) => paintResults(tableFinding(finding, context, shown), RESULTS, paint));
+  const reports = findings.map((finding) =>
+    paintResults(tableFinding(finding, findings, context, shown), RESULTS, paint),
+  );
   return [head, ...reports, tableVerdict(findings, context, shown, paint)].join('\n');
 }
 
@@ -72,14 +74,15 @@ function tableVerdict(findings: Findings, context: ReportContext, shown: Shown, 
   return paint(text, verdict === 'expected' ? 'good' : verdict === 'partly_compared' ? 'doubtful' : 'bad');
 }
 
-function tableFinding({ evidence, verdict }: Finding, context: ReportContext, shown: Shown): string {
+function tableFinding(finding: Finding, findings: Findings, context: ReportContext, shown: Shown): string {
+  const { evidence, verdict } = finding;
   const steps = verdict.steps.map(({ name, result, code, detail }) => {
     const words = result === 'failed' ? `FAILED: ${code}` : result.replace('_', ' ');
     return [name, words, detail];
   });
   const isBeforeSteps = !verdict.steps.some(({ result }) => result === 'failed');
   const parts = [
-    `${TITLES[evidence]}: ${VERDICTS[faultOf(verdict)]}\n`,
+    `${TITLES[evidence]}: ${VERDICTS[verdictWithin(finding, findings, context)]}\n`,
     ...verdict.failures
       .filter(() => isBeforeSteps)
       .map(({ code, detail }) =>

@@ -179,6 +179,12 @@ export function verdictOf(findings: Findings, context: ReportContext): VerdictNa
   return notCompared.length > 0 ? 'partly_compared' : faultOf(decisive(findings));
 }
 
+/** Of one of several pieces of evidence: it is not called expected where all of them together are not. */
+export function verdictWithin({ verdict }: Finding, findings: Findings, context: ReportContext): VerdictName {
+  const own = faultOf(verdict);
+  return own === 'expected' && verdictOf(findings, context) === 'partly_compared' ? 'partly_compared' : own;
+}
+
 function named(index: number, holds: string): string {
   return holds === '' ? `PCR${index}` : `PCR${index} (${holds})`;
 }

@@ -3,7 +3,16 @@
 
 import type { ChainCertificate } from '../../../common/attestation/chain.ts';
 import type { Html } from '../../../common/formats/html.ts';
-import { chainOf, type Finding, faultOf, type RegisterReport, registersOf, rfc3339, TITLES } from '../report.ts';
+import {
+  chainOf,
+  type Finding,
+  type Findings,
+  type RegisterReport,
+  registersOf,
+  rfc3339,
+  TITLES,
+  verdictWithin,
+} from '../report.ts';
 import { html } from './html.ts';
 import { halves } from './measured.ts';
 import type { PageContext } from './page-context.ts';
@@ -15,9 +24,9 @@ const DAY_MS = 24 * HOUR_MS;
 /** From here on a year says more than a count of days. */
 const FAR_MS = 2 * 365 * DAY_MS;
 
-export function findingSections(finding: Finding, context: PageContext): Html {
+export function findingSections(finding: Finding, findings: Findings, context: PageContext): Html {
   const { evidence, verdict } = finding;
-  const { tone, title } = VERDICT_WORDS[faultOf(verdict)];
+  const { tone, title } = VERDICT_WORDS[verdictWithin(finding, findings, context)];
   return html`<h2>${capital(TITLES[evidence])}: <span class="${tone}">${title}</span></h2>
 <h3>Steps, with their details</h3>
 <div class="scroll"><table><thead><tr><th>Step</th><th>Result</th><th>Detail</th></tr></thead><tbody>${verdict.steps.map(

@@ -33,7 +33,7 @@ export function htmlReport(findings: Findings, context: PageContext): string {
 ${circumstances(context)}
 ${outcome(findings)}
 ${measuredSection(findings, context)}
-${findings.map((finding) => findingSections(finding, context))}
+${findings.map((finding) => findingSections(finding, findings, context))}
 ${embedded(context)}`,
     madeAt: context.madeAt,
     rules:

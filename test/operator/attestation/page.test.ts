@@ -174,8 +174,10 @@ describe('the page', () => {
     expect(code).toBe(14);
     expect(text).toContain('16 steps passed');
     expect(text).toContain('PCR0; any configuration is accepted');
-    expect(text).toContain('The evidence in the TLS certificate: Authentic and expected');
-    expect(text).toContain('The fresh document, bound to this connection: Authentic and expected');
+    expect(text).toContain('The evidence in the TLS certificate: Authentic, and expected only in what was compared');
+    expect(text).toContain(
+      'The fresh document, bound to this connection: Authentic, and expected only in what was compared',
+    );
   });
 });
 
@@ -209,6 +211,8 @@ describe('a page that is judged again', () => {
     const { page, text } = await report(server.url, ...image);
     await server.close();
     expect(text).toContain('Compared : PCR0 (the image), the TLS key');
+    // A green heading would contradict the banner.
+    expect(text.match(/Authentic and expected(?! only)/g)).toBeNull();
     const { code, stdout } = await again(page, ...image, '--json');
     expect(code).toBe(14);
     const judged = JSON.parse(stdout) as { page_agrees: boolean; findings: { evidence: string; verdict: string }[] };
