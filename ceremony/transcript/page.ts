@@ -15,8 +15,8 @@ export function transcriptPage(transcript: Transcript, origins: readonly Recorde
   if (start?.entry !== 'start') throw new Error('a transcript that was not verified');
   const people = peopleIn(transcript.entries);
   const body = html`${heading(transcript, start)}
-${headBox(transcript)}
 ${lackingBox(transcript)}
+${headBox(transcript)}
 ${ceremonySection(start, people)}
 ${registersSection(transcript.entries)}
 ${origins.map(originSection)}
@@ -229,7 +229,7 @@ p { margin: 0 0 1.5mm; overflow-wrap: anywhere; }
 dl { margin: 0; } dt { font-weight: 600; } dd { margin: 0 0 1.5mm; }
 .digest, code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; font-size: 8.5pt;
   overflow-wrap: anywhere; }
-code { white-space: nowrap; }
+@media print { code { white-space: nowrap; } }
 .head { border: 0.6mm solid #000; padding: 2mm 3mm; margin: 3mm 0; break-inside: avoid; }
 .head h2 { margin-top: 0; } .head .digest { font-size: 10.5pt; }
 ul { margin: 0 0 1.5mm; padding-left: 5mm; }

@@ -39,7 +39,7 @@ export async function setStage(prefix: string, block?: CeremonyBlock): Promise<S
   writeFileSync(join(folder, 'test-key.yaml'), `type: file-raw\nkeyType: BLS\nprivateKey: "${key.secret}"\n`);
 
   const say = (text: string): void => {
-    for (const line of text.trimEnd().split('\n')) process.stdout.write(`${prefix}${line}\n`);
+    for (const line of text.trimEnd().split('\n')) process.stdout.write(`${`${prefix}${line}`.trimEnd()}\n`);
   };
   const sign = async (replica: RunningSigner, token: string, body: object) => {
     const response = await fetch(`${replica.url}/api/v1/eth2/sign/${key.publicKey}`, {
