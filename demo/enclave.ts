@@ -31,8 +31,9 @@ async function demonstrate(): Promise<number> {
   requireTools({ withCompiler: true });
   if (!addonForTests()) throw new GuestUnavailable('the image needs the native addon');
   heading('Build an image: strongroom eif build');
+  say("  The kernel is Debian's; the first run fetches it.");
   const packages = openPackages(FOLDER);
-  const boots = await applianceSuite.prepare(packages, FOLDER);
+  const boots = await applianceSuite.prepare(packages, FOLDER, (line) => say(`  ${line}`));
   tellMeasurements();
   heading('Boot it in QEMU, beside the parent instance');
   say(BOOTING);

@@ -11,8 +11,11 @@ export interface Tally {
 
 export interface GuestSuite {
   readonly name: string;
-  /** @param folder build/guest, for what is worth keeping */
-  prepare(packages: GuestPackages, folder: string): Promise<readonly GuestBoot[]>;
+  /**
+   * @param folder build/guest, for what is worth keeping
+   * @param tell says what is made now, where that takes long
+   */
+  prepare(packages: GuestPackages, folder: string, tell?: (line: string) => void): Promise<readonly GuestBoot[]>;
 }
 
 /** A suite whose checks run on this side, beside a machine of its own. */

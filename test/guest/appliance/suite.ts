@@ -40,8 +40,8 @@ const TIME_LIMIT_MS = 420_000;
 
 export const applianceSuite: GuestSuite = {
   name: 'appliance',
-  async prepare(packages, folder) {
-    const { first, later } = await buildImages(packages, folder);
+  async prepare(packages, folder, tell = () => undefined) {
+    const { first, later } = await buildImages(packages, folder, tell);
     const { image, measurements, identity, registers, tls } = first;
     const changed = later.map((one) => ({ ...one, files: changedFiles(first.image, one.appliance.image) }));
     const settings: GuestSettings = {
@@ -88,18 +88,21 @@ interface Later {
 }
 
 /** An image, one that replaces it, and one with the next ceremony: each accepts those before it. */
-async function buildImages(packages: GuestPackages, folder: string) {
+async function buildImages(packages: GuestPackages, folder: string, tell: (line: string) => void) {
   const common = {
     kernel: packages.kernel,
     cmdline: `console=ttyS0 quiet panic=-1 reboot=t strongroom.parent_cid=${LOOPBACK_CID}`,
   };
+  tell('1 of 3: the image of the first boot');
   const first = await buildAppliance({ ...common, folder: join(folder, 'appliance'), configuration: CONFIGURATION });
   const accepting = (...images: readonly Appliance[]): string =>
     withParentProxy(enclaveConfiguration(images.map(({ registers }) => registers)));
+  tell('2 of 3: one that replaces it, with another configuration');
   const upgraded = await buildAppliance({
     ...{ ...common, folder: join(folder, 'appliance-upgraded'), after: first },
     configuration: accepting(first),
   });
+  tell('3 of 3: one with the next ceremony');
   const rotated = await buildAppliance({
     ...{ ...common, folder: join(folder, 'appliance-rotated'), after: first },
     configuration: accepting(first, upgraded),

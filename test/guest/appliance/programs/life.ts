@@ -176,8 +176,9 @@ function signing(found: Found): readonly Step[] {
         found.tunnel = startTunnel(held(found.client));
         const signed = await until(
           () => sign(FIRST_VOTE_EPOCH),
-          ({ status }) => status === 200,
+          ({ status }) => status === 200 || status === 412, // a refusal by the record is final
         );
+        demand(signed.status === 200, `status ${signed.status}: ${signed.text}`);
         process.stdout.write(`signed: ${JSON.stringify({ publicKey: found.publicKey, ...signed })}\n`);
       },
     },
