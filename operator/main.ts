@@ -17,7 +17,6 @@ const MAX_BUG_CHARACTERS = 500;
 
 export async function main(argv: readonly string[], parts: OperatorParts = {}): Promise<void> {
   const { env, stdin, stdout, stderr } = process;
-  stdout.on('error', () => process.exit(EXIT.failed)); // whoever reads the data has gone
   process.exitCode = await runOperator(argv, { env, stdin, stdout, stderr }, AWS_NITRO, parts);
 }
 

@@ -147,6 +147,8 @@ export async function checkOwnToken(client: Client): Promise<DoctorFinding> {
 const SELF = '/api/v1/auth/tokens/lookup-self';
 const PUBLIC_KEYS = { method: 'GET', path: '/api/v1/eth2/publicKeys' } as const;
 const publicKeysSchema = z.array(z.string());
+/** The list has the keys that the token may sign with. */
+const LISTS_NONE = 'public_keys (which lists none: it may sign with no key)';
 
 /** The two scopes that are asked for without changing or exporting anything. */
 export async function checkScopes(
@@ -159,7 +161,7 @@ export async function checkScopes(
   if (status instanceof CommandFailure) denied.push(['chamber_status', status]);
   else may.push('chamber_status');
   if (keys instanceof CommandFailure) denied.push(['public_keys', keys]);
-  else may.push(`public_keys (${plural(keys.value.length, 'key')})`);
+  else may.push(keys.value.length === 0 ? LISTS_NONE : `public_keys (${plural(keys.value.length, 'key')})`);
   const found = status instanceof CommandFailure ? {} : { status: status.value };
   const broken = denied.find(([, { exitCode }]) => exitCode !== EXIT.authentication);
   if (broken !== undefined) return { finding: fail('scopes', broken[1]), ...found };

@@ -253,6 +253,7 @@ function refusalLines(views: readonly ReplicaView[]): readonly string[] {
 function trendLines({ trends, columns }: Frame): readonly string[] {
   if (trends === undefined || trends.fleet.signedPerSecond.length < 2) return [];
   const { signedPerSecond, p99Ms } = trends.fleet;
+  if (signedPerSecond.every((value) => value === null)) return []; // no metrics: the note of the replica says it
   const line = (label: string, values: readonly (number | null)[]): string => {
     const known = values.filter((value) => value !== null);
     const highest = known.length === 0 ? '' : `  at most ${numberText(Math.max(...known), 1)}`;

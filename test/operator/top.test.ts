@@ -132,6 +132,10 @@ describe('a frame', () => {
     expect(wide.filter((line) => line.length > 160)).toEqual([]);
     expect(wide[3]).toMatch(/ {2}▃█$/);
     expect(renderFleet(views, frame(160)).join('\n')).not.toMatch(/at most|SO FAR/);
+    const unknown = new History();
+    for (const _ of [1, 2, 3]) unknown.add([look(null, null)]);
+    const without = renderFleet([look(null, null)], { ...frame(80), trends: unknown.trends });
+    expect(without.filter((line) => /^(?:sign\/s|p99 ms)/.test(line))).toEqual([]);
   });
 
   it('of a replica that loads its keys says how far it is', () => {
