@@ -2,20 +2,25 @@
 // arguments and decides its exit code.
 
 import { asksForHelp } from '../common/command-line/arguments.ts';
-import { followWords } from '../common/command-line/command.ts';
+import { followWords, toldFlags } from '../common/command-line/command.ts';
 import { EXIT } from '../common/command-line/exit-codes.ts';
-import { sayNoCommand } from '../common/command-line/failure.ts';
+import { sayFailure, sayNoCommand, seeHelp } from '../common/command-line/failure.ts';
 import { renderHelp } from '../common/command-line/help.ts';
+import { quoted } from '../common/command-line/printable.ts';
+import { suggest } from '../common/command-line/violations.ts';
 import { columnsOf } from '../common/command-line/wrap.ts';
 import { described } from './described.ts';
 import { OVERVIEW, PROGRAMS } from './programs.ts';
 
 /** The first word tells the entry point of a container that was Web3Signer's: no command of our own begins so. */
 const OF_WEB3SIGNER = /^(?:-.+|eth1|eth2|filecoin)$/;
+const MODES_OF_WEB3SIGNER = ['eth1', 'eth2', 'filecoin'];
 const VERSION_OPTIONS = ['--version', '-v'];
 const OWN_OPTIONS = ['--help', '-h', ...VERSION_OPTIONS];
 /** Runs with no arguments at all: its configuration may be in the environment. */
 const RUNS_ALONE = ['try', 'init', 'server', 'web3signer', 'parent-proxy', 'completion'];
+/** Programs that go on when nobody reads their log any more. */
+const SERVES = ['server', 'web3signer', 'parent-proxy'];
 
 const [name, ...rest] = commandLine(helpLast(process.argv.slice(2)));
 
@@ -32,22 +37,48 @@ function commandLine(argv: readonly string[]): readonly string[] {
   return OF_WEB3SIGNER.test(first) && !OWN_OPTIONS.includes(first) ? ['web3signer', ...argv] : argv;
 }
 
+process.stdout.on('error', endUnread);
+
+/** A reader such as `head` goes when it has seen enough: nothing is said of that. */
+function endUnread({ code }: NodeJS.ErrnoException): void {
+  if (code !== 'EPIPE') sayFailure(process, 'strongroom', `what it prints cannot be written (${code ?? 'unknown'})`);
+  process.exit(EXIT.failed);
+}
+
+/** An option that neither has, where nothing else says Web3Signer: a slip of somebody who means this program. */
+async function strayOption(): Promise<string | undefined> {
+  const [first] = process.argv.slice(2);
+  if (name !== 'web3signer' || first === undefined || first === name) return undefined;
+  if (rest.some((word) => MODES_OF_WEB3SIGNER.includes(word))) return undefined;
+  const written = first.replace(/=.*/s, '');
+  const { description } = followWords(await described(), ['web3signer']);
+  const flags = Object.entries(toldFlags(description));
+  const known = flags.flatMap(([flag, { short }]) => [`--${flag}`, ...(short === undefined ? [] : [`-${short}`])]);
+  return known.includes(written) ? undefined : written;
+}
+
+const stray = await strayOption();
 const program = name !== undefined && Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name] : undefined;
 if (name !== undefined && VERSION_OPTIONS.includes(name)) {
-  const { VERSION_LINE } = await import('../signer/api/version.ts');
-  process.stdout.write(VERSION_LINE);
+  process.stdout.write((await import('./version.ts')).versionLine());
 } else if (name === undefined) {
   process.stderr.write(renderHelp([], OVERVIEW, columnsOf(process.stderr)));
   process.exitCode = EXIT.failed;
 } else if (name === '--help' || name === '-h' || name === 'help') {
   process.stdout.write(renderHelp([], OVERVIEW, columnsOf(process.stdout)));
+} else if (stray !== undefined) {
+  const advice = suggest(stray, ['--help', '--version'], 'options of Web3Signer go before and after the word eth2');
+  sayFailure(process, 'strongroom', `there is no option ${quoted(stray)}; ${advice}`, [seeHelp('strongroom')]);
+  process.exitCode = EXIT.failed;
 } else if (program === undefined) {
   sayNoCommand(process, 'strongroom', name, Object.keys(PROGRAMS));
   process.exitCode = EXIT.failed;
 } else {
   const help = await wantedHelp(name);
-  if (help === undefined) await program.run(rest);
-  else help();
+  if (help === undefined) {
+    if (SERVES.includes(name)) process.stdout.off('error', endUnread);
+    await program.run(rest);
+  } else help();
 }
 
 /** Prints the help of the command that the words lead to, when it is asked for, or when the words end at a group. */

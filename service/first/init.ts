@@ -19,6 +19,7 @@ import { loadConfig } from '../config/load.ts';
 import { CLIENTS, type ClientName, linesFor } from './clients.ts';
 import { configurationText, type Places, PORTS } from './configuration-text.ts';
 import { FirstStepFailure } from './failure.ts';
+import { pathLine } from './path-line.ts';
 
 const DEFAULT_FOLDER = 'strongroom';
 const OWNER_ONLY = { file: 0o600, folder: 0o700 } as const;
@@ -224,8 +225,9 @@ async function tell(plan: Plan, { client = [] }: Given, terminal: Terminal): Pro
     profile === undefined
       ? `strongroom operator status --signer-url ${url.origin} --allow-plaintext-signer --token @${shown(tokens.operator)}`
       : 'strongroom operator status';
+  const path = pathLine(process.argv[1], env['PATH']);
   stdout.write(
-    `\nNext\n${keyCount === 0 ? `  ${keyAdvice(places)}\n` : ''}  strongroom server -c ${shown(configuration)}\n  ${operate}\n`,
+    `\nNext\n${path === undefined ? '' : `  ${path}\n`}${keyCount === 0 ? `  ${keyAdvice(places)}\n` : ''}  strongroom server -c ${shown(configuration)}\n  ${operate}\n`,
   );
   for (const name of client as readonly ClientName[]) {
     const lines = linesFor(name, { url, token: shown(tokens.client) }).split('\n');

@@ -19,6 +19,7 @@ import { boot, type RunningSigner } from '../../signer/boot/boot.ts';
 import { loadConfig } from '../config/load.ts';
 import { SERVICE_PARTS } from '../parts.ts';
 import { FirstStepFailure } from './failure.ts';
+import { pathLine } from './path-line.ts';
 import { EPOCH, hoodiVote } from './vote.ts';
 
 const OWNER_ONLY = { file: 0o600, folder: 0o700 } as const;
@@ -57,12 +58,16 @@ export const tryIt = command(
     }
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
     say.line(`\nDone in ${seconds} s. The signer has ended; its key and its records are gone.\n`);
-    say.line(NEXT);
+    say.line(`Next\n${onPath()}${NEXT}`);
   },
 );
 
-const NEXT = `Next
-  strongroom init                  write a configuration, folders and tokens of your own
+function onPath(): string {
+  const line = pathLine(process.argv[1], process.env['PATH']);
+  return line === undefined ? '' : `  ${line}\n`;
+}
+
+const NEXT = `  strongroom init                  write a configuration, folders and tokens of your own
   strongroom server --check -c …   find what would stop a start
   strongroom help                  the other programs: slashing records, an operator's commands, enclaves
   docs/README.md                   a path for each reader, beside the program`;
@@ -122,8 +127,10 @@ function temporaryFolder(): string {
   try {
     return mkdtempSync(join(tmpdir(), 'strongroom-try-'));
   } catch (error) {
-    throw new FirstStepFailure(`no temporary folder can be made in ${tmpdir()} (${errorCode(error) ?? 'unknown'})`, [
+    const code = errorCode(error) ?? 'unknown';
+    throw new FirstStepFailure(`no temporary folder can be made in ${tmpdir()} (${code})`, [
       'name one that can be written: TMPDIR=FOLDER strongroom try',
+      ...(code === 'EROFS' ? ['a container that runs with --read-only needs --tmpfs /tmp'] : []),
     ]);
   }
 }

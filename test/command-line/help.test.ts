@@ -1,12 +1,14 @@
 // The help of every program: it fits the terminal, says how each command is used, and loads nothing but descriptions.
 
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { describeAll, OVERVIEW } from '../../bin/programs.ts';
 import { type Description, toldFlags, walkDescriptions } from '../../common/command-line/command.ts';
 import { renderHelp } from '../../common/command-line/help.ts';
 import { columnsOf } from '../../common/command-line/wrap.ts';
+import { VERSION } from '../../signer/api/version.ts';
 
 const BIN = join(import.meta.dirname, '../../bin');
 const all = [...walkDescriptions(await describeAll())];
@@ -106,6 +108,33 @@ describe('the program', () => {
     const jump = slashing.commands?.['jump'] as Description;
     const wrong = run('slashing', 'jump', '--nonsense', '-h');
     expect(wrong).toMatchObject({ status: 0, stdout: renderHelp(['slashing', 'jump'], jump), stderr: '' });
+  });
+
+  it('ends without a word when nobody reads on, and with one when what it prints cannot be written', () => {
+    const ended = (to: string) =>
+      spawnSync('bash', ['-c', `set -o pipefail; "$0" completion zsh ${to}`, join(BIN, 'strongroom')], {
+        encoding: 'utf8',
+      });
+    expect(ended('| true')).toMatchObject({ status: 1, stderr: '' });
+    if (!existsSync('/dev/full')) return;
+    const said = 'strongroom: what it prints cannot be written (ENOSPC)\n';
+    expect(ended('> /dev/full')).toMatchObject({ status: 1, stderr: said });
+  });
+
+  it('says the commit that git knows', () => {
+    const { status, stdout } = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: BIN, encoding: 'utf8' });
+    const known = status === 0 ? `${stdout.trim()}(?:-modified)?` : 'unknown';
+    expect(run('-v').stdout).toMatch(new RegExp(`^strongroom ${VERSION}, commit ${known}\n$`));
+  });
+
+  it('an option of neither program is a slip, and one of Web3Signer asks for its mode', () => {
+    expect(run('--verison')).toMatchObject({ status: 1, stderr: expect.stringContaining('did you mean --version?') });
+    expect(run('-x')).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no option -x') });
+    const withoutMode = { status: 78, stderr: expect.stringContaining('the command line does not say eth2') };
+    expect(run('--key-store-path=/nonexistent')).toMatchObject(withoutMode);
+    expect(run('-l', 'debug')).toMatchObject(withoutMode);
+    const wrong = expect.stringContaining('--htp-listen-port is not an option of Web3Signer');
+    expect(run('--htp-listen-port=3', 'eth2')).toMatchObject({ status: 78, stderr: wrong });
   });
 
   it('leaves words that are no command to the program', () => {

@@ -8,17 +8,21 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { pathLine } from '../../service/first/path-line.ts';
 import { runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
 import { testKey } from '../../tools/rehearsal/test-key.ts';
 import { attestation, signCall } from '../support/requests.ts';
 
+const BIN = realpathSync(join(import.meta.dirname, '../../bin'));
 const emptyFolder = (): string => mkdtempSync(join(tmpdir(), 'strongroom-first-'));
 const asRoot = process.getuid?.() === 0;
 
@@ -28,6 +32,18 @@ interface Written {
 }
 
 describe('strongroom try', () => {
+  it('does not speak of PATH where the shell finds this program, by a link or not', () => {
+    const [links, others] = [emptyFolder(), emptyFolder()];
+    symlinkSync(join(BIN, 'strongroom'), join(links, 'strongroom'));
+    writeFileSync(join(others, 'strongroom'), 'another program');
+    const entry = join(BIN, 'strongroom.ts');
+    expect(pathLine(entry, `/nonexistent::${links}:${others}`)).toBeUndefined();
+    expect(pathLine(entry, BIN)).toBeUndefined();
+    expect(pathLine(entry, `${others}:${links}`)).toBe(`export PATH="${BIN}:$PATH"`);
+    expect(pathLine(entry, undefined)).toBe(`export PATH="${BIN}:$PATH"`);
+    expect(pathLine(join(others, 'app/main.js'), undefined)).toBeUndefined();
+  });
+
   it('signs, refuses what would be slashed, and leaves nothing in the present folder nor in the temporary one', async () => {
     const [cwd, temporary] = [emptyFolder(), emptyFolder()];
     const { code, stdout, stderr } = await runStrongroom(['try'], { cwd, env: { TMPDIR: temporary } });
@@ -36,7 +52,7 @@ describe('strongroom try', () => {
     expect(stdout).toMatch(/^Refuse .*\n +412 {2}\{"code":412,"reason":"double_vote"/m);
     expect(stdout).toMatch(/^Repeat .*\n +200 {2}the same signature\n/m);
     expect(stdout).toMatch(/^Deny .*\n +401 /m);
-    expect(stdout).toMatch(/\nNext\n {2}strongroom init /);
+    expect(stdout).toContain(`\nNext\n  export PATH="${BIN}:$PATH"\n  strongroom init `);
     expect([readdirSync(cwd), readdirSync(temporary)]).toEqual([[], []]);
   });
 
