@@ -98,10 +98,8 @@ export const METRICS = {
   ),
   slashingJumps: counter(
     'svc_slashing_jumps_total',
-    'Times this replica raised what may be signed to the present: at its start (`boot`), because the database is another ' +
-      '(`other_server`), because it holds less than this replica knows (`lost_records`), because the fleet signed over ' +
-      'another store or its last signer did not end in order (`other_store`), or because the file is not the one that was closed in ' +
-      'order (`unclean_end`). Any but `boot` is an alarm.',
+    'Times this replica raised what may be signed to the present, by cause (docs/runbooks/slashing-database.md#jumped). ' +
+      'Any but `boot` is an alarm.',
     { cause: jumpCause },
   ),
   authRejections: counter(

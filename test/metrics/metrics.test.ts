@@ -1,8 +1,10 @@
 // The metrics catalogue: its conventions, that its label values are those of the sources, and what is rendered.
 
 import { afterEach, expect, it } from 'vitest';
+import { authorizationReference } from '../../operator/authorization-reference.ts';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../signer/api/errors.ts';
 import { OPERATIONS } from '../../signer/api/operations.ts';
+import { errorReference } from '../../signer/api/reference/error-reference.ts';
 import type { AwsFault } from '../../signer/aws/errors.ts';
 import { METRICS } from '../../signer/metrics/catalogue.ts';
 import type { MetricEntry } from '../../signer/metrics/entry.ts';
@@ -183,13 +185,19 @@ it('the status class of an answer', () => {
   expect(classes.join(' ')).toBe('1xx 2xx 2xx 3xx 4xx 4xx 5xx 5xx');
 });
 
-it('the reference describes every metric and every label value, and nothing else is rendered', async () => {
+it('the reference and the pages that it links describe every metric and every label value, and nothing else is rendered', async () => {
   const reference = metricsReference();
+  const linked = { '(errors.md)': errorReference(), '(authorization.md#operations)': authorizationReference() };
+  for (const link of Object.keys(linked)) expect(reference).toContain(link);
+  const ranges = [...reference.matchAll(/`0` to `(\d+)`/g)].flatMap(([, last]) =>
+    Array.from({ length: Number(last) + 1 }, (_, value) => `\`${value}\``),
+  );
+  const described = [reference, ...Object.values(linked), ...ranges].join('\n');
   for (const { name, help, labels } of entries) {
     expect(reference).toContain(`## \`${name}\``);
     expect(reference).toContain(help);
     for (const { values } of Object.values(labels))
-      for (const value of values) expect(reference).toContain(`\`${value}\``);
+      for (const value of values) expect(described).toContain(`\`${value}\``);
   }
   const { body } = await openMetrics().render();
   const rendered = body.split('\n').flatMap((line) => /^# TYPE (\S+)/.exec(line)?.[1] ?? []);

@@ -11,15 +11,8 @@ export function errorReference(): string {
 
 Generated from the source by \`make docs\`.
 
-Every error body, on every route, is JSON:
-
-\`\`\`json
-{ "code": 412, "reason": "double_vote", "message": "slashing protection refused the request", "request_id": "01J…" }
-\`\`\`
-
-\`code\` repeats the HTTP status and \`request_id\` the \`X-Request-Id\` header. \`reason\` is one of these and stays as it is;
-\`message\` is for people, may be followed by a hint, and may change. Each line below has the reason, its message, and
-what to do.
+The \`reason\` of [every error body](../specification/signing.md#errors), its \`message\`, which a hint may follow, and what
+to do.
 
 ${byStatus.map(([status, reasons]) => `## ${status}\n\n${lines(reasons).join('\n')}\n`).join('\n')}`;
 }

@@ -36,8 +36,7 @@ export const ENCLAVE_OPTIONS = {
   'tee.nitro.unsafe_parent_writes_tables': unflagged(
     boolean,
     false,
-    'Instead of table_credentials: the tables are called with the parent’s credentials. Whoever controls the parent can ' +
-      'then plant a master key before the first boot, undo a seal, bring revoked tokens back, and get slashable signatures',
+    'Instead of table_credentials: the tables are called with the parent’s credentials; the warning says what it can do',
   ),
   parent_proxy: unflagged(
     object('an object as `strongroom parent-proxy` takes it', parentProxySchema),
