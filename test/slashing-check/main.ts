@@ -1,88 +1,88 @@
-// `make check-slashing MESSAGES=…`: half of the messages go to random worlds of fleets in this process
+// `make check-slashing MESSAGES=…`: half of the messages go to random worlds of fleets in one process
 // (test/support/fleet: failovers, jumps, clocks, tables that come back, copies), half to real processes over the three
-// real stores (programs.ts). A checker that knows only what was released finds no slashable pair, or this ends with 1.
+// real stores (programs.ts). Lanes of both halves go on at once, because most of their time they wait. A checker that
+// knows only what was released finds no slashable pair, or this ends with 1.
 
-import { startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
-import { FleetCluster } from '../support/fleet/cluster.ts';
-import { runWorld } from '../support/fleet/run.ts';
-import { openClient } from '../support/fleet/sites.ts';
-import { startPostgres } from '../support/postgres.ts';
-import { runPrograms } from './programs.ts';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Half, Share, ShareResult } from './lane.ts';
 
-const MESSAGES_OF_A_WORLD = 3_000;
-const MESSAGES_OF_A_PROGRAM_RUN = 50_000;
+const HALVES = { programs: 50_000, worlds: 3_000 } as const;
+/** From so many messages on, two lanes for each half. */
+const MANY_MESSAGES = 50_000;
 const [messagesText, seedText] = process.argv.slice(2);
 const messages = Number(messagesText || 20_000);
 const firstSeed = Number(seedText || 1);
 if (!(messages >= 2) || !Number.isSafeInteger(firstSeed))
   throw new Error('MESSAGES is a number from 2, SEED an integer');
 
+/** What a module is without its types is kept: signers that are started again begin sooner. */
+const modules = mkdtempSync(join(tmpdir(), 'strongroom-modules-'));
+const started = performance.now();
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const inLine = (counts: ReadonlyMap<string, number>): string =>
   [...counts]
     .toSorted(([, one], [, other]) => other - one)
     .map(([name, count]) => `${name} ${count}`)
     .join(', ');
-const add = (sum: Map<string, number>, counts: ReadonlyMap<string, number>): void => {
+const add = (sum: Map<string, number>, counts: ShareResult['events']): void => {
   for (const [name, count] of counts) sum.set(name, (sum.get(name) ?? 0) + count);
 };
 
-const dynamodb = await startDynamoDB();
-const faults: string[] = [];
-const totals = { asked: 0, moves: 0, outcomes: new Map<string, number>() };
-
-async function checkWorlds(count: number): Promise<void> {
-  const cluster = await FleetCluster.start();
-  const client = openClient(dynamodb);
-  const started = performance.now();
-  for (let seed = firstSeed; totals.asked < count && faults.length === 0; seed++) {
-    const result = await runWorld(
-      { seed, messages: Math.min(MESSAGES_OF_A_WORLD, count - totals.asked) },
-      { server: dynamodb, client, cluster },
-    );
-    totals.asked += result.asked;
-    totals.moves += result.moves;
-    add(totals.outcomes, result.outcomes);
-    faults.push(...result.violations);
-    const seconds = Math.round((performance.now() - started) / 1000);
-    say(`worlds: seed ${seed}, ${totals.asked} of ${count} messages, ${seconds} s, ${faults.length} slashable pairs`);
-  }
-  client.destroy();
-  await cluster.close();
-  say(`worlds: ${totals.asked} messages, ${totals.moves} moves; ${inLine(totals.outcomes)}`);
+async function check(half: Half, count: number): Promise<string[]> {
+  const totals = { seed: firstSeed, begun: 0, asked: 0, outcomes: new Map<string, number>(), events: new Map() };
+  const faults: string[] = [];
+  const next = (): Share => {
+    const share = { seed: totals.seed, messages: Math.min(HALVES[half], count - totals.begun) };
+    totals.seed += 1;
+    totals.begun += share.messages;
+    return share;
+  };
+  const inOneLane = async (): Promise<void> => {
+    const lane = fork(join(import.meta.dirname, 'lane.ts'), [half], {
+      env: { ...process.env, NODE_COMPILE_CACHE: modules },
+    });
+    while (totals.begun < count && faults.length === 0) {
+      const share = next();
+      const result = await resultOf(lane, share);
+      totals.asked += result.asked;
+      add(totals.outcomes, result.outcomes);
+      add(totals.events, result.events);
+      faults.push(...result.faults.map((fault) => `${half}, seed ${share.seed}: ${fault}`));
+      const seconds = Math.round((performance.now() - started) / 1000);
+      const far = `${totals.asked} of ${count} messages, ${seconds} s, ${faults.length} faults`;
+      say(`${half}: seed ${share.seed} ended; so far ${far}`);
+      if (half === 'programs') say(`${half}: so far ${inLine(totals.outcomes)}; ${inLine(totals.events)}`);
+    }
+    const ended = once(lane, 'exit');
+    lane.disconnect();
+    await ended;
+  };
+  await Promise.all(Array.from({ length: messages < MANY_MESSAGES ? 1 : 2 }, inOneLane));
+  say(`${half}: ${totals.asked} messages; ${inLine(totals.outcomes)}`);
+  say(`${half}: ${inLine(totals.events)}`);
+  return faults;
 }
 
-async function checkPrograms(count: number): Promise<void> {
-  const postgres = await startPostgres();
-  const started = performance.now();
-  let last = started;
-  let before = 0;
-  for (let seed = firstSeed; before < count && faults.length === 0; seed++) {
-    const result = await runPrograms(
-      {
-        seed,
-        messages: Math.min(MESSAGES_OF_A_PROGRAM_RUN, count - before),
-        onProgress(asked, signed) {
-          if (performance.now() - last < 10_000) return;
-          last = performance.now();
-          const seconds = Math.round((last - started) / 1000);
-          say(`programs: seed ${seed}, ${before + asked} of ${count} messages, ${signed} signed, ${seconds} s`);
-        },
-      },
-      { postgres, dynamodb },
-    );
-    before += result.asked;
-    faults.push(...result.trespasses, ...result.pairs.map(({ offence, one }) => `${offence} of ${one.publicKey}`));
-    say(`programs: seed ${seed}, ${result.asked} messages; ${inLine(result.outcomes)}`);
-    say(`programs: seed ${seed}: ${inLine(result.events)}`);
-    if ((result.outcomes.get('200') ?? 0) < result.asked / 100) faults.push('next to nothing was signed');
-  }
-  await postgres.close();
+function resultOf(lane: ChildProcess, share: Share): Promise<ShareResult> {
+  return new Promise((resolve, reject) => {
+    const fail = (code: number | null, signal: string | null) =>
+      reject(new Error(`the lane of seed ${share.seed} ended with ${code ?? signal}`));
+    lane.once('exit', fail);
+    lane.once('message', (result: ShareResult) => {
+      lane.off('exit', fail);
+      resolve(result);
+    });
+    lane.send(share);
+  });
 }
 
-await checkPrograms(Math.ceil(messages / 2));
-await checkWorlds(Math.floor(messages / 2));
-await dynamodb.close();
+process.once('exit', () => rmSync(modules, { recursive: true, force: true }));
+const halves = [check('programs', Math.ceil(messages / 2)), check('worlds', Math.floor(messages / 2))];
+const faults = (await Promise.all(halves)).flat();
 for (const fault of faults) say(fault);
 say(faults.length === 0 ? 'nothing slashable, nothing of another network' : `${faults.length} FAULTS`);
 process.exit(faults.length === 0 ? 0 : 1);

@@ -15,9 +15,12 @@ import type { Random } from '../support/fleet/random.ts';
 import { randomChoices } from '../support/fleet/random.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import type { PostgresServer } from '../support/postgres.ts';
-import { attestation, batchCall, block, call, forkInfo, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
+import { attestation, block, forkInfo, rootOf, TEST_TOKEN } from '../support/requests.ts';
 import { type SlashablePair, slashablePairs } from '../support/slashing-checker.ts';
+import { ask, type Reply } from './asking.ts';
 
+const SIGN = '/api/v1/eth2/sign';
+const KEYSTORES = '/eth/v1/keystores';
 const KEYS = 8;
 const PASSWORD = 'TEST password';
 const PERSIST_SECRET = 'TEST persist secret 0001';
@@ -27,6 +30,8 @@ const VARIANTS = 3;
 const FROZEN_MS = [100, 300, 1_000];
 const CLIENTS = 3;
 const BURSTS_OF_A_ROUND = 6;
+/** Clients ask on while they take place, and wait when there are more: so each message keeps its share of them. */
+const EVENTS_AT_ONCE = 4;
 /** What a signer of another network says of the store. */
 const OF_ANOTHER_NETWORK = /another network|genesis validators root/i;
 
@@ -65,7 +70,7 @@ class Replica {
   }
 
   async start(): Promise<void> {
-    this.signer = await this.#deployment.start({ env: this.#env });
+    this.signer = await this.#deployment.start({ env: this.#env, keepsLog: false });
   }
 
   async kill(): Promise<void> {
@@ -127,6 +132,7 @@ export interface ProgramResult {
 export interface ProgramOptions {
   readonly seed: number;
   readonly messages: number;
+  /** After each round that left nothing slashable. */
   readonly onProgress: (asked: number, signed: number) => void;
 }
 
@@ -179,6 +185,7 @@ class ProgramRun {
   readonly #events = new Map<string, number>();
   readonly #trespasses: string[] = [];
   readonly #busy = new Set<Replica>();
+  readonly #underWay = new Set<Promise<void>>();
   #asked = 0;
   #epoch = 100;
 
@@ -203,27 +210,39 @@ class ProgramRun {
       const place = this.#places[index % this.#places.length];
       if (place !== undefined && (await this.#arrive(key, place))) key.place = place;
     }
-    while (this.#asked < this.#options.messages) {
+    while (this.#asked < this.#options.messages && this.#pairs().length === 0) {
+      this.#options.onProgress(this.#asked, this.#outcomes.get('200') ?? 0);
       this.#epoch += 1;
-      const events = Array.from({ length: this.#random.below(3) }, () => this.#event(this.#random.fork()));
+      for (let events = this.#random.below(3); events > 0; events--) this.#begin(this.#event(this.#random.fork()));
       const clients = Array.from({ length: CLIENTS }, async () => {
         for (let burst = 0; burst < BURSTS_OF_A_ROUND; burst++) await this.#burst();
       });
-      await Promise.all([...clients, ...events]);
-      this.#options.onProgress(this.#asked, this.#outcomes.get('200') ?? 0);
+      await Promise.all(clients);
+      while (this.#underWay.size > EVENTS_AT_ONCE) await Promise.race(this.#underWay);
     }
+    await Promise.all(this.#underWay);
     // What was released anywhere is asked for once more, against itself.
     for (let more = 0; more < 3; more++) await this.#burst();
     return {
       asked: this.#asked,
       outcomes: this.#outcomes,
       events: this.#events,
-      pairs: slashablePairs(this.#keys.flatMap(({ released }) => released)),
+      pairs: this.#pairs(),
       trespasses: this.#trespasses,
     };
   }
 
+  #pairs(): SlashablePair[] {
+    return slashablePairs(this.#keys.flatMap(({ released }) => released));
+  }
+
+  #begin(event: Promise<void>): void {
+    const begun: Promise<void> = event.finally(() => this.#underWay.delete(begun));
+    this.#underWay.add(begun);
+  }
+
   async close(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
     for (const { replicas } of this.#places) {
       for (const replica of replicas) {
         replica.thaw();
@@ -246,8 +265,10 @@ class ProgramRun {
     const place = key.place === undefined || random.chance(0.2) ? random.pick(this.#places) : key.place;
     const { signer } = random.pick(place.replicas);
     const [body, message] = this.#message(random);
+    // It is down, and is not counted: nobody was asked.
+    if (signer === undefined) return;
     this.#asked += 1;
-    const answer = signer && (await signCall(signer.url, key.publicKey, body, JSON_ANSWER).catch(() => undefined));
+    const answer = await ask(`${signer.url}${SIGN}/${key.publicKey}`, body);
     this.#count(this.#outcomes, answer === undefined ? 'no answer' : String(answer.json['reason'] ?? answer.status));
     if (answer?.status === 200) this.#release(key, message, String(answer.json['signature']));
   }
@@ -259,7 +280,7 @@ class ProgramRun {
     const some = keys.map(({ publicKey }) => publicKey);
     if (signer === undefined || some.length === 0) return;
     this.#asked += keys.length;
-    const answer = await batchCall(signer.url, some, body).catch(() => undefined);
+    const answer = await ask(`${signer.url}${SIGN}`, { identifiers: some, signing_request: body });
     if (answer?.status !== 200) return;
     const results = JSON.parse(answer.text) as { signature?: string }[];
     for (const [index, key] of keys.entries()) {
@@ -274,7 +295,7 @@ class ProgramRun {
     const { signer } = random.pick((key.place ?? random.pick(this.#places)).replicas);
     const [body] = this.#message(random);
     const foreign = { ...body, fork_info: { ...forkInfo(FOREIGN_ROOT) } };
-    const answer = signer && (await signCall(signer.url, key.publicKey, foreign, JSON_ANSWER).catch(() => undefined));
+    const answer = signer && (await ask(`${signer.url}${SIGN}/${key.publicKey}`, foreign));
     this.#count(this.#events, 'messages of another network');
     if (answer?.status === 200) this.#trespasses.push(`a message of another network was signed: ${answer.text}`);
   }
@@ -372,8 +393,7 @@ class ProgramRun {
   async #leave(key: CheckedKey, { replicas }: Place, random: Random): Promise<void> {
     const { signer } = random.pick(replicas);
     const body = { pubkeys: [key.publicKey] };
-    const url = (one: RunningSigner) => `${one.url}/eth/v1/keystores`;
-    const answer = signer && (await call(url(signer), { method: 'DELETE', body }).catch(() => undefined));
+    const answer = signer && (await ask(`${signer.url}${KEYSTORES}`, body, 'DELETE'));
     if (answer?.status !== 200) return;
     const [result] = answer.json['data'] as { status: string }[];
     if (result?.status !== 'deleted' && result?.status !== 'not_active') return;
@@ -383,7 +403,7 @@ class ProgramRun {
     // Some other replica keeps its copy: it has to refuse.
     for (const { signer: other } of replicas) {
       if (other === undefined || other === signer || random.chance(0.5)) continue;
-      await call(url(other), { method: 'DELETE', body }).catch(() => undefined);
+      await ask(`${other.url}${KEYSTORES}`, body, 'DELETE');
     }
   }
 
@@ -391,20 +411,15 @@ class ProgramRun {
     const body = { keystores: [key.keystore], passwords: [PASSWORD], slashing_protection: key.file };
     let imported = 0;
     for (const { signer } of replicas) {
-      const answer =
-        signer && (await call(`${signer.url}/eth/v1/keystores`, { method: 'POST', body }).catch(() => undefined));
-      if (answer?.status !== 200) continue;
-      const [result] = answer.json['data'] as { status: string }[];
-      if (result?.status === 'duplicate') {
+      if (signer === undefined) continue;
+      const url = `${signer.url}${KEYSTORES}`;
+      let status = firstStatus(await ask(url, body));
+      if (status === 'duplicate') {
         // Its copy was never taken away here: it goes, and comes with the file.
-        await call(`${signer?.url}/eth/v1/keystores`, { method: 'DELETE', body: { pubkeys: [key.publicKey] } }).catch(
-          () => undefined,
-        );
-        const again =
-          signer && (await call(`${signer.url}/eth/v1/keystores`, { method: 'POST', body }).catch(() => {}));
-        const [second] = (again?.json['data'] ?? []) as { status: string }[];
-        if (second?.status === 'imported') imported += 1;
-      } else if (result?.status === 'imported') imported += 1;
+        await ask(url, { pubkeys: [key.publicKey] }, 'DELETE');
+        status = firstStatus(await ask(url, body));
+      }
+      if (status === 'imported') imported += 1;
     }
     return imported > 0;
   }
@@ -416,11 +431,11 @@ class ProgramRun {
     const file = key.oldFiles.at(random.below(key.oldFiles.length || 1));
     if (signer === undefined || file === undefined) return;
     const url = `${signer.url}/api/v1/chamber/slashing-protection`;
-    const answer = await call(url, { method: 'POST', body: file }).catch(() => undefined);
+    const answer = await ask(url, file);
     if (answer?.status === 200) this.#count(this.#events, 'older files');
     const foreign = JSON.parse(file);
     foreign.metadata.genesis_validators_root = FOREIGN_ROOT;
-    const refused = await call(url, { method: 'POST', body: foreign }).catch(() => undefined);
+    const refused = await ask(url, foreign);
     this.#count(this.#events, 'files of another network');
     if (refused?.status === 200) this.#trespasses.push('a file of another network was merged');
   }
@@ -430,4 +445,6 @@ class ProgramRun {
   }
 }
 
-const JSON_ANSWER = { headers: { accept: 'application/json' } };
+function firstStatus(answer: Reply | undefined): string | undefined {
+  return answer?.status === 200 ? (answer.json['data'] as { status: string }[])[0]?.status : undefined;
+}
