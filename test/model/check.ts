@@ -27,7 +27,8 @@ async function check(model: ModelRun): Promise<Outcome> {
   const directory = join(BUILD, model.name.replaceAll(/[^a-z0-9]+/g, '-'));
   rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true });
-  for (const file of ['rules.pml', `${model.world}.pml`]) copyFileSync(join(FOLDER, file), join(directory, file));
+  for (const file of ['rules.pml', 'binding.pml', `${model.world}.pml`])
+    copyFileSync(join(FOLDER, file), join(directory, file));
   const inside = { cwd: directory, maxBuffer: MAX_OUTPUT_BYTES };
   await run('spin', ['-a', ...model.defines.map((name) => `-D${name}`), `${model.world}.pml`], inside);
   const isRandom = model.minutes !== undefined;

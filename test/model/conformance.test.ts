@@ -1,17 +1,26 @@
 // The model of the slashing protocol is about this program: what stores of the fleet's world were asked and answered is
 // accepted by the model's rules, and altered traces are not.
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { type DynamoDBServer, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
+import type { BindingEvent } from '../support/fleet/binding-trace.ts';
 import { FleetCluster } from '../support/fleet/cluster.ts';
+import { fleetKeys } from '../support/fleet/keys.ts';
 import { runWorld } from '../support/fleet/run.ts';
-import { openClient } from '../support/fleet/sites.ts';
+import { BOUND_MS } from '../support/fleet/signer-parts.ts';
+import { openClient, openSites } from '../support/fleet/sites.ts';
+import { worldTime } from '../support/fleet/time.ts';
 import { fleetTrace } from '../support/fleet/trace.ts';
+import { type BindingChecker, bindingChecker, bindingNumbers } from './binding-conformance.ts';
 import { keyTraces, type StoreTrace, type TraceChecker, traceChecker } from './conformance.ts';
 
 const SEEDS = [1, 4];
 const MESSAGES = 600;
+const BEAT_MS = BOUND_MS / 5;
 /** Of no key that moves a few times. */
 const LATER_TENURE = 201;
 
@@ -19,20 +28,25 @@ let server: DynamoDBServer;
 let client: DynamoDBClient;
 let cluster: FleetCluster;
 let checker: TraceChecker;
+let bindingRules: BindingChecker;
 const stores: StoreTrace[] = [];
+const bindings: { readonly name: string; readonly events: readonly BindingEvent[] }[] = [];
 beforeAll(async () => {
   server = await startDynamoDB();
   cluster = await FleetCluster.start();
   client = openClient(server);
-  checker = await traceChecker();
+  [checker, bindingRules] = await Promise.all([traceChecker(), bindingChecker()]);
   for (const seed of SEEDS) {
     const trace = fleetTrace();
     await runWorld({ seed, messages: MESSAGES, trace }, { server, client, cluster });
     for (const [store, { isMarks, lines }] of trace.lines) stores.push({ store: `${seed} ${store}`, isMarks, lines });
+    bindings.push({ name: `seed ${seed}`, events: trace.binding.events });
   }
+  bindings.push({ name: 'killed and ended', events: await killedAndEnded() });
 });
 afterAll(async () => {
   await checker[Symbol.asyncDispose]();
+  await bindingRules[Symbol.asyncDispose]();
   client.destroy();
   await server.close();
   await cluster.close();
@@ -53,6 +67,7 @@ describe('traces of the fleet', () => {
     // Traces of a few calls would prove nothing. How long each is depends on when its store is replaced.
     expect(accepted).toBeGreaterThan(15);
     expect(calls).toBeGreaterThan(150);
+    expect(stores.filter(({ store, lines }) => store.endsWith('database') && lines.length > 0)).not.toEqual([]);
     console.info(`${accepted} traces, ${calls} calls`);
   });
 
@@ -87,6 +102,105 @@ describe('traces of the fleet', () => {
     for (const count of Object.values(alterations)) expect(count).toBeGreaterThan(0);
   });
 });
+
+describe('traces of the row SLASHING_STORE', () => {
+  it('are accepted by the rules of the model', async () => {
+    const kinds = new Set<string>();
+    let count = 0;
+    for (const { name, events } of bindings) {
+      expect([name, await bindingRules.isAccepted(events)]).toEqual([name, true]);
+      for (const { kind, answer } of events) kinds.add(answer === undefined ? kind : `${kind} ${answer}`);
+      count += bindingNumbers(events).count;
+    }
+    const needed = ['jump', 'use_end true', 'bind true', 'bind false', 'beat true', 'right true', 'right false'];
+    expect([...kinds]).toEqual(expect.arrayContaining(needed));
+    expect(count).toBeGreaterThan(150);
+    console.info(`${bindings.length} traces of the row, ${count} steps`);
+  });
+
+  it.each<[string, (event: BindingEvent) => boolean, Alteration]>([
+    ['a right that is gone', isAnswered('right', false), flipped],
+    ['a right that is refused', isAnswered('right', true), flipped],
+    ['a heartbeat that was not written', isAnswered('beat', true), flipped],
+    ['a take-over that came too late and was written', isAnswered('bind', false), flipped],
+    ['a take-over without its jump', ({ kind }) => kind === 'jump', (events, at) => events.toSpliced(at, 1)],
+    ['a take-over before its time', ({ kind }) => kind === 'jump', seenLater],
+    [
+      'an end in order that is used without its record',
+      ({ kind }) => kind === 'use_end',
+      (events, at) => events.toSpliced(at, 1),
+    ],
+    ['an end in order that was used before', isAnswered('use_end', true), flipped],
+    ['a number that was never written', isAnswered('incarnate', true), flipped],
+    ['a store that has no number', ({ kind, held }) => kind === 'own' && held?.length !== 0, emptied],
+  ])('are rejected with %s', async (_name, isOne, alter) => {
+    let altered = 0;
+    for (const { name, events } of bindings) {
+      const at = events.findLastIndex(isOne);
+      if (at < 0) continue;
+      altered += 1;
+      expect([name, await bindingRules.isAccepted(alter(events, at))]).toEqual([name, false]);
+    }
+    expect(altered).toBeGreaterThan(0);
+  });
+});
+
+type Alteration = (events: readonly BindingEvent[], at: number) => readonly BindingEvent[];
+
+function isAnswered(kind: BindingEvent['kind'], answer: boolean): (event: BindingEvent) => boolean {
+  return (event) => event.kind === kind && event.answer === answer;
+}
+
+function changed(events: readonly BindingEvent[], at: number, change: Partial<BindingEvent>): readonly BindingEvent[] {
+  return events.with(at, { ...(events[at] as BindingEvent), ...change });
+}
+
+function flipped(events: readonly BindingEvent[], at: number): readonly BindingEvent[] {
+  return changed(events, at, { answer: events[at]?.answer !== true });
+}
+
+function emptied(events: readonly BindingEvent[], at: number): readonly BindingEvent[] {
+  return changed(events, at, { held: [] });
+}
+
+/** The look before it, as if the row had been seen for half of the time. */
+function seenLater(events: readonly BindingEvent[], at: number): readonly BindingEvent[] {
+  const signer = events[at]?.signer;
+  const look = events.findLastIndex((event, index) => index < at && event.kind === 'read' && event.signer === signer);
+  const [monotonic = 0, wall = 0] = events[look]?.ended ?? [];
+  return changed(events, look, { ended: [monotonic - BOUND_MS, wall - BOUND_MS] });
+}
+
+/**
+ * What random worlds have now and then: a signer that is killed and two that want its place at once, an end in order,
+ * and a signer that goes on from it.
+ */
+async function killedAndEnded(): Promise<readonly BindingEvent[]> {
+  const [trace, time, keys] = [fleetTrace(), worldTime(), fleetKeys()];
+  const directory = mkdtempSync(join(tmpdir(), 'strongroom-fleet-'));
+  const parts = { server, client, cluster, directory, id: 'killed', time, keys, missing: undefined };
+  const sites = await openSites({ ...parts, onReleased: () => undefined, trace });
+  const signers = sites.find(({ name }) => name === 'fleet')?.signers ?? [];
+  const pass = async (looks: number): Promise<void> => {
+    for (let look = 0; look < looks; look++) {
+      time.pass(BEAT_MS);
+      await Promise.all(signers.map((signer) => signer.look()));
+    }
+  };
+  for (const [index, signer] of signers.entries()) await signer.start(0, index === 0);
+  await pass(5);
+  await signers[0]?.kill();
+  await pass(10);
+  const bound = signers.filter(({ mayManage }) => mayManage);
+  for (const signer of signers.filter((one) => !bound.includes(one))) await signer.kill();
+  for (const signer of bound) await signer.stop();
+  await bound.at(-1)?.start(1);
+  await pass(5);
+  for (const signer of signers) await signer.kill();
+  await keys.close();
+  rmSync(directory, { recursive: true, force: true });
+  return trace.binding.events;
+}
 
 type KeyTrace = ReturnType<typeof keyTraces>[number];
 

@@ -119,31 +119,14 @@ byte i, k, t, r, d; /* choices; 0 between two steps */
 #define MINE st[s[i].at]
 #define ACTS (s[i].up && !s[i].isSuspended)
 
-#ifdef WITHOUT_BINDING
-#define MAY_SIGN (s[i].up && !s[i].isStopped)
-#else
-#define MAY_SIGN (s[i].up && !s[i].isStopped && s[i].isBound && s[i].age < BOUND)
-#endif
-#ifdef WITHOUT_INCARNATION
-#define IS_NAMED(a) (a.binding >= s[i].latest && a.id == MINE.id)
-#else
-#ifdef WITHOUT_LATEST_BINDING
-#define IS_NAMED(a) (a.id == MINE.id && HOLDS(MINE, a.number))
-#else
-#define IS_NAMED(a) (a.binding >= s[i].latest && a.id == MINE.id && HOLDS(MINE, a.number))
-#endif
-#endif
+#include "binding.pml"
 #ifdef WITHOUT_USED_ENDS
 #define MAY_USE(n) true
 #else
 #define MAY_USE(n) (((usedEnds >> (n)) & 1) == 0)
 #endif
-#define IS_MINE(a) (IS_NAMED(a) && ((a.signers >> i) & 1))
 #define IS_KNOWN(k, t) (st[0].key[k].root[t] == 1 || st[1].key[k].root[t] == 1 || st[2].key[k].root[t] == 1 || released[(k) * ROWS + (t)] == 1 || s[0].isAsked || s[1].isAsked)
-#define IS_SAME_ROW(a, b) (a.id == b.id && a.binding == b.binding && a.number == b.number && a.signers == b.signers)
 
-inline setRow(a, b) { a.id = b.id; a.binding = b.binding; a.number = b.number; a.signers = b.signers }
-inline clearRow(a) { a.id = 0; a.binding = 0; a.number = 0; a.signers = 0 }
 
 inline copyStore(aFrom, aTo) {
   aTo.id = aFrom.id; aTo.closed = aFrom.closed; aTo.held = aFrom.held; aTo.floor = aFrom.floor;
@@ -220,7 +203,7 @@ inline endProcess() {
 inline became() {
   if
 #ifndef WITHOUT_LAPSE
-  :: s[i].rests >= WAIT -> lose()
+  :: HAS_LAPSED -> lose()
 #endif
   :: else ->
     s[i].isBound = 1;
@@ -440,7 +423,7 @@ active proctype world() {
             :: else ->
               if
               /* No signer was seen alive for so long: the store is raised, and the fleet bound to it. */
-              :: s[i].seen >= WAIT_TO_TAKE_OVER && number < NUMBERS && s[i].latest < 3 ->
+              :: MAY_TAKE_OVER && number < NUMBERS && s[i].latest < 3 ->
                 setRow(expected[i], row);
 #ifndef WITHOUT_JUMP
                 MINE.floor = HIGHER(MINE.floor, CLOCK);
@@ -458,11 +441,11 @@ active proctype world() {
                   written[i].signers = row.signers | (1 << i);
                   s[i].write = JOIN; s[i].began = 0; s[i].rests = 0
 #else
-                :: IS_NAMED(row) && (s[i].announced == 0 || s[i].since >= WAIT) && number < NUMBERS ->
+                :: MAY_ANNOUNCE(row) && number < NUMBERS ->
                   incarnate(MINE);
                   s[i].announced = number; s[i].since = 0;
                   printf("signer %d writes number %d into store %d, for a live signer to confirm\n", i, number, s[i].at)
-                :: IS_NAMED(row) && s[i].announced > 0 && s[i].since < WAIT && row.number >= s[i].announced ->
+                :: IS_CONFIRMED(row) ->
                   setRow(expected[i], row); setRow(written[i], row);
                   latestOf(MINE);
                   written[i].number = x; written[i].signers = row.signers | (1 << i);

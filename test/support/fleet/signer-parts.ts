@@ -16,6 +16,7 @@ import type { SlashingProtection } from '../../../signer/slashing/protection.ts'
 import type { RestrainedStore } from '../../../signer/slashing/restraints.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { MAIN_ROOT } from '../slashing.ts';
+import type { SignerTrace } from './binding-trace.ts';
 import type { Gate, Missing } from './gate.ts';
 import { CHAIN, type WorldTime } from './time.ts';
 
@@ -54,6 +55,7 @@ export interface Running {
   readonly parts: KeyManagementParts;
   readonly inFlight: ReturnType<typeof inFlightSigning>;
   readonly binding: StoreBinding | undefined;
+  readonly traced: SignerTrace | undefined;
   readonly loader: TableLoader | undefined;
 }
 

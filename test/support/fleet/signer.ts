@@ -17,6 +17,7 @@ import { restrainStore } from '../../../signer/slashing/restraints.ts';
 import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { TenureBook } from '../../../signer/tenure.ts';
 import { quietLog } from '../slashing.ts';
+import { type BindingTrace, SignerTrace } from './binding-trace.ts';
 import { behindGate, gate, Killed, type Missing, withoutProtection } from './gate.ts';
 import type { FleetKeys } from './keys.ts';
 import { BOUND_MS, CONFIG, type FleetTables, NETWORK, type Running, raisedOnce, seenFrom } from './signer-parts.ts';
@@ -31,6 +32,7 @@ export interface SignerOptions {
   readonly missing: Missing | undefined;
   readonly keys: FleetKeys;
   readonly onReleased: (message: SlashableMessage, signer: FleetSigner) => void;
+  readonly trace?: BindingTrace | undefined;
 }
 
 export class FleetSigner {
@@ -73,7 +75,7 @@ export class FleetSigner {
 
   /** @throws when the store cannot be used */
   async start(step: number, isFreshTable = false): Promise<void> {
-    const { store, missing, tables, isEnclave } = this.options;
+    const { store, missing, tables, isEnclave, trace } = this.options;
     this.#clock = signerClock(this.#time, this.#offMs);
     const clock = this.#clock;
     const own = gate();
@@ -87,14 +89,17 @@ export class FleetSigner {
     if (tables === undefined && opened.isInDoubt === true && missing !== 'closed_mark') {
       await jumpToPresent(opened, floorOf);
     }
-    const backend = behindGate(opened, own);
+    const replica = `${this.name} ${step}`;
+    const about = { replica, isFreshTable, clock };
+    const traced = tables === undefined || trace === undefined ? undefined : new SignerTrace(trace, about);
+    const backend = behindGate(traced?.behind(opened) ?? opened, own);
     const isFloored = isEnclave && missing !== 'local_floor';
     const isTimed = isFloored || tables !== undefined;
     let binding: StoreBinding | undefined;
     const restrained = restrainStore(backend, {
       floor: isFloored ? floorOf(await opened.highestMarks()) : null,
       latest: isTimed ? () => floorAt(clock.now(), CHAIN) : undefined,
-      hindrance: () => binding?.hindrance,
+      hindrance: () => (traced === undefined ? binding?.hindrance : traced.hindrance(binding?.hindrance)),
       close: async (waitMs) => {
         await binding?.end();
         await opened.close(waitMs);
@@ -113,9 +118,12 @@ export class FleetSigner {
     if (tables !== undefined && missing !== 'binding') {
       const jump = async () => void (await jumpToPresent(backend, floorOf));
       const table = seenFrom(tables.binding, { backend, time: this.#time, missing });
+      const parts = { table, backend, jump, clock, log: quietLog };
       binding = new StoreBinding(
-        { boundMs: BOUND_MS, isFreshTable, replica: `${this.name} ${step}` },
-        { table, backend, jump, clock, log: quietLog },
+        { boundMs: BOUND_MS, isFreshTable, replica },
+        traced === undefined
+          ? parts
+          : { ...parts, table: traced.table(table), backend: traced.before(backend), jump: traced.jump(jump) },
       );
     }
     const inFlight = inFlightSigning();
@@ -145,6 +153,7 @@ export class FleetSigner {
       parts,
       inFlight,
       binding,
+      traced,
       loader: table?.loader,
     };
     await this.look();
@@ -282,6 +291,7 @@ export class FleetSigner {
     const running = this.#running;
     if (running === undefined) return;
     this.#running = undefined;
+    running.traced?.stopped();
     running.binding?.stop();
     await running.loader?.stop();
     await running.slashing.close();

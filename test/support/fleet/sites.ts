@@ -42,7 +42,7 @@ import {
   sqliteStore,
 } from './stores.ts';
 import type { WorldTime } from './time.ts';
-import { type FleetTrace, tracedKept } from './trace.ts';
+import { type FleetTrace, tracedCluster, tracedKept } from './trace.ts';
 
 export interface Site {
   readonly name: string;
@@ -91,7 +91,7 @@ export async function openSites(parts: SiteParts): Promise<Site[]> {
   const sealed = await table('sealed');
   const tables = await fleetTables(parts);
   await parts.cluster.begin();
-  const database = clusterStore('database', parts.cluster, parts.missing);
+  const database = tracedCluster(clusterStore('database', parts.cluster, parts.missing), parts.cluster, parts.trace);
   return [
     siteOf('lone', [['lone', lone]], parts),
     siteOf(
@@ -129,7 +129,7 @@ interface SiteKind {
 function siteOf(
   name: string,
   members: readonly (readonly [string, FleetStore])[],
-  { time, keys, missing, onReleased }: SiteParts,
+  { time, keys, missing, onReleased, trace }: SiteParts,
   { tables, cluster, isEnclave = false }: SiteKind = {},
 ): Site {
   const stores = [...new Set(members.map(([_name, store]) => store))];
@@ -138,8 +138,8 @@ function siteOf(
     name,
     stores,
     signers: members.map(([signer, store]) => {
-      const options = { name: `${name}/${signer}`, store, isEnclave, tables, missing, keys, onReleased };
-      return new FleetSigner(options, time);
+      const parts = { store, isEnclave, tables, missing, keys, onReleased };
+      return new FleetSigner({ name: `${name}/${signer}`, ...parts, trace: trace?.binding }, time);
     }),
     binding: tables?.binding,
     bindingRow: tables?.bindingRow,
@@ -162,7 +162,8 @@ export async function fleetTables({
   server,
   client,
   id,
-}: Pick<SiteParts, 'server' | 'client' | 'id'>): Promise<FleetTables> {
+  trace,
+}: Pick<SiteParts, 'server' | 'client' | 'id' | 'trace'>): Promise<FleetTables> {
   const [stateTable, keyTable] = [`${id}-state`, `${id}-keys`];
   await server.createTable(tableDefinition(stateTable));
   await server.createTable(keyTableDefinition(keyTable));
@@ -178,7 +179,10 @@ export async function fleetTables({
         });
         return (await client.send(call)).Item;
       },
-      put: async (Item) => void (await client.send(new PutItemCommand({ TableName: stateTable, Item }))),
+      async put(Item) {
+        if (trace !== undefined) trace.binding.isOver = true;
+        await client.send(new PutItemCommand({ TableName: stateTable, Item }));
+      },
     },
     openKeys(store) {
       const sealer = new KeySealer(secret('keys'));
