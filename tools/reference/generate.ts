@@ -16,6 +16,7 @@ import { auditReference, errorReference } from '../../signer/api/reference/error
 import { metricsReference } from '../../signer/metrics/reference.ts';
 import { permissionsReference } from '../setup/reference.ts';
 import { TEMPLATES } from '../setup/terraform.ts';
+import { dashboardPlan } from './dashboard-plan.ts';
 
 export interface Reference {
   readonly path: string;
@@ -31,6 +32,7 @@ function described(program: string): Description {
 
 export const REFERENCES: readonly Reference[] = [
   { path: 'bin/descriptions.json', generate: () => DESCRIPTIONS },
+  { path: 'docs/images/dashboard.svg', generate: dashboardPlan },
   { path: 'docs/reference/api.md', generate: apiReference },
   { path: 'docs/reference/audit.md', generate: auditReference },
   { path: 'docs/reference/authorization.md', generate: authorizationReference },
