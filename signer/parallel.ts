@@ -28,3 +28,8 @@ export async function inParallel<Item>(
   await Promise.all(workers);
   if (failure !== undefined) throw failure.error;
 }
+
+export function chunks<Element>(list: readonly Element[], size: number): (readonly Element[])[] {
+  const count = Math.ceil(list.length / size);
+  return Array.from({ length: count }, (_, at) => list.slice(at * size, (at + 1) * size));
+}

@@ -5,7 +5,6 @@
 import type { Decision } from './history/rules.ts';
 import type { PublicKeyHex, SlashableMessage } from './types.ts';
 
-/** How often in a row a check of a group is passed over. */
 const MAX_PASSED_OVER = 4;
 
 export interface WaitingCheck {
@@ -18,11 +17,6 @@ export interface WaitingCheck {
   detach(): void;
 }
 
-export interface TakeLimits {
-  readonly all: number;
-  readonly yielding: number;
-}
-
 export interface CheckQueue {
   readonly size: number;
   readonly takeable: number;
@@ -30,8 +24,7 @@ export interface CheckQueue {
   readonly busy: number;
   add(check: WaitingCheck): void;
   remove(check: WaitingCheck): void;
-  /** Checks of as many different keys, which are busy from now on. */
-  take(limits: TakeLimits): WaitingCheck[];
+  take(limits: { readonly all: number; readonly yielding: number }): WaitingCheck[];
   release(publicKey: PublicKeyHex): void;
   drain(): WaitingCheck[];
 }
@@ -138,7 +131,7 @@ export function checkQueue(): CheckQueue {
   };
 }
 
-// Keys in the order of their arrival, each once. A Set keeps this order, too. But finding its first member means a walk
+// Keys in the order of their arrival, each once. A Set keeps this order, too, but finding its first member is a walk
 // over every place that was freed before it: 40 ms for 20,000 keys that come and go.
 
 interface Place {
@@ -191,8 +184,7 @@ export function keyLine(): KeyLine {
   };
 }
 
-// The checks of one group are answered together. Each is queued, judged and recorded as a single one would be. One
-// listener serves all of them when the client gives the request up.
+// The checks of one group are answered together. One listener serves all of them when the client gives the request up.
 
 export type GroupCheckOutcome = Decision | { readonly kind: 'failed'; readonly error: unknown };
 

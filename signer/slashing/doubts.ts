@@ -1,7 +1,6 @@
-// What this process remembers of each key, whatever the store says. First, the marks that it knows to be recorded: when
-// the store holds less, the store was rolled back. Second, the last message whose commit failed. Nobody knows whether
-// it is on disk, so another message in its place is a doubt, and the signer never signs in doubt. The memory is indexed
-// by key number, with 24 bytes for each key.
+// What this process remembers of each key, whatever the store says: the marks that it knows to be recorded (a store
+// with less was rolled back), and the last message whose commit failed. Nobody knows whether that one is on disk, so
+// another message in its place is a doubt, and the signer never signs in doubt.
 
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage } from './types.ts';
 
@@ -49,7 +48,7 @@ export function signingMemory(): SigningMemory {
       if (message.kind === 'block') {
         const doubt = blockDoubts.get(message.publicKey);
         if (doubt === undefined || message.slot > doubt.slot) return false;
-        return message.slot < doubt.slot || !sameBytes(message.signingRoot, doubt.signingRoot);
+        return message.slot < doubt.slot || Buffer.compare(message.signingRoot, doubt.signingRoot) !== 0;
       }
       const doubt = voteDoubts.get(message.publicKey);
       if (doubt === undefined) return false;
@@ -57,7 +56,7 @@ export function signingMemory(): SigningMemory {
       return (
         message.sourceEpoch !== doubt.sourceEpoch ||
         message.targetEpoch !== doubt.targetEpoch ||
-        !sameBytes(message.signingRoot, doubt.signingRoot)
+        Buffer.compare(message.signingRoot, doubt.signingRoot) !== 0
       );
     },
   };
@@ -103,8 +102,4 @@ function markTable() {
       if (value > (values[at] ?? NONE)) values[at] = value;
     },
   };
-}
-
-function sameBytes(one: Uint8Array, other: Uint8Array): boolean {
-  return Buffer.compare(one, other) === 0;
 }

@@ -1,8 +1,6 @@
-// The identity of a store: its id, made with it, and its incarnations, a random number that signers renew while they
-// use it, kept in the record of the store under its code. A number tells this store from every copy that was made
-// before the number was written: a copy never has it. The record keeps the latest ones, because a signer may read the
-// store before, and the state table after, another signer renewed it. The stores keep the text as it is, and only
-// compare it.
+// The identity of a store: its id, made with it, and its incarnations, random numbers that signers renew while they use
+// it. A number tells this store from every copy that was made before the number was written. The record keeps the
+// latest ones, because a signer may read the store before, and the state table after, another signer renewed it.
 
 import { randomBytes } from 'node:crypto';
 
@@ -34,7 +32,6 @@ export function nextIncarnation(text: string, closedAt: number | null): string {
   return incarnationText({ ...NOT_USED, held, closedAt, web3signers: before.web3signers });
 }
 
-/** The text of a file that is closed: the incarnation stays. */
 export function endedText(text: string): { readonly text: string; readonly end: string } {
   const end = newNumber();
   return { text: incarnationText({ ...readIncarnations(text), end }), end };

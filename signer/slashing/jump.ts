@@ -1,8 +1,7 @@
-// The jump: which messages a store refuses after it may have lost records. The lost records are never beyond the
-// present. So the jump raises every key's marks to the present epoch and slot, with a tolerance for clocks, and then
-// signing continues. It costs a validator at most one vote. The jump depends on the clock: it refuses a clock that is
-// behind what any key has signed. Its caller must also have kept the keys from signing far ahead of the clock
-// (restraints.ts). Pure.
+// The jump: which messages a store refuses after it may have lost records. They are never beyond the present, so every
+// key's marks are raised to the present epoch and slot, with a tolerance for clocks: a validator misses at most one
+// vote. The jump refuses a clock that is behind what any key has signed. Its caller must also have kept the keys from
+// signing far ahead of the clock (restraints.ts). Pure.
 
 import { SignerError } from '../api/errors.ts';
 import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';
@@ -31,9 +30,7 @@ export function isClockBehind(now: number, chain: ChainTime, { blockSlot, target
 /** What a jump made now raises a store to, given what its keys have signed; throws when no clock can be believed. */
 export type JumpFloor = (highest: HighWaterMarks) => StoreFloor;
 
-/**
- * @throws SignerError slashing_unavailable, from the function: the genesis time is not known, or the clock is behind
- */
+/** @throws SignerError slashing_unavailable, from the function: no genesis time is known, or the clock is behind */
 export function jumpFloor(chain: ChainTime | undefined, now: () => number): JumpFloor {
   return (highest) => {
     if (chain === undefined) throw new SignerError('slashing_unavailable', { hint: NO_GENESIS_TIME });

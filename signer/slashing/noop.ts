@@ -5,14 +5,7 @@
 import { begun, ended, isEnded } from '../tenure.ts';
 import { NO_MARKS } from './history/state.ts';
 import { NO_INCARNATION } from './incarnation.ts';
-import type {
-  HighWaterMarks,
-  PublicKeyHex,
-  SlashableMessage,
-  SlashingBackend,
-  ValidatorHistory,
-  Verdict,
-} from './types.ts';
+import type { PublicKeyHex, SlashingBackend, ValidatorHistory } from './types.ts';
 
 /** @param genesisValidatorsRoot `0x` and 64 hex digits, for the status only */
 export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBackend {
@@ -20,12 +13,7 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
   return {
     name: 'noop',
     batchLimits: { maxMessages: 512, maxInFlight: 1, minIntervalMs: 0 },
-    async checkAndRecord(
-      messages: readonly SlashableMessage[],
-      _floors: readonly HighWaterMarks[],
-    ): Promise<Verdict[]> {
-      return messages.map(() => ({ kind: 'safe', repeat: false }));
-    },
+    checkAndRecord: async (messages) => messages.map(() => ({ kind: 'safe', repeat: false })),
     async signedBlockRoot() {
       return null;
     },
@@ -33,9 +21,7 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
     identity: async () => NO_STORE,
     incarnate: async () => true,
     jump: async () => NO_STORE,
-    async highestMarks() {
-      return NO_MARKS;
-    },
+    highestMarks: async () => NO_MARKS,
     async tenures(publicKeys) {
       return new Map([...tenures].filter(([publicKey]) => publicKeys?.includes(publicKey) ?? true));
     },
@@ -54,12 +40,8 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
       return { validators: 0, blocks: 0, attestations: 0, alreadyPresent: 0, conflicts: 0, conflicting: [] };
     },
     async *exportHistories() {},
-    async pruneStep() {
-      return 0;
-    },
-    async status() {
-      return { validators: 0, blocks: 0, attestations: 0, genesisValidatorsRoot };
-    },
+    pruneStep: async () => 0,
+    status: async () => ({ validators: 0, blocks: 0, attestations: 0, genesisValidatorsRoot }),
     async close() {},
   };
 }

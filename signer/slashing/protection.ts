@@ -15,10 +15,7 @@ import type { KeyFault, PublicKeyHex, SlashableMessage, SlashingBackend, Slashin
 
 /** Requests that wait for their batch, at most; the next one is `overloaded`. */
 const MAX_QUEUED_CHECKS = 16_384;
-/**
- * Closing waits so long for the batches under way, at most; then the store is closed, and what it has not answered is
- * 503.
- */
+/** Closing waits so long for the batches under way; what the store has not answered then is 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions extends AnswerHooks {
@@ -231,8 +228,8 @@ export class SlashingProtection {
   }
 }
 
-// The answer of the store becomes the result of a check: a message is safe only when the store says so plainly. A
-// failed batch, a missing verdict and a right that was lost meanwhile are errors.
+// A message is safe only when the store says so plainly. A failed batch, a missing verdict and a right that was lost
+// meanwhile are errors.
 
 export interface AnswerHooks {
   /** A store holds less than this process knows to be recorded; called once for each such answer. */
@@ -251,20 +248,17 @@ export function answerCheck(
     );
     return;
   }
-  // The answer waited for its turn: a process that was stopped in between may have lost the right meanwhile.
-  const lost = verdict.kind === 'safe' ? hindrance() : undefined;
-  if (lost !== undefined) {
-    check.reject(new SignerError(lost));
-    return;
-  }
   if (verdict.kind === 'safe') {
-    check.resolve({ kind: 'safe', repeat: verdict.repeat });
+    // The answer waited for its turn: a process that was stopped in between may have lost the right meanwhile.
+    const lost = hindrance();
+    if (lost === undefined) check.resolve(verdict);
+    else check.reject(new SignerError(lost));
     return;
   }
   const { reason } = verdict;
   callHook(() => hooks.onRefusal?.(reason), log);
   if (verdict.kind === 'refused') {
-    check.resolve({ kind: 'refused', reason: verdict.reason });
+    check.resolve(verdict);
     return;
   }
   log.error({ public_key: check.message.publicKey, reason: verdict.reason }, 'slashing protection fails for a key');
@@ -281,8 +275,8 @@ export function callHook(hook: () => void, log: Log): void {
   }
 }
 
-// The pace of batches. Under load they keep a distance, because a store that gets each message alone does less work. A
-// message for one key must not wait long for groups.
+// Batches keep a distance under load, because a store that gets each message alone does less work. A message for one
+// key must not wait long for groups.
 
 /**
  * Messages of groups in one commit, at most: when no single message has come for a second, when one has, and beside
@@ -309,7 +303,6 @@ export function batchPace(
   clock: Pick<Clock, 'monotonic'>,
 ): BatchPace {
   let lastSingleAt = Number.NEGATIVE_INFINITY;
-  /** When a batch began that had single messages. */
   let lastOfOthersAt = Number.NEGATIVE_INFINITY;
   let lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
   return {
@@ -335,7 +328,7 @@ export function batchPace(
   };
 }
 
-// Health decides nothing: the signer still asks a store that is down, and answers 503 when the store gives no answer.
+// Health decides nothing: a store that is down is still asked, and a check without an answer is 503.
 
 export interface SlashingHealth {
   readonly status: 'up' | 'down' | 'unopened';

@@ -1,5 +1,4 @@
-// When a signing history is pruned: in the background, in small steps. What may be forgotten is the rule of
-// history/prune.ts, which each backend applies to one key at a time.
+// When a signing history is pruned: in the background, in small steps.
 
 import type { Log } from '../../common/observe/log.ts';
 import { GATHERED_EPOCHS } from './history/prune.ts';
@@ -52,7 +51,6 @@ export function startPruning(
   };
 }
 
-/** Never keeps the process alive by itself. */
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {

@@ -82,8 +82,7 @@ function branded(store: SlashingBackend, hindrance: Hindrance): RestrainedStore 
   return { ...restrained, hindrance } as unknown as RestrainedStore;
 }
 
-// Every method has to be decided: a new one does not compile before each restraint forwards it, asks before and after
-// it, or replaces it.
+// A new method does not compile before each restraint forwards it, asks before and after it, or replaces it.
 
 export type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'isInDoubt'>;
 /** `asks`: the question is put before the call, after it, and at each history that goes through it. */
@@ -166,10 +165,10 @@ async function* askingAtEach(
 }
 
 // Two restraints by time. The floor of this start, for enclaves: a person who holds the tables may have restored older
-// ones around the restart, so this process refuses everything that an earlier one may have signed, whatever the store
-// says. And the clock, for enclaves and fleets: nothing ahead of it is signed. Every jump is a floor made by a later
-// clock with the same tolerance. So what was signed before a jump lies at or below its floor, as long as the clock of
-// the jump is not further behind the signer's than the time between the two.
+// ones around the restart, so this process refuses everything that an earlier one may have signed. And the clock, for
+// enclaves and fleets: nothing ahead of it is signed. Every jump is a floor made by a later clock with the same
+// tolerance, so what was signed before lies at or below it, as long as the jump's clock is not further behind the
+// signer's than the time between the two.
 
 const FORWARDS = {
   checkHealth: 'forwards',

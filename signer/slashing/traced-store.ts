@@ -1,10 +1,10 @@
 // A store that tells what is asked of it and what it answers, in the order in which that happens. The checker of traces
 // (test/model/conformance.ts) replays it against the rules of the model. Off unless the log module `slashing_trace` is
-// at `debug`. The lines contain public keys, slots, epochs, signing roots and tenures, and no secrets. It changes no
-// answer: a line that cannot be written is lost, and the call goes on.
+// at `debug`. The lines contain no secrets. It changes no answer: a line that cannot be written is lost.
 
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { LogFields } from '../../common/observe/log.ts';
+import { floorFields } from './jump.ts';
 import { type Decisions, decided } from './restraints.ts';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from './types.ts';
 
@@ -36,7 +36,7 @@ export function tracedStore(store: SlashingBackend, write: (line: TraceLine) => 
       ),
     jump: (floor) =>
       traced(
-        { jump: { slot: floor.slot, source_epoch: floor.sourceEpoch, target_epoch: floor.targetEpoch } },
+        { jump: floorFields(floor) },
         () => store.jump(floor),
         () => ({}),
       ),

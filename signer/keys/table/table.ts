@@ -7,6 +7,7 @@ import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { type Item, jittered, MAX_BATCH_GET_ITEMS, type TransactWriteItem } from '../../aws/dynamodb.ts';
+import { chunks } from '../../parallel.ts';
 import { readItems, readPage, type TableConnection, transact } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
 import {
@@ -156,7 +157,7 @@ function rowReader(parts: KeyTableParts) {
 
   async function items(publicKeys: readonly string[]): Promise<Item[]> {
     const found: Item[] = [];
-    for (const keys of chunksOf([...new Set(publicKeys)], MAX_BATCH_GET_ITEMS)) {
+    for (const keys of chunks([...new Set(publicKeys)], MAX_BATCH_GET_ITEMS)) {
       found.push(...(await readItems(parts, keys.map(keyOfRow))));
     }
     return found;
@@ -180,7 +181,7 @@ function shardChanger(parts: KeyTableParts) {
     const byShard = Map.groupBy(publicKeys, shardOf);
     const outcomes = new Map<string, Outcome>();
     const changes = [...byShard].flatMap(([shard, keys]) =>
-      chunksOf(keys, MAX_KEYS_PER_CHANGE).map((chunk) =>
+      chunks(keys, MAX_KEYS_PER_CHANGE).map((chunk) =>
         inTurn(shard, async () => {
           const lowestGeneration = (freshness.ofShard(shard).revision ?? 0) + 1;
           const { planned, generation } = await changeShard(parts, { shard, lowestGeneration }, chunk, plan);
@@ -236,12 +237,6 @@ function tableKeyOf({ publicKey, status, generation, createdAt, updatedAt, backu
     // Authenticated by the digest of the row: it is what this signer wrote.
     deposit: deposit === undefined ? undefined : (JSON.parse(deposit) as StoredDeposit),
   };
-}
-
-function chunksOf<T>(all: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(all.length / size) }, (_, index) =>
-    all.slice(index * size, (index + 1) * size),
-  );
 }
 
 // One change: the rows of some keys of one shard, and the shard's revision, in one transaction. It starts again when

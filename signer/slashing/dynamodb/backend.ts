@@ -1,8 +1,6 @@
 // Slashing protection in a DynamoDB table, for any number of signers: the highest block and the highest vote of each
-// key, raised by conditional writes only. It trusts the service to be linearizable for one item; every item it reads
-// carries an integrity code that is checked before the item decides anything. The signer's role in the account should
-// be allowed to describe, get, batch-get, put, scan, check conditions and update by statement (PartiQLUpdate), and not
-// to delete.
+// key, raised by conditional writes only. It trusts the service to be linearizable for one item. The signer's role in
+// the account needs describe, get, batch-get, put, scan, condition checks and PartiQLUpdate, and should not delete.
 
 import { encodeHex } from '../../../common/formats/hex.ts';
 import type { Log } from '../../../common/observe/log.ts';
@@ -25,7 +23,7 @@ import type {
   ValidatorHistory,
   Verdict,
 } from '../types.ts';
-import { type CheckContext, checkAndRecordOne, signedBlockRoot, verifiedItems } from './operations/check.ts';
+import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
 import { applyUpdates, gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
 import { highestMarks, raiseItems } from './operations/jump.ts';
@@ -51,9 +49,8 @@ const OTHER_SOCKETS = 8;
 
 /**
  * Bind the table to the network and the region, or check that it is.
- * @throws SignerError slashing_unavailable, with a hint when the table is missing, of another shape, of another network
- * or
- *         region, or written in several regions; slashing_integrity when its codes were made with another key
+ * @throws SignerError slashing_unavailable, with a hint: the table is missing, of another shape, network or region, or
+ *         written in several regions; slashing_integrity when its codes were made with another key
  */
 export async function openDynamoDBBackend(
   options: DynamoDBBackendOptions,
@@ -82,13 +79,12 @@ class DynamoDBBackend implements SlashingBackend {
   readonly batchLimits: BatchLimits;
   readonly #opened: Opened;
   readonly #genesisValidatorsRoot: string;
-  readonly #context: CheckContext & { readonly log: Log; readonly store: Store };
+  readonly #context: StoreContext;
   #closed = false;
 
   constructor(opened: Opened, options: DynamoDBBackendOptions, log: Log) {
     const { integrity, maxConcurrentWrites } = options;
     const { client, store } = opened;
-    // Each message is a write of its own and fails alone; writes share requests further down (operations/gather.ts).
     this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };
     this.#opened = opened;
     this.#genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
@@ -101,7 +97,7 @@ class DynamoDBBackend implements SlashingBackend {
     const checks = messages.map((message, index) =>
       checkAndRecordOne(message, floors[index] ?? NO_MARKS, this.#context),
     );
-    // All of them end before a failure is reported: nothing goes on behind the caller's back.
+    // All of them end before a failure is reported.
     await Promise.allSettled(checks);
     return Promise.all(checks);
   }

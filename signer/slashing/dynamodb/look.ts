@@ -1,5 +1,4 @@
-// What a start on this table would find, as far as that needs no key, without a change: `server --check`, which no
-// enclave has.
+// What a start on this table would find, without its key and without a change: `server --check`.
 
 import { type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
 import { NETWORK_PARTITION } from './tables/items.ts';

@@ -1,12 +1,11 @@
 // The integrity codes of a complete store's rows, and the multiset hash by which a head knows its entries.
 //
-// Every entry has one keyed hash of 32 bytes. The first half is its code. It is stored beside the entry, and shows an
-// altered or moved row. The second half is its element, which is never stored. The digest of a history is the XOR of
-// its elements, stored under a mask that is made from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend,
-// Suh, ASIACRYPT 2003, section 4). So a person who can write rows but has no key cannot find another set of rows with
-// the digest of the head. The codes do not reveal the elements. Two digests do not either, because no mask is used
-// twice. Without a key (static tokens, no master key), all of this is a checksum: it detects accidents, but not
-// attackers.
+// Every entry has one keyed hash of 32 bytes. The first half is its code, stored beside it: it shows an altered or
+// moved row. The second half is its element, stored nowhere. The digest of a history is the XOR of its elements, stored
+// under a mask from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh, ASIACRYPT 2003, section 4).
+// So a person who can write rows but has no key cannot find another set of rows with the digest of the head: the codes
+// do not reveal the elements, nor do two digests, because no mask is used twice. Without a key (static tokens, no
+// master key), all of this is a checksum: it detects accidents, but not attackers.
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
@@ -34,7 +33,6 @@ export interface UncheckedHead {
   readonly seal: HeadSeal;
 }
 
-/** An entry with the two halves of its hash. */
 export interface EntryCodes {
   /** 16 bytes, stored beside the entry. */
   readonly code: Uint8Array;

@@ -1,7 +1,6 @@
-// The integrity code of a stored row. It distinguishes a row that this program wrote from one that somebody altered,
-// moved to another key, or copied from another network. With a key (from the master key) it is a MAC, and also protects
-// against a person who can write to the store. Without a key it is a checksum, and detects accidents only. It does not
-// detect missing rows: the marks of each key and the memory of the process do that.
+// The integrity code of a stored row: it shows that a row was altered, moved to another key, or copied from another
+// network. With a key (from the master key) it is a MAC, without one a checksum against accidents. It does not detect
+// missing rows: the marks of each key and the memory of the process do that.
 
 import { strict as assert } from 'node:assert';
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';

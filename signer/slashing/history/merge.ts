@@ -1,11 +1,11 @@
-// Merges the entries of a file for a key into the record of this key, without I/O, once for every complete store. No
-// protection becomes weaker. When two entries contradict each other, the stored entry has no root, so that both
-// messages are refused. An entry that would have been refused is stored without its root. Low-water marks are never
-// lowered. Entries far behind the highest ones are not stored; the marks refuse them (prune.ts).
+// Merges the entries of a file for a key into the record of this key, without I/O. No protection becomes weaker: when
+// two entries contradict each other, the stored entry has no root, so that both messages are refused; an entry that
+// would have been refused is stored without its root; low-water marks are never lowered. Entries far behind the highest
+// ones are not stored; the marks refuse them (prune.ts).
 //
-// When the store has no records of a key, it keeps the entries of the file. When it has records, it merges the key as
-// minimal: the file may be pruned, or may lack what the key signed elsewhere, so everything up to the file's marks is
-// refused. EIP-3076's complete strategy is only for a caller that knows that the file lists everything.
+// When the store has records of a key, it merges the key as minimal: the file may be pruned, or may lack what the key
+// signed elsewhere, so everything up to the file's marks is refused. EIP-3076's complete strategy is only for a caller
+// that knows that the file lists everything.
 
 import type {
   ConflictingEntry,
@@ -17,7 +17,7 @@ import type {
   ValidatorHistory,
 } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
-import { forgetBlocks, forgetVotes, type Horizon, horizonOf } from './prune.ts';
+import { forget, type Horizon, horizonOf } from './prune.ts';
 import {
   type BlockEntry,
   effectiveLowWater,
@@ -27,6 +27,7 @@ import {
   type KeyHistory,
   type KeyState,
   type LowWaterMarks,
+  lowest,
   NO_MARKS,
   type VoteEntry,
 } from './state.ts';
@@ -35,7 +36,6 @@ export type Coded<Entry> = Entry & EntryCodes;
 
 export interface MergedKey {
   readonly state: KeyState;
-  /** Entries to insert. */
   readonly added: { readonly blocks: readonly Coded<BlockEntry>[]; readonly attestations: readonly Coded<VoteEntry>[] };
   /** Recorded entries that lose their root: to be replaced by these. */
   readonly contradicted: MergedKey['added'];
@@ -76,7 +76,11 @@ export function mergeKey(
   const [keptBlocks, leftBlocks] = parted(blocks.added, ({ slot }) => slot >= horizon.slot);
   const [keptVotes, leftVotes] = parted(votes.added, ({ targetEpoch }) => targetEpoch >= horizon.targetEpoch);
 
-  const marks = marksAfter({ state, highest }, recorded, imported, { keptBlocks, leftBlocks, keptVotes, leftVotes });
+  const marks = forget(
+    { lowWater: lowWaterAfter(state, imported), prunedBelow: state.prunedBelow },
+    highestOf({ blocks: leftBlocks, attestations: leftVotes, leftOut: imported.leftOut }),
+    { blocks: [...recorded.blocks, ...keptBlocks], attestations: [...recorded.attestations, ...keptVotes] },
+  );
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
   // What was left out may contradict what lies up to it: that has no root either.
   const before = raisedTo(effectiveLowWater(state, floor), imported.leftOut ?? NO_MARKS);
@@ -141,38 +145,13 @@ function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Hori
   };
 }
 
-interface PartedEntries {
-  readonly keptBlocks: readonly BlockEntry[];
-  readonly leftBlocks: readonly BlockEntry[];
-  readonly keptVotes: readonly VoteEntry[];
-  readonly leftVotes: readonly VoteEntry[];
-}
-
-function marksAfter(
-  { state }: { readonly state: KeyState; readonly highest: HighWaterMarks },
-  recorded: KeyHistory,
-  { blocks, attestations, leftOut }: Omit<ValidatorHistory, 'publicKey'>,
-  { keptBlocks, leftBlocks, keptVotes, leftVotes }: PartedEntries,
-): Pick<KeyState, 'lowWater' | 'prunedBelow'> {
-  // A mark that is set stays: what was refused below it is refused whatever older entries turn up.
-  const lowWater: LowWaterMarks = {
-    slot: state.lowWater.slot ?? lowest(blocks.map(({ slot }) => slot)),
-    sourceEpoch: state.lowWater.sourceEpoch ?? lowest(attestations.map(({ sourceEpoch }) => sourceEpoch)),
-    targetEpoch: state.lowWater.targetEpoch ?? lowest(attestations.map(({ targetEpoch }) => targetEpoch)),
+/** A mark that is set stays: what was refused below it is refused whatever older entries turn up. */
+function lowWaterAfter({ lowWater }: KeyState, { blocks, attestations }: KeyHistory): LowWaterMarks {
+  return {
+    slot: lowWater.slot ?? lowest(blocks, 'slot'),
+    sourceEpoch: lowWater.sourceEpoch ?? lowest(attestations, 'sourceEpoch'),
+    targetEpoch: lowWater.targetEpoch ?? lowest(attestations, 'targetEpoch'),
   };
-  const kept = [...recorded.blocks, ...keptBlocks].map(({ slot }) => slot);
-  const keptAttestations = [...recorded.attestations, ...keptVotes];
-  const leftSlot = highestOf({ blocks: leftBlocks, attestations: [], leftOut }).blockSlot;
-  const left = highestOf({ blocks: [], attestations: leftVotes, leftOut });
-  const leftEpochs =
-    left.sourceEpoch === null || left.targetEpoch === null
-      ? null
-      : { sourceEpoch: left.sourceEpoch, targetEpoch: left.targetEpoch };
-  const marks = forgetBlocks({ lowWater, prunedBelow: state.prunedBelow }, leftSlot, lowest(kept) ?? leftSlot ?? 0);
-  return forgetVotes(marks, leftEpochs, {
-    sourceEpoch: lowest(keptAttestations.map(({ sourceEpoch }) => sourceEpoch)) ?? left.sourceEpoch ?? 0,
-    targetEpoch: lowest(keptAttestations.map(({ targetEpoch }) => targetEpoch)) ?? left.targetEpoch ?? 0,
-  });
 }
 
 /** Whatever a file does not list below its highest entries is refused. */
@@ -216,13 +195,6 @@ function parted<Entry>(entries: readonly Entry[], isKept: (entry: Entry) => bool
   for (const entry of entries) (isKept(entry) ? kept : left).push(entry);
   return [kept, left];
 }
-
-function lowest(values: readonly number[]): number | null {
-  return values.reduce<number | null>((low, value) => (low === null || value < low ? value : low), null);
-}
-
-// Entries of a file beside the recorded ones of the same slot or target: which are new, which are there already, and
-// which contradict each other and so lose their roots.
 
 export interface Contradicted<Entry> {
   readonly before: Entry;
@@ -296,8 +268,7 @@ function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
   return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
 }
 
-// EIP-3076 condition 3 over all votes of a key at once, in one pass in each direction.
-
+/** EIP-3076 condition 3 over all votes of a key at once, in one pass in each direction. */
 export function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
   const sourcesOf = new Map<number, number>();
   const twice = new Set<number>();

@@ -11,19 +11,22 @@
 // that surround it). Only repeats of deleted messages change, from allowed to refused.
 
 import type { HighWaterMarks } from '../types.ts';
-import { type BlockEntry, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
+import {
+  type BlockEntry,
+  higher,
+  higherMarks,
+  type KeyHistory,
+  type KeyState,
+  lowest,
+  NO_MARKS,
+  type VoteEntry,
+} from './state.ts';
 
-/** Epochs of votes kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
+/** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;
-/**
- * Slots of blocks kept behind the highest slot of a key: the same time where an epoch has 32 slots, and more where it
- * has fewer. One number for every network, because more kept is never weaker and signers of one store have to agree.
- */
+/** One number for every network: more kept is never weaker, and signers of one store have to agree. */
 export const RETAINED_SLOTS = RETAINED_EPOCHS * 32;
-/**
- * A key's votes wait until its oldest is so many epochs older than it has to be, and then go together: they lie side by
- * side and change one head, so that deleting each costs a tenth of what deleting it alone does.
- */
+/** A key's votes gather so long, and then go together: they change one head, at a tenth of the price of one by one. */
 export const GATHERED_EPOCHS = 64;
 
 /** Entries below these may be forgotten; a horizon of 0 forgets nothing. */
@@ -59,7 +62,7 @@ export interface VoteEpochs {
   readonly targetEpoch: number;
 }
 
-/** The same for votes. The highest, and the lowest, source and target need not be of one vote. */
+/** The same for votes. */
 export function forgetVotes(
   { lowWater, prunedBelow }: Marks,
   forgotten: VoteEpochs | null,
@@ -76,6 +79,20 @@ export function forgetVotes(
   };
 }
 
+/**
+ * The same for both, given all that stays.
+ * @param forgotten source and target need not be of one vote
+ */
+export function forget(before: Marks, forgotten: HighWaterMarks, { blocks, attestations }: KeyHistory): Marks {
+  const { blockSlot, sourceEpoch, targetEpoch } = forgotten;
+  const epochs = sourceEpoch === null || targetEpoch === null ? null : { sourceEpoch, targetEpoch };
+  const marks = forgetBlocks(before, blockSlot, lowest(blocks, 'slot') ?? blockSlot ?? 0);
+  return forgetVotes(marks, epochs, {
+    sourceEpoch: lowest(attestations, 'sourceEpoch') ?? sourceEpoch ?? 0,
+    targetEpoch: lowest(attestations, 'targetEpoch') ?? targetEpoch ?? 0,
+  });
+}
+
 /** Whether the history has an entry that was forgotten: then somebody put it back. */
 export function holdsForgotten(
   { prunedBelow }: Pick<KeyState, 'prunedBelow'>,
@@ -87,9 +104,7 @@ export function holdsForgotten(
   );
 }
 
-// The same for a reader that goes through the history in steps: it leaves out what pruning would remove, and raises the
-// marks.
-
+/** For a reader that goes through the history in steps: what pruning would remove is left out. */
 export interface KeptEntries {
   block(entry: BlockEntry): void;
   vote(entry: VoteEntry): void;
@@ -101,35 +116,19 @@ export function keptEntries(state: KeyState): KeptEntries {
   const horizon = horizonOf(state.highest);
   const blocks: BlockEntry[] = [];
   const attestations: VoteEntry[] = [];
-  let forgottenSlot: number | null = null;
-  let forgottenVote: VoteEpochs | null = null;
+  let forgotten = NO_MARKS;
   return {
     block(entry) {
       if (entry.slot >= horizon.slot) blocks.push(entry);
-      else forgottenSlot = higher(forgottenSlot, entry.slot);
+      else forgotten = { ...forgotten, blockSlot: higher(forgotten.blockSlot, entry.slot) };
     },
     vote(entry) {
       if (entry.targetEpoch >= horizon.targetEpoch) attestations.push(entry);
-      else forgottenVote = highest(forgottenVote, entry);
+      else forgotten = higherMarks(forgotten, { ...entry, blockSlot: null });
     },
     result() {
-      const marks = forgetBlocks(state, forgottenSlot, lowest(blocks.map(({ slot }) => slot)) ?? forgottenSlot ?? 0);
-      const after = forgetVotes(marks, forgottenVote, {
-        sourceEpoch: lowest(attestations.map(({ sourceEpoch }) => sourceEpoch)) ?? forgottenVote?.sourceEpoch ?? 0,
-        targetEpoch: lowest(attestations.map(({ targetEpoch }) => targetEpoch)) ?? forgottenVote?.targetEpoch ?? 0,
-      });
-      return { state: { ...state, ...after }, history: { blocks, attestations } };
+      const history = { blocks, attestations };
+      return { state: { ...state, ...forget(state, forgotten, history) }, history };
     },
   };
-}
-
-function highest(one: VoteEpochs | null, { sourceEpoch, targetEpoch }: VoteEpochs): VoteEpochs {
-  return {
-    sourceEpoch: Math.max(one?.sourceEpoch ?? 0, sourceEpoch),
-    targetEpoch: Math.max(one?.targetEpoch ?? 0, targetEpoch),
-  };
-}
-
-function lowest(values: readonly number[]): number | null {
-  return values.reduce<number | null>((least, value) => (least === null || value < least ? value : least), null);
 }

@@ -3,8 +3,7 @@
 // no rule allows. Nothing here does I/O.
 //
 // With the complete history (sqlite, postgres) the low-water marks are those of the history. A store that knows only
-// its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry:
-// the same conditions then say "source never decreases, target always increases, the same data may be signed again".
+// its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry.
 
 import { isEnded } from '../../tenure.ts';
 import type { BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal, StoreFloor, Vote } from '../types.ts';
@@ -47,8 +46,7 @@ export function decideBlock(message: BlockProposal, facts: BlockFacts): Decision
 export function decideAttestation(message: Vote, facts: AttestationFacts): Decision {
   if (message.sourceEpoch > message.targetEpoch) return refused('source_after_target');
   if (facts.entry !== null) {
-    // Condition 3, double votes: the root commits to both epochs, so the same root with another source is a damaged
-    // entry.
+    // Condition 3, double votes: the root commits to both epochs; the same root with another source is a damaged entry.
     const same = facts.entry.sourceEpoch === message.sourceEpoch;
     return same && sameRoot(facts.entry.signingRoot, message.signingRoot) ? repeat : refused('double_vote');
   }
@@ -72,7 +70,6 @@ export function decideAttestation(message: Vote, facts: AttestationFacts): Decis
  */
 export function isBeyondHistory(message: SlashableMessage, marks: HighWaterMarks): boolean {
   if (message.kind === 'block') return marks.blockSlot === null || message.slot > marks.blockSlot;
-  // No entry has a larger target (so none surrounds the vote) nor a larger source (so the vote surrounds none).
   return (
     (marks.targetEpoch === null || message.targetEpoch > marks.targetEpoch) &&
     (marks.sourceEpoch === null || message.sourceEpoch >= marks.sourceEpoch)
@@ -112,9 +109,9 @@ function isBelow(mark: number | null, floor: number | null): boolean {
   return floor !== null && (mark === null || mark < floor);
 }
 
-// What a complete store knows of a key. The usual message lies beyond everything that its key has signed: the head
-// alone decides. Any other can be refused by the head or one row; to call it safe, the store has to read the whole
-// history and prove it complete, because a missing row proves nothing by itself.
+// The usual message lies beyond everything that its key has signed: the head alone decides. Any other can be refused by
+// the head or one row; to call it safe, the store has to read the whole history and prove it complete, because a
+// missing row proves nothing by itself.
 
 /** `history`: nothing that was read refuses the message; read the whole history and ask `decideWithHistory`. */
 export type Judgement = Decision | { readonly kind: 'history' };
@@ -135,8 +132,7 @@ export function judgeBlock(
 
 /**
  * `atTarget`: all entries for the message's target; they need not be read when the message lies beyond all. `against`:
- * one entry that the message surrounds, if there is one, and one that surrounds it, for a store that finds them
- * cheaply: a refusal then rests on one row or on the head, and the history need not be read for it.
+ * one entry that the message surrounds, and one that surrounds it, for a store that finds them cheaply.
  */
 export function judgeVote(
   message: Vote,

@@ -1,6 +1,5 @@
-// The head of a key: what a complete store knows of this key besides its entries. sqlite and postgres keep one row with
-// it for each key. The store trusts a head only when its integrity code is right (codes.ts). The head then says what
-// its entries must be.
+// The head of a key: what a complete store knows of this key besides its entries. The store trusts a head only when its
+// integrity code is right (codes.ts). The head then says what its entries must be.
 
 import type { HighWaterMarks, StoreFloor } from '../types.ts';
 
@@ -78,9 +77,7 @@ export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floo
   };
 }
 
-/**
- * What a store answers for: what the key signed, and everything under the floor, which is refused as if it were signed.
- */
+/** What a store answers for: what the key signed, and everything under the floor. */
 export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: StoreFloor | null): HighWaterMarks {
   if (floor === null) return highest;
   return {
@@ -102,4 +99,11 @@ export function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWat
 export function higher<Other extends number | null>(mark: number | null, other: Other): number | Other {
   if (mark === null) return other;
   return other === null || mark > other ? mark : other;
+}
+
+export function lowest<Member extends string>(
+  entries: readonly { readonly [M in Member]: number }[],
+  member: Member,
+): number | null {
+  return entries.reduce<number | null>((least, entry) => Math.min(least ?? entry[member], entry[member]), null);
 }

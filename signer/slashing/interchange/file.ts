@@ -1,8 +1,6 @@
 // The slashing protection interchange format of EIP-3076, version 5, read and written as a stream: one validator in
 // memory at a time, and of that only its last entries (reduce.ts). The reader refuses a file as a whole, with the
-// place: another version or network, an entry that is malformed, a slot or epoch beyond 2^53 - 1, more entries than any
-// key has. The metadata may stand anywhere in the file, so nothing is merged before the reader is through
-// (SlashingBackend.importHistories).
+// place. The metadata may stand anywhere in the file, so nothing is merged before the reader is through.
 
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../../common/formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
@@ -139,8 +137,8 @@ function listOf(value: JsonValue | undefined, place: string): readonly JsonValue
   return value;
 }
 
-// Files that come and go inside the JSON of a request (the Key Manager API): in memory as a whole, for as many keys as
-// one request names. A file that names a key that the caller may not touch is refused as a whole.
+// Files inside the JSON of a request (the Key Manager API): in memory as a whole, for as many keys as one request
+// names.
 
 export interface InterchangeParts {
   readonly backend: Pick<SlashingBackend, 'importHistories' | 'exportHistories'>;
@@ -148,10 +146,7 @@ export interface InterchangeParts {
   readonly genesisValidatorsRoot: string;
 }
 
-/**
- * @throws SignerError `malformed_body`, also for a file of another network; `denied`; slashing_*. Nothing is merged
- * then.
- */
+/** @throws SignerError `malformed_body`, also for a file of another network; `denied`; slashing_*. Nothing is merged */
 export async function mergeInterchangeText(
   text: string,
   allows: (publicKey: string) => boolean,

@@ -13,9 +13,7 @@ export interface JsonPiece {
   readonly value: JsonValue;
 }
 
-/**
- * An entry of a list that is handed over entry by entry; the element it belongs to comes later, with the list empty.
- */
+/** Handed over by itself; the element it belongs to comes later, with the list empty. */
 export interface JsonEntry {
   readonly element: number;
   readonly list: string;
@@ -216,8 +214,7 @@ export class InterchangeError extends Error {
   }
 }
 
-// Memory is bounded by the largest piece, whatever the size of the file, and the event loop has its turn after some
-// kilobytes of it.
+// Memory is bounded by the largest piece, whatever the size of the file.
 
 /** Bytes of a file between two turns of the event loop: a few milliseconds. */
 const TURN_BYTES = 64 * 1024;

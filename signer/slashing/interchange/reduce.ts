@@ -1,7 +1,6 @@
 // Folds what a file says of one key while it is read, so that no key costs more memory or time than its last entries.
-// Entries far behind the highest are left out and counted: a store refuses everything up to them (leftOut of types.ts),
-// as if they had been merged and pruned. That holds whichever entries are left out, so nothing becomes weaker; where
-// entries of one place are left out, the one that stays has no root. Pure.
+// Entries far behind the highest are left out and counted: a store refuses everything up to them (leftOut of types.ts).
+// Where entries of one place are left out, the one that stays has no root. Pure.
 
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { type BlockEntry, higher, type VoteEntry } from '../history/state.ts';

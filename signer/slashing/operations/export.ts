@@ -1,12 +1,12 @@
 // Reads histories out, one key after the other, from one state of the store. Every row is verified and every history
-// whole, so what was tampered with is not handed on as if it were good. Entries that pruning would forget next
-// are not written: the marks say them.
+// whole. Entries that pruning would forget next are not written: the marks say them.
 //
-// A reader of the file refuses everything that this store refuses. A reader takes its marks from the lowest entries of
-// the file. It does not know the marks and floors of this store, nor what was pruned. Where the entries alone would
-// allow more than the marks here, the file gets additional entries without a root.
+// A reader of the file must refuse everything that this store refuses, and takes its marks from the lowest entries of
+// the file. Where the entries alone would allow more than the marks and floors here, the file gets entries without a
+// root.
 
 import { SignerError } from '../../api/errors.ts';
+import { chunks } from '../../parallel.ts';
 import { keptEntries } from '../history/prune.ts';
 import {
   type BlockEntry,
@@ -20,7 +20,6 @@ import { KEPT_ENTRIES } from '../interchange/reduce.ts';
 import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import {
   type CompleteStore,
-  chunks,
   HEADS_ARE_GONE,
   type Head,
   keyHex,
@@ -84,12 +83,8 @@ async function historyOf(rows: Rows, head: Head, floor: StoreFloor | null): Prom
   const { state, history } = kept.result();
   // Votes that contradict each other in such numbers say no more than the marks; without them one vote says the marks.
   const isLong = history.attestations.length > 4 * KEPT_ENTRIES;
-  return exportedHistory(state, floor, isLong ? { ...history, attestations: [] } : history);
-}
-
-/** `history`: the whole history of the key, shown to be whole. */
-function exportedHistory(state: KeyState, floor: StoreFloor | null, history: KeyHistory): KeyHistory {
-  return { blocks: exportedBlocks(state, floor, history), attestations: exportedVotes(state, floor, history) };
+  const said = isLong ? { ...history, attestations: [] } : history;
+  return { blocks: exportedBlocks(state, floor, said), attestations: exportedVotes(state, floor, said) };
 }
 
 /** What a file has to say of a key that a store has no entries of, because of its floor. */

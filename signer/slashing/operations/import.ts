@@ -1,17 +1,16 @@
 // Merges what was staged, key by key. First every key that the import names is shown to be whole, before anything is
-// written. Then keys are read and merged in turns of the event loop, and a few of them at a time are written in one
-// transaction, so that checks go on. A fault in between leaves some keys merged: that only refuses more, and the same
-// import is repeated. How a history is merged is history/merge.ts.
+// written. Then a few keys at a time are merged and written in one transaction, so that checks go on. A fault in
+// between leaves some keys merged: that only refuses more, and the same import is repeated.
 
 import { isDeepStrictEqual } from 'node:util';
 import { SignerError } from '../../api/errors.ts';
+import { chunks } from '../../parallel.ts';
 import { listConflicts, type MergedKey, mergeKey } from '../history/merge.ts';
 import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from '../history/state.ts';
 import { historyReducer } from '../interchange/reduce.ts';
 import type { ImportSummary, MergeStrategy, StoreFloor } from '../types.ts';
 import {
   type CompleteStore,
-  chunks,
   HEADS_ARE_GONE,
   type Head,
   type HistorySink,

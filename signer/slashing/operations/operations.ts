@@ -1,8 +1,8 @@
-// What every complete store does in the same way, over its rows: who it is, its floor, the tenures of its keys, a block
-// that was signed, pruning. Imports and exports are files of their own. A tenure is a number in the head of its key: a
-// head is locked as a check locks it, so a check that began is over before the tenure ends, and later ones are refused.
+// What every complete store does in the same way, over its rows. A tenure is a number in the head of its key: a head is
+// locked as a check locks it, so a check that began is over before the tenure ends, and later ones are refused.
 
 import { SignerError } from '../../api/errors.ts';
+import { chunks } from '../../parallel.ts';
 import { begun, ended, isEnded } from '../../tenure.ts';
 import { NEW_KEY } from '../history/state.ts';
 import { higherFloor } from '../jump.ts';
@@ -10,7 +10,6 @@ import type { PublicKeyHex, SlashingBackend } from '../types.ts';
 import { newPruneCursor, type PruneCursor, pruneStep } from './pruning-steps.ts';
 import {
   type CompleteStore,
-  chunks,
   HEADS_ARE_GONE,
   type Head,
   inSnapshot,
@@ -64,8 +63,8 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
       const tenures = new Map<PublicKeyHex, number>();
       for await (const page of publicKeys === undefined ? allKeys(store) : pagesOf(publicKeys)) {
         // Every head that is asked for is verified: an ended tenure may not hide by a change of its row.
-        const read = leavesOutDamaged ? undamagedHeads : headsOf;
-        for (const { publicKey, state } of await inSnapshot(store, (rows) => read(rows, page))) {
+        const read = (rows: Rows) => (leavesOutDamaged ? undamagedHeads(rows, page) : rows.heads(page));
+        for (const { publicKey, state } of await inSnapshot(store, read)) {
           if (state.tenure !== NEW_KEY.tenure) tenures.set(keyHex(publicKey), state.tenure);
         }
         await store.turn(page.length);
@@ -96,8 +95,6 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
     pruneStep: (maxEntries) => pruneStep(store, pruned, maxEntries),
   };
 }
-
-const headsOf = (rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> => rows.heads(publicKeys);
 
 /** A key whose head is damaged is left out: no check of it passes, and the others go on. */
 async function undamagedHeads(rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> {

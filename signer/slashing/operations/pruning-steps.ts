@@ -8,7 +8,6 @@ import type { EntrySet, KeyState } from '../history/state.ts';
 import { type CompleteStore, inSnapshot, isDamaged, NO_KEY, type OldestEntries, type WritableRows } from './store.ts';
 
 const PRUNED_PAGE_KEYS = 1000;
-/** Keys of a transaction. */
 export const PRUNED_AT_ONCE = 8;
 
 export interface PruneCursor {
@@ -39,7 +38,6 @@ export async function pruneStep(store: CompleteStore, cursor: PruneCursor, maxEn
   return deleted;
 }
 
-/** Look through the next page of keys. */
 async function findPrunable(store: CompleteStore, cursor: PruneCursor): Promise<boolean> {
   const { keys, last } = await inSnapshot(store, (rows) => rows.keysAfter(cursor.after, PRUNED_PAGE_KEYS, 'prunable'));
   cursor.found = keys;

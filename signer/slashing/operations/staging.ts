@@ -1,5 +1,5 @@
 // The file of an import on its way to a complete store: in parts of bounded size, each as text, which travels between
-// threads and lies in a table until it is merged. Whatever the file is wrong about is thrown here, before the merge.
+// threads and lies in a table until it is merged. Faults of the file are thrown here, before the merge.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { historyReducer } from '../interchange/reduce.ts';

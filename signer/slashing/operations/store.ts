@@ -146,13 +146,7 @@ export function sortedKeys(publicKeys: Iterable<PublicKeyHex>): Uint8Array[] {
   return [...new Set(publicKeys)].sort().map(keyBytes);
 }
 
-export function chunks<Element>(list: readonly Element[], size: number): (readonly Element[])[] {
-  const count = Math.ceil(list.length / size);
-  return Array.from({ length: count }, (_, at) => list.slice(at * size, (at + 1) * size));
-}
-
-// Long work gives way to requests: after every so many entries it waits for a turn of the event loop. One work goes on
-// in each turn, however many are under way.
+// Long work gives way to requests: one work goes on in each turn of the event loop, however many are under way.
 
 /** Entries of a turn, about: a few milliseconds. */
 export const STEP_ENTRIES = 1000;

@@ -1,7 +1,6 @@
 // Slashing protection in PostgreSQL: the complete history, shared by any number of signers. It trusts the database to
 // be durable and to lock as documented, and notices when rows were altered or are gone, and when the database is a copy
-// that lost commits; it never trusts an answer that did not come. What is judged is said in history/, the transaction
-// of a batch in check.ts.
+// that lost commits; it never trusts an answer that did not come.
 
 import { strict as assert } from 'node:assert';
 import { encodeHex } from '../../../common/formats/hex.ts';
@@ -34,7 +33,6 @@ export interface PostgresBackendOptions extends PostgresConnectionOptions {
   readonly integrity: RowIntegrity;
   /** What the store is raised to when the database turns out to be a copy that may have lost commits. */
   readonly jumpFloor: JumpFloor;
-  /** This process raised the store, and not another signer of it. */
   readonly onJump?: OnJump;
 }
 
@@ -95,7 +93,6 @@ function postgresBackend(
       return again;
     },
 
-    // What is the same for every complete store, each on a connection of its own (operations/operations.ts).
     identity: () => use((store) => store.identity()),
     incarnate: (...given) => use((store) => store.incarnate(...given)),
     jump: (...given) => use((store) => store.jump(...given)),
@@ -127,10 +124,8 @@ function postgresBackend(
 
     async status() {
       const { rows } = await connections.use((connection) => connection.query<Totals>(TOTALS));
-      const genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
-      const [totals] = rows;
-      assert(totals !== undefined);
-      return { ...totals, genesisValidatorsRoot };
+      assert(rows[0] !== undefined);
+      return { ...rows[0], genesisValidatorsRoot: encodeHex(options.genesisValidatorsRoot) };
     },
 
     close: (waitMs) => connections.close(waitMs),

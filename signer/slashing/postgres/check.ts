@@ -1,10 +1,8 @@
-// Checks and records one batch in one transaction, of two round trips when nobody else holds its keys. What is judged
-// is said in history/rules.ts. Every row that a verdict rests on is verified; a key whose record fails, or that is held
-// for long, is answered by itself and does not touch the others.
+// Checks and records one batch in one transaction, of two round trips when nobody else holds its keys. Every row that a
+// verdict rests on is verified; a key whose record fails, or that is held for long, does not touch the others.
 
 import { strict as assert } from 'node:assert';
 import type { EntryCodes, HistoryCodes } from '../history/codes.ts';
-import { holdsForgotten } from '../history/prune.ts';
 import {
   type Decision,
   decideWithHistory,
@@ -34,17 +32,18 @@ import {
   insertVotes,
   type NewEntry,
   plainArray,
+  type Statement,
   signHeads,
 } from './tables/record.ts';
 import {
   type BlockRow,
-  HEAD_COLUMNS,
   type HeadRow,
   openHeadRow,
   readAllBlocks,
   readAllVotes,
   readBlockRows,
   readVoteRows,
+  SELECT_HEADS,
   type VoteRow,
 } from './tables/rows.ts';
 import { addKeys, type StoreReader, type StoreReading } from './tables/store.ts';
@@ -149,10 +148,9 @@ function judgeBlockRows(
   { message, head, floor, rows }: Case<BlockProposal, BlockRow>,
 ): Judgement | undefined {
   const { state } = head;
-  const blocks = readBlockRows(codes, head.publicKey, rows)?.entries;
+  const blocks = readBlockRows(codes, head, rows)?.entries;
   const slots = blocks?.map(({ slot }) => slot);
   if (blocks === undefined || slots === undefined || !reaches(state.highest.blockSlot, slots)) return undefined;
-  if (holdsForgotten(state, { blocks, attestations: [] })) return undefined;
   const atSlot = blocks.find(({ slot }) => slot === message.slot);
   return judgeBlock(message, state, floor, atSlot);
 }
@@ -162,34 +160,25 @@ function judgeVoteRows(
   { message, head, floor, rows }: Case<Vote, VoteRow>,
 ): Judgement | undefined {
   const { state } = head;
-  const votes = readVoteRows(codes, head.publicKey, rows)?.entries;
+  const votes = readVoteRows(codes, head, rows)?.entries;
   const targets = votes?.map(({ targetEpoch }) => targetEpoch);
   if (votes === undefined || targets === undefined || !reaches(state.highest.targetEpoch, targets)) return undefined;
-  if (holdsForgotten(state, { blocks: [], attestations: votes })) return undefined;
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
   return judgeVote(message, state, floor, atTarget);
 }
 
-interface OlderMessage {
-  readonly head: Head;
-  readonly message: SlashableMessage;
-  readonly floor: StoreFloor | null;
-}
-
-/**
- * Rare: an older message. One row is enough to refuse a vote; that none stands against it is known of a whole history.
- */
+/** One row is enough to refuse an older vote; that none stands against it is known of a whole history. */
 async function decideByHistory(
   connection: Connection,
   codes: HistoryCodes,
-  { message, floor, head }: OlderMessage,
+  { message, floor, head }: Omit<Case<SlashableMessage, never>, 'rows'>,
 ): Promise<Decision | undefined> {
   const { state } = head;
   if (message.kind === 'attestation') {
     const values = [head.id, message.sourceEpoch, message.targetEpoch];
     const found = await connection.query<VoteRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
-    const against = readVoteRows(codes, head.publicKey, found.rows)?.entries;
-    if (against === undefined || holdsForgotten(state, { blocks: [], attestations: against })) return undefined;
+    const against = readVoteRows(codes, head, found.rows)?.entries;
+    if (against === undefined) return undefined;
     const judgement = judgeVote(message, state, floor, [], against);
     if (judgement.kind !== 'history') return judgement;
   }
@@ -242,7 +231,6 @@ async function recordAll(
     ...(votes.length === 0 ? [] : [insertVotes(votes)]),
   ];
   const heads = signHeads(codes, safe);
-  // Sent at once and executed in order.
   const inserted = inserts.map((statement) => execute(connection, statement));
   const changed = executeAndLocate(connection, heads, store.questions.walPosition);
   await Promise.all([...inserted, changed, commit(connection)]);
@@ -251,20 +239,12 @@ async function recordAll(
 
 // The heads of the keys are locked first, in the order of the keys, and only later statements read the history and the
 // record of the store: under READ COMMITTED a statement sees what was committed before it began, so a history read
-// together with the lock would be older than the lock, and two signers could both find a vote safe. A key that is held
-// for long is left out and does not hold up the others.
+// together with the lock would be older than the lock, and two signers could both find a vote safe.
 
-const SELECT_HEADS = `
-  SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
-
-interface LockStatement {
-  readonly name: string;
-  readonly text: string;
-}
 /** What nobody holds, without waiting. */
-const LOCK_FREE: LockStatement = { name: 'lock_free', text: `${SELECT_HEADS} FOR UPDATE SKIP LOCKED` };
+const LOCK_FREE = { name: 'lock_free', text: `${SELECT_HEADS} FOR UPDATE SKIP LOCKED` };
 /** Everything, after others are done with it; fails after the lock timeout. */
-const LOCK_ALL: LockStatement = { name: 'lock_all', text: `${SELECT_HEADS} FOR UPDATE` };
+const LOCK_ALL = { name: 'lock_all', text: `${SELECT_HEADS} FOR UPDATE` };
 
 const LOOK_AROUND = `
   SELECT ARRAY(SELECT public_key FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])) AS known,
@@ -272,8 +252,8 @@ const LOOK_AROUND = `
 /** lock_not_available: the lock timeout has passed. */
 const LOCK_TIMEOUT = '55P03';
 
-// For each message its entry, and whatever is at the highest mark of its key or beyond. At the mark there must be an
-// entry, beyond it none: so lost and brought-back rows are noticed where messages normally go.
+// For each message its entry, and what is at the highest mark of its key (there must be an entry) or beyond (none): so
+// lost and brought-back rows are noticed where messages normally go.
 const READ_BLOCKS = `
   SELECT m.position, b.slot, b.signing_root, b.code
   FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS m (public_key, slot, position)
@@ -310,9 +290,8 @@ export interface BatchRows {
 }
 
 /**
- * The rows of the keys that could be locked. Usually all are free, or about to be: other batches and pruning hold a key
- * for a moment. An import may wait for keys while it holds others: it is not waited for, nor is a key that is held for
- * longer than the lock timeout. Such keys have no rows here.
+ * The rows of the keys that could be locked. Usually all are free, or about to be. An import may wait for keys while it
+ * holds others: it is not waited for, nor is a key that is held for longer than the lock timeout.
  */
 export async function lockAndRead(
   connection: Connection,
@@ -345,12 +324,11 @@ function undefinedAfterLockTimeout(error: unknown): undefined {
   throw error;
 }
 
-/** Lock and read, sent at once and executed in order. */
 async function readBatch(
   connection: Connection,
   store: StoreReader,
   messages: readonly SlashableMessage[],
-  lock: LockStatement,
+  lock: Pick<Statement, 'name' | 'text'>,
 ): Promise<BatchRows> {
   const publicKeys = messages.map(({ publicKey }) => keyBytes(publicKey));
   const blocks = [...messages.entries()].filter(([, { kind }]) => kind === 'block');

@@ -1,6 +1,5 @@
 // What follows when a batch finds that the database may have lost commits: one jump, however many batches found it, and
-// a line in the log that says why none is possible, but not one a request. A jump has the lock that every batch shares,
-// so it waits for the batches that began, and all later ones see it.
+// a line in the log that says why none is possible, but not one a request.
 
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
@@ -10,6 +9,7 @@ import { floorFields, higherFloor, type JumpFloor } from '../jump.ts';
 import type { HighWaterMarks, OnJump, StoreFloor, StoreIdentity } from '../types.ts';
 import type { CheckTools } from './check.ts';
 import { BEGIN_JUMP, type Connection, commit, type PostgresConnections } from './connection/connections.ts';
+import { floorOf } from './lineage.ts';
 import { identityOf, type StoreReading, type StoreRecord, writeStore } from './tables/store.ts';
 
 // Not verified head by head: a mark that somebody raised makes a clock look wrong, and then nothing is signed.
@@ -67,8 +67,7 @@ export async function highestMarks(connection: Connection): Promise<HighWaterMar
 }
 
 /**
- * After a doubt about the server: look again, where no batch is under way, and raise the store when no other signer
- * did; says whether it did so.
+ * Look again, where no batch is under way, and raise the store when no other signer did; says whether it did so.
  * @throws SignerError slashing_unavailable when no floor can be believed; nothing is changed then
  */
 async function jumpAfterDoubt(
@@ -123,8 +122,4 @@ export async function raise(
   await Promise.all([writeStore(connection, codes, raised), commit(connection)]);
   lineage.adopt(place, raised);
   return identityOf(raised);
-}
-
-function floorOf({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): StoreFloor {
-  return { slot: blockSlot ?? 0, sourceEpoch: sourceEpoch ?? 0, targetEpoch: targetEpoch ?? 0 };
 }

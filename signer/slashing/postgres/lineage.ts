@@ -1,9 +1,8 @@
 // Whether the database is still the one that this process committed to. A promoted standby, a restored backup, or an
-// old primary or record that came back holds less than was answered, and its own rows do not say so. Pure; the memory
-// is that of one process and lasts as long as it.
+// old primary or record that came back holds less than was answered, and its own rows do not say so. Pure.
 //
 // Answers of two connections may be read in another order than the server gave them, so an answer is compared with what
-// was known when its question was sent, never with what was learnt in between.
+// was known when its question was sent.
 
 import { raiseMarks } from '../history/rules.ts';
 import { NO_MARKS } from '../history/state.ts';
@@ -48,9 +47,7 @@ export function lineage(): Lineage {
   /** Somebody raised the store since this process looked at it, over everything that this process recorded. */
   const isRaisedOver = (before: StoreFloor | null, floor: StoreFloor | null) => {
     if (!isAtLeast(floor, before) || isAtLeast(before, floor)) return false;
-    if (recorded === NO_MARKS) return true;
-    const { blockSlot, sourceEpoch, targetEpoch } = recorded;
-    return coversFloor(floor, { slot: blockSlot ?? 0, sourceEpoch: sourceEpoch ?? 0, targetEpoch: targetEpoch ?? 0 });
+    return recorded === NO_MARKS || coversFloor(floor, floorOf(recorded));
   };
   const learn = (place: ServerPlace, record: StoreLineage) => {
     era += 1;
@@ -98,6 +95,10 @@ export function lineage(): Lineage {
     },
     adopt: learn,
   };
+}
+
+export function floorOf({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): StoreFloor {
+  return { slot: blockSlot ?? 0, sourceEpoch: sourceEpoch ?? 0, targetEpoch: targetEpoch ?? 0 };
 }
 
 /** After a crash the log may end before what was flushed, when the last record there was not whole. */

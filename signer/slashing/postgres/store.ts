@@ -1,17 +1,16 @@
 // The rows of the database as a complete store (operations/store.ts), on one connection: after a rejection it has to be
-// closed, with the transaction that it is in. Heads are locked before other statements read what a change rests on,
-// because under READ COMMITTED a statement sees what was committed before it began.
+// closed, with the transaction that it is in. Heads are locked before other statements read what a change rests on.
 
 import { SignerError } from '../../api/errors.ts';
+import { chunks } from '../../parallel.ts';
 import type { EntryCodes } from '../history/codes.ts';
 import type { Coded } from '../history/merge.ts';
-import { GATHERED_EPOCHS, holdsForgotten, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import type { BlockEntry, VoteEntry } from '../history/state.ts';
+import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
+import { type BlockEntry, lowest, type VoteEntry } from '../history/state.ts';
 import { readPart, type Staged, stageHistories } from '../operations/staging.ts';
 import {
   type CodedEntries,
   type CompleteStore,
-  chunks,
   HEADS_ARE_GONE,
   type Head,
   type KeyChange,
@@ -39,21 +38,19 @@ import {
 } from './tables/record.ts';
 import {
   type BlockRow,
-  HEAD_COLUMNS,
   type HeadRow,
   openHeadRow,
   readAllBlocks,
   readAllVotes,
   readBlockRows,
   readVoteRows,
+  SELECT_HEADS,
   type VoteRow,
 } from './tables/rows.ts';
 import { addKeys, identityOf, isSameList, listKeys, writeStore } from './tables/store.ts';
 
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
-const SELECT_HEADS = `
-  SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
 const COUNT_HEADS = 'SELECT count(*) AS count FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])';
 
 const keysAfter = (chosen: string) => `
@@ -188,8 +185,8 @@ function writableRows(connection: Connection, tools: CheckTools, turn: Turns['tu
       const kept = votesOf(codes, head, keptRows);
       const lowestKept = {
         slot: blocksOf(codes, head, blockRows)[0]?.slot ?? null,
-        sourceEpoch: lowestOf(kept.map((vote) => vote.sourceEpoch)),
-        targetEpoch: lowestOf(kept.map((vote) => vote.targetEpoch)),
+        sourceEpoch: lowest(kept, 'sourceEpoch'),
+        targetEpoch: lowest(kept, 'targetEpoch'),
       };
       return { blocks, attestations, lowestKept };
     },
@@ -204,10 +201,6 @@ function writableRows(connection: Connection, tools: CheckTools, turn: Turns['tu
       );
     },
   };
-}
-
-function lowestOf(epochs: readonly number[]): number | null {
-  return epochs.length === 0 ? null : Math.min(...epochs);
 }
 
 function statementsOf(
@@ -237,14 +230,14 @@ function headOf(codes: CheckTools['codes'], row: HeadRow): Head {
 }
 
 function blocksOf(codes: CheckTools['codes'], head: Head, rows: readonly BlockRow[]): Coded<BlockEntry>[] {
-  const read = readBlockRows(codes, head.publicKey, rows);
-  if (read === undefined || holdsForgotten(head.state, { blocks: read.entries, attestations: [] })) throw damaged(head);
+  const read = readBlockRows(codes, head, rows);
+  if (read === undefined) throw damaged(head);
   return read.entries.map((entry, index) => ({ ...entry, ...(read.codes[index] as EntryCodes) }));
 }
 
 function votesOf(codes: CheckTools['codes'], head: Head, rows: readonly VoteRow[]): Coded<VoteEntry>[] {
-  const read = readVoteRows(codes, head.publicKey, rows);
-  if (read === undefined || holdsForgotten(head.state, { blocks: [], attestations: read.entries })) throw damaged(head);
+  const read = readVoteRows(codes, head, rows);
+  if (read === undefined) throw damaged(head);
   return read.entries.map((entry, index) => ({ ...entry, ...(read.codes[index] as EntryCodes) }));
 }
 
@@ -283,12 +276,8 @@ export async function stagedOn(
     },
     async *parts(publicKey) {
       for (let last = 0; ; ) {
-        const values = [publicKey, last];
-        const { rows } = await connection.query<{ part: string; place: number }>({
-          name: 'staged_parts',
-          text: STAGED_PARTS,
-          values,
-        });
+        const statement = { name: 'staged_parts', text: STAGED_PARTS, values: [publicKey, last] };
+        const { rows } = await connection.query<{ part: string; place: number }>(statement);
         for (const { part } of rows) yield readPart(part);
         last = rows.at(-1)?.place ?? last;
         if (rows.length < PARTS_AT_ONCE) return;

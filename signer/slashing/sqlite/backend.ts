@@ -115,7 +115,6 @@ class SqliteBackend implements SlashingBackend {
     return verdicts;
   }
 
-  // What the worker does by itself, over its rows (operations/operations.ts).
   signedBlockRoot: SlashingBackend['signedBlockRoot'] = (...given) => this.#client.call('signedBlockRoot', given);
   identity: SlashingBackend['identity'] = () => this.#client.call('identity', []);
   incarnate: SlashingBackend['incarnate'] = (...given) => this.#client.call('incarnate', given);
@@ -189,8 +188,7 @@ function reasonOf(error: unknown): string {
   return cause instanceof Error ? cause.message : 'the database worker does not start';
 }
 
-// The main thread's side of the worker. What was asked of a worker that died is answered `slashing_unavailable`: it may
-// have been done or not.
+// What was asked of a worker that died is answered `slashing_unavailable`: it may have been done or not.
 
 /** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
 const FIRST_RESTART_MS = 50;
@@ -328,9 +326,8 @@ function hintOf(hint: string | undefined): { readonly hint?: string } {
   return hint === undefined ? {} : { hint };
 }
 
-// The look of `server --check`, beside the opening. It makes no file and leaves none behind: a log or an index that
-// another user than the signer's had made would stop the next start. What the last commits of an unclean end say is
-// read by the start alone.
+// The look of `server --check` makes no file and leaves none behind: a log or an index that another user than the
+// signer's had made would stop the next start. What the last commits of an unclean end say is read by the start alone.
 
 export interface LookOptions extends ExpectedMetadata {
   readonly path: string;

@@ -1,5 +1,5 @@
-// One batch of checks against the database, inside one transaction. What a check is judged by is history/rules.ts; here
-// rows are read and written. The usual message lies beyond everything its key has signed: one row read, two written.
+// One batch of checks against the database, inside one transaction. The usual message lies beyond everything its key
+// has signed: one row read, two written.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';
@@ -23,10 +23,7 @@ import { keyList, type StoreRecord, storeRecord, withKeys } from './tables/recor
 import { type DatabaseOptions, inTransaction } from './tables/schema.ts';
 import type { PackedCheck } from './wire.ts';
 
-/**
- * Entries of a key that one check reads at most. A key has more only while pruning is behind (a database of an older
- * program); until then it signs beyond its history, and whatever needs the history is 503.
- */
+/** Of one check. A key has more only while pruning is behind; what needs its history is 503 until then. */
 const MAX_ENTRIES_READ = 20_000;
 
 /** Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing. */

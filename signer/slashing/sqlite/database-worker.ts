@@ -1,6 +1,5 @@
 // The worker that owns the database connection. It answers calls in order; long ones go on in turns between the others.
-// Each answer is a result or a failure. After a fault of the disk the connection is dropped and opened again by the
-// next call, so the worker recovers when the disk does.
+// After a fault of the disk the connection is dropped and opened again by the next call.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';

@@ -1,6 +1,5 @@
 // The rows of the database as a complete store (operations/store.ts): one connection writes, and every snapshot is a
-// connection of its own. It runs in the database worker, where nothing else runs inside a transaction, because none
-// waits for a turn of the event loop. What was written or read while the files were taken away is of nobody.
+// connection of its own. Nothing else runs inside a transaction, because none waits for a turn of the event loop.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';
@@ -246,8 +245,8 @@ function snapshotPool(options: DatabaseOptions, { turn }: Turns) {
   };
 }
 
-// Histories that an import has brought and that are not merged yet, each row with its integrity code. What is there
-// when the database is opened is of an import that ended before its time, which is repeated: it is removed.
+// Histories that an import has brought and that are not merged yet. What is there when the database is opened is of an
+// import that ended before its time, which is repeated: it is removed.
 
 const PAGE_ROWS = 50;
 

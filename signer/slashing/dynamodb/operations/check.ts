@@ -1,15 +1,14 @@
 // Check and record one message by compare-and-swap: the write carries the condition that the stored item is still the
-// one this process has verified, so what is overwritten was always checked, under any number of signers.
-//
-// Why not one blind conditional write (`target_epoch < :t`)? It would accept an item whose target was lowered by hand,
-// and seal the damage with a fresh code. Here the last verified item of each key is remembered: while this process is
-// the only one that signs for the key a check is one round trip; after another signer's write it is two. The first
-// record of a kind that a key gets is two as well (tables/first-writes.ts).
+// one this process has verified, so what is overwritten was always checked, under any number of signers. One blind
+// conditional write (`target_epoch < :t`) would accept an item whose target was lowered by hand, and seal the damage
+// with a fresh code. The last verified item of each key is remembered: while this process is the only one that signs
+// for the key a check is one round trip; after another signer's write, and for a first record, it is two.
 //
 // A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
 // may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
+import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { isEnded } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
@@ -19,7 +18,7 @@ import type { FirstWrite } from '../tables/first-writes.ts';
 import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from '../tables/items.ts';
 import { floorMarks } from '../tables/record.ts';
 import type { Store } from '../tables/store.ts';
-import type { SlashingTable, Stored } from '../tables/table.ts';
+import { type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
 import { raisedMark } from './merge.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
@@ -47,13 +46,17 @@ export function verifiedItems(): VerifiedItems {
   };
 }
 
-export interface CheckContext {
+interface CheckContext {
   readonly table: SlashingTable;
   readonly integrity: RowIntegrity;
   readonly verified: VerifiedItems;
-  /** Its floor is the highest that this process has read. */
   readonly store: Pick<Store, 'floor' | 'read'>;
   readonly writeFirst: FirstWrite;
+}
+
+export interface StoreContext extends CheckContext {
+  readonly store: Store;
+  readonly log: Log;
 }
 
 /** `floors` is what the caller knows to be recorded. @throws SignerError slashing_unavailable */
@@ -109,15 +112,12 @@ function isRollback(verdict: Verdict): boolean {
   return verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
 }
 
-interface Known {
-  readonly floor: StoreFloor | null;
-  readonly known: readonly HighWaterMarks[];
-}
-
-/**
- * The verdict if `item` is what the table holds. Nothing up to the floor is missed: a jump has raised all keys to it.
- */
-function judge(message: SlashableMessage, item: MarkItem | undefined, { floor, known }: Known): Verdict {
+/** As if the table holds `item`. Nothing up to the floor is missed: a jump has raised all keys to it. */
+function judge(
+  message: SlashableMessage,
+  item: MarkItem | undefined,
+  { floor, known }: { readonly floor: StoreFloor | null; readonly known: readonly HighWaterMarks[] },
+): Verdict {
   const { tenure = 0 } = message;
   if (tenure !== (item?.tenure ?? 0) || isEnded(tenure)) return refused('key_retired');
   const mark = floor === null ? item?.mark : raisedMark(message.kind, item?.mark, floorMarks(floor));
@@ -168,16 +168,12 @@ function rootBytes(root: string): Uint8Array {
   return bytes;
 }
 
-// A read alone: it records nothing and judges nothing.
-
 export async function signedBlockRoot(
   table: Pick<SlashingTable, 'read'>,
   publicKey: PublicKeyHex,
   slot: number,
 ): Promise<Uint8Array | null> {
-  const stored = await table.read({ kind: 'block', publicKey });
-  if (stored === 'damaged') throw new SignerError('slashing_integrity', { detail: { public_key: publicKey } });
-  const mark = stored?.mark;
+  const mark = undamaged(await table.read({ kind: 'block', publicKey }), publicKey)?.mark;
   if (mark?.kind !== 'block' || mark.slot !== slot || mark.signingRoot === null) return null;
   return decodeHex(mark.signingRoot, 32) ?? null;
 }

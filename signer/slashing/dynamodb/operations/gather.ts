@@ -1,8 +1,7 @@
 // Writes that are wanted at the same time share a request, which costs the client far more than each statement in it.
 // Every write keeps a condition and an outcome of its own. A shared request is believed when it says that a write was
-// applied; about all others the write is made again by itself, and its own condition decides. So a condition that
-// failed, a throttled statement, a lost answer and a service that takes no statements end as they would without this
-// file. A write that is alone never waits.
+// applied; about all others the write is made again by itself, and its own condition decides. A write that is alone
+// never waits.
 
 import { strict as assert } from 'node:assert';
 import type { Log } from '../../../../common/observe/log.ts';
@@ -15,14 +14,9 @@ import { awsFault } from '../../../aws/errors.ts';
 import { type MarkItem, markAttributes, partitionOf, takeDistinct } from '../tables/items.ts';
 import { type Replacement, type ReplaceOutcome, unavailable } from '../tables/table.ts';
 
-/**
- * So many requests are sent with whatever there is; while they are under way further writes gather, and go when a
- * request is full.
- */
+/** So many requests are sent with whatever there is; while they are under way further writes gather. */
 const EAGER_REQUESTS = 2;
-/**
- * About what a write takes. After it nothing waits any longer behind requests that are slow, or will never be answered.
- */
+/** About what a write takes. After it nothing waits any longer behind requests that are slow. */
 const MAX_WAIT_MS = 10;
 
 export interface GatherParts {
@@ -107,17 +101,13 @@ const NO_STATEMENTS =
   'the slashing table takes no statements in batches, so each write is a request of its own until the next start, which is slower and as ' +
   'safe: allow the signer dynamodb:PartiQLUpdate on this table';
 
-// BatchExecuteStatement: one UPDATE an item, each with the condition that the item is still the expected one, each
-// applied or not by itself. The answer is trusted in one thing: a statement without an error was applied. Values are
-// parameters and never part of the text.
+// BatchExecuteStatement: one UPDATE an item, each with its condition, each applied or not by itself. The answer is
+// trusted in one thing: a statement without an error was applied. Values are parameters and never part of the text.
 
 /** The service's own limit for one request. */
 export const MAX_STATEMENTS = 25;
 
-/**
- * `refused`: the service takes no such statements, from this role or at all. `undecided`: anything else, also that it
- * was applied.
- */
+/** `refused`: the service takes no such statements. `undecided`: anything else, also that it was applied. */
 export type StatementOutcome = 'applied' | 'refused' | 'undecided';
 
 /** An UPDATE needs an item to begin with, and one form of statement needs the same attributes in all of them. */
@@ -146,11 +136,8 @@ export async function applyUpdates(
   updates: readonly Update[],
 ): Promise<readonly StatementOutcome[]> {
   assert(updates.length >= 1 && updates.length <= MAX_STATEMENTS);
-  assert.equal(
-    new Set(updates.map(({ key }) => partitionOf(key))).size,
-    updates.length,
-    'no item twice in one request',
-  );
+  const partitions = new Set(updates.map(({ key }) => partitionOf(key)));
+  assert.equal(partitions.size, updates.length, 'no item twice in one request');
   const Statements = updates.map((update) => statementOf(tableName, update));
   try {
     const { Responses = [] } = await client.send(new BatchExecuteStatementCommand({ Statements }));
@@ -176,10 +163,7 @@ function outcomeOf(code: string | undefined): StatementOutcome {
   return REFUSALS.has(code) ? 'refused' : 'undecided';
 }
 
-/**
- * Comma-separated assignments, as AWS's own example of a batch has them (Developer Guide, Running batch operations with
- * PartiQL).
- */
+/** Comma-separated assignments, as AWS's example of a batch has them (Running batch operations with PartiQL). */
 function statementOf(tableName: string, { key, next, expected }: Update): BatchStatementRequest {
   assert(!tableName.includes('"'));
   const [set, where] = [markAttributes(next), markAttributes(expected)];

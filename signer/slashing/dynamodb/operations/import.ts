@@ -1,15 +1,13 @@
 // Merging EIP-3076 histories into the table. The whole input is read, and every item it touches is verified, before
-// the first write. Up to ITEMS_AT_ONCE items are one transaction: all or nothing. The service has no larger one, so a
-// larger import is a series of transactions that a fault may interrupt. That is safe and can be repeated, because a
-// merge only raises marks: what was written refuses more, never less, and is found already present the next time.
-// A file is merged as minimal: one mark of each kind is kept of a key, however many entries the file lists. No item is
-// written below the floor of the store, and retired keys stay retired.
+// the first write. Up to ITEMS_AT_ONCE items are one transaction; a larger import is a series of them that a fault may
+// interrupt. That is safe and can be repeated, because a merge only raises marks. A file is merged as minimal: one mark
+// of each kind is kept of a key. No item is written below the floor of the store, and retired keys stay retired.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { decodeHex } from '../../../../common/formats/hex.ts';
-import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
+import { chunks } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { listConflicts } from '../../history/merge.ts';
 import { isRolledBack } from '../../history/rules.ts';
@@ -28,14 +26,12 @@ import {
   type Mark,
   type MarkItem,
   type MarkKey,
-  type MarkKind,
   partitionOf,
   sealItem,
 } from '../tables/items.ts';
 import { floorMarks } from '../tables/record.ts';
-import type { Store } from '../tables/store.ts';
-import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable } from '../tables/table.ts';
-import type { VerifiedItems } from './check.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, undamaged } from '../tables/table.ts';
+import type { StoreContext } from './check.ts';
 import { attestationMark, blockMark, isSameMark, mergeMarks, placeOf, raisedMark } from './merge.ts';
 
 /** Each failed attempt means that a signer wrote one of the items in between. */
@@ -46,13 +42,7 @@ const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
 /** Entries that are merged between two turns of the event loop: a few milliseconds. */
 const STEP_ENTRIES = 2_000;
 
-export interface ImportContext {
-  readonly table: SlashingTable;
-  readonly integrity: RowIntegrity;
-  readonly verified: VerifiedItems;
-  readonly store: Store;
-  readonly log: Log;
-}
+export type ImportContext = Omit<StoreContext, 'writeFirst'>;
 
 /** @throws SignerError slashing_unavailable (repeat the import), slashing_integrity (nothing was written) */
 export async function importHistories(
@@ -64,7 +54,7 @@ export async function importHistories(
   let alreadyPresent = 0;
   let { conflicts, conflicting } = counts;
   for (const batch of batches) {
-    for (const [index, stored] of (await readVerified(batch, context)).entries()) {
+    for (const [index, stored] of (await readVerified(keysOf(batch), context.table)).entries()) {
       const entry = batch[index];
       if (entry === undefined || stored?.mark === undefined) continue;
       const { outcome } = mergeMarks(stored.mark, entry.mark);
@@ -89,12 +79,13 @@ interface Entry {
   readonly mark: Mark;
 }
 
-const NONE: readonly ImportConflict[] = [];
+const keysOf = (batch: readonly Entry[]): MarkKey[] => batch.map(({ key }) => key);
 
 async function gather(histories: AsyncIterable<ValidatorHistory>) {
   const entries = new Map<string, Entry>();
   const validators = new Set<string>();
-  const counts = { validators: 0, blocks: 0, attestations: 0, conflicts: 0, conflicting: NONE };
+  const conflicting: readonly ImportConflict[] = [];
+  const counts = { validators: 0, blocks: 0, attestations: 0, conflicts: 0, conflicting };
   const add = (publicKey: PublicKeyHex, mark: Mark): void => {
     const key = { kind: mark.kind, publicKey };
     const known = entries.get(partitionOf(key));
@@ -107,18 +98,19 @@ async function gather(histories: AsyncIterable<ValidatorHistory>) {
       entries.set(partitionOf(key), { key, mark: merged?.mark ?? mark });
     }
   };
-  const pace = paced();
+  let handled = 0;
+  const isTime = (): boolean => ++handled % STEP_ENTRIES === 0;
   for await (const { publicKey, blocks, attestations, leftOut } of histories) {
     validators.add(publicKey);
     counts.blocks += blocks.length + (leftOut?.blocks ?? 0);
     counts.attestations += attestations.length + (leftOut?.attestations ?? 0);
     for (const block of blocks) {
       add(publicKey, blockMark(block));
-      if (pace.isTime()) await nextTurn();
+      if (isTime()) await nextTurn();
     }
     for (const vote of attestations) {
       add(publicKey, attestationMark(vote));
-      if (pace.isTime()) await nextTurn();
+      if (isTime()) await nextTurn();
     }
     if (leftOut !== undefined) addLeftOut(entries, publicKey, leftOut);
   }
@@ -134,22 +126,11 @@ function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOu
   }
 }
 
-/** Requests to sign go on between the steps of an import. */
-function paced() {
-  let count = 0;
-  return {
-    isTime() {
-      count = (count + 1) % STEP_ENTRIES;
-      return count === 0;
-    },
-  };
-}
-
 async function writeBatch(batch: readonly Entry[], context: ImportContext): Promise<void> {
   const { table, store, verified } = context;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const { floor } = store;
-    const stored = await readVerified(batch, context);
+    const stored = await readVerified(keysOf(batch), table);
     const replacements = batch.flatMap((entry, index) =>
       replacementOf(entry, stored[index], { floor, integrity: context.integrity }),
     );
@@ -182,17 +163,9 @@ function replacementOf(
   return [{ key, expected, next: sealItem(key, { ...next, signed: isRaised ? known : undefined }, integrity) }];
 }
 
-async function readVerified(batch: readonly Entry[], { table }: ImportContext): Promise<(MarkItem | undefined)[]> {
-  const stored = await table.readMany(batch.map(({ key }) => key));
-  return stored.map((item, index) => {
-    if (item !== 'damaged') return item;
-    throw new SignerError('slashing_integrity', { detail: { public_key: batch[index]?.key.publicKey } });
-  });
-}
-
-function chunks<Element>(list: readonly Element[], size: number): Element[][] {
-  const count = Math.ceil(list.length / size);
-  return Array.from({ length: count }, (_, index) => list.slice(index * size, (index + 1) * size));
+async function readVerified(keys: readonly MarkKey[], table: SlashingTable): Promise<(MarkItem | undefined)[]> {
+  const stored = await table.readMany(keys);
+  return keys.map(({ publicKey }, index) => undamaged(stored[index], publicKey));
 }
 
 // Exports. DynamoDB has no view of a table at one moment; marks only rise, so each exported mark was the highest when
@@ -207,15 +180,17 @@ export async function* exportHistories(
   publicKeys?: readonly PublicKeyHex[],
 ): AsyncIterable<ValidatorHistory> {
   const wanted = [...new Set(publicKeys ?? (await countMarks(table)).publicKeys)].sort();
-  for (let start = 0; start < wanted.length; start += KEYS_AT_ONCE) {
-    const some = wanted.slice(start, start + KEYS_AT_ONCE);
-    const blocks = await readMarks(table, 'block', some);
-    const attestations = await readMarks(table, 'attestation', some);
-    for (const [index, publicKey] of some.entries()) {
-      const marks = { block: blocks[index], attestation: attestations[index] };
-      const raised = MARK_KINDS.map((kind) =>
-        floor === null ? marks[kind] : raisedMark(kind, marks[kind], floorMarks(floor)),
-      );
+  for (const some of chunks(wanted, KEYS_AT_ONCE)) {
+    const marks = new Map<string, Mark | undefined>();
+    const keys = some.flatMap((publicKey) => MARK_KINDS.map((kind) => ({ kind, publicKey })));
+    // An export that left a damaged key out would let it sign anything elsewhere.
+    const stored = await readVerified(keys, table);
+    for (const [index, key] of keys.entries()) marks.set(partitionOf(key), stored[index]?.mark);
+    for (const publicKey of some) {
+      const raised = MARK_KINDS.map((kind) => {
+        const mark = marks.get(partitionOf({ kind, publicKey }));
+        return floor === null ? mark : raisedMark(kind, mark, floorMarks(floor));
+      });
       const history = historyOf(publicKey, raised);
       if (history.blocks.length + history.attestations.length > 0) yield history;
     }
@@ -234,15 +209,6 @@ export async function countMarks(table: SlashingTable) {
     }
   }
   return { publicKeys, counts };
-}
-
-async function readMarks(table: SlashingTable, kind: MarkKind, publicKeys: readonly PublicKeyHex[]) {
-  const stored = await table.readMany(publicKeys.map((publicKey) => ({ kind, publicKey })));
-  return stored.map((item, index) => {
-    // An export that left a damaged key out would let it sign anything elsewhere.
-    if (item === 'damaged') throw new SignerError('slashing_integrity', { detail: { public_key: publicKeys[index] } });
-    return item?.mark;
-  });
 }
 
 function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]): ValidatorHistory {

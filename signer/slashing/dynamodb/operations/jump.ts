@@ -1,10 +1,9 @@
-// Raising the items of all keys to the floor of the store, after the floor itself: from then on every signer meets it,
-// also one that has not read the record since. Each item is compared and swapped, so what signers write meanwhile is
-// kept where it lies beyond the floor. A crash in between leaves items that refuse more, never less; a repeated jump
-// raises the rest. An item that fails its check is left alone: its key is answered 503 until it is repaired.
+// Raising the items of all keys to the floor of the store, after the floor itself: from then on every signer meets it.
+// Each item is compared and swapped, so what signers write meanwhile is kept where it lies beyond the floor. A crash in
+// between leaves items that refuse more, never less; a repeated jump raises the rest. An item that fails its check is
+// left alone: its key is answered 503 until it is repaired.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { inParallel } from '../../../parallel.ts';
@@ -14,28 +13,20 @@ import type { HighWaterMarks, StoreFloor } from '../../types.ts';
 import { highWaterMarks, type MarkItem, type MarkKey, sealItem } from '../tables/items.ts';
 import { floorMarks } from '../tables/record.ts';
 import type { ReplaceOutcome, ScannedItem, SlashingTable } from '../tables/table.ts';
-import type { VerifiedItems } from './check.ts';
+import type { StoreContext } from './check.ts';
 import { raisedMark } from './merge.ts';
 
 const WRITES_AT_ONCE = 64;
 /** Each failed attempt means that a signer wrote the item in between. */
 const MAX_WRITE_ATTEMPTS = 64;
-/**
- * Tries of one write while the service does not answer, beyond the SDK's own: a jump over many items is worth waiting
- * for.
- */
+/** Tries of one write while the service does not answer, beyond the SDK's own. */
 const MAX_UNANSWERED_TRIES = 3;
 /** A table on demand that has to take many writes at once throttles for some seconds. */
 const MAX_THROTTLED_TRIES = 12;
 const THROTTLED_PAUSE_MS = 50;
 const MAX_THROTTLED_PAUSE_MS = 5_000;
 
-export interface JumpContext {
-  readonly table: SlashingTable;
-  readonly integrity: RowIntegrity;
-  readonly verified: VerifiedItems;
-  readonly log: Log;
-}
+type JumpContext = Pick<StoreContext, 'table' | 'integrity' | 'verified' | 'log'>;
 
 /** @throws SignerError slashing_unavailable: some items may be raised; repeat the jump */
 export async function raiseItems(floor: StoreFloor, context: JumpContext): Promise<void> {

@@ -5,10 +5,7 @@ import { encodeHex } from '../../../../common/formats/hex.ts';
 import type { ConflictingEntry, HighWaterMarks, ValidatorHistory } from '../../types.ts';
 import type { AttestationMark, BlockMark, Mark, MarkKind } from '../tables/items.ts';
 
-/**
- * What an entry is to the mark it is merged into, as far as a mark can tell: `present` changes nothing about its
- * numbers, `behind` lies below it, `conflict` is slashable against it.
- */
+/** `present` changes no number of the mark, `behind` lies below it, `conflict` is slashable against it. */
 export type MergeOutcome = 'raised' | 'behind' | 'present' | 'conflict';
 
 export interface Merge {
@@ -30,11 +27,7 @@ export function placeOf(mark: Mark): ConflictingEntry {
   return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };
 }
 
-/**
- * The mark of that kind that refuses whatever this one does, and all that the floor says: blocks at or below its slot,
- * votes with a target at or below its target epoch or a source below its source epoch. The same object when it does so
- * already.
- */
+/** A mark that refuses what this one does, and all that the floor says; itself when it does so already. */
 export function raisedMark(kind: MarkKind, mark: Mark | undefined, floor: HighWaterMarks): Mark | undefined {
   const raised = kind === 'block' ? raisedBlock(mark, floor) : raisedAttestation(mark, floor);
   return raised !== undefined && mark !== undefined && isSameMark(raised, mark) ? mark : raised;

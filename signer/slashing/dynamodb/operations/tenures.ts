@@ -1,28 +1,22 @@
 // The tenures of keys. The number stands in both items of a key, under their codes, written in one transaction. Every
 // check compares and swaps one of the two, so none of an ended tenure succeeds afterwards, whichever signer makes it.
-// Marks stay as they are: a key that is taken in again refuses what it refused before.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
-import { inParallel } from '../../../parallel.ts';
+import { chunks, inParallel } from '../../../parallel.ts';
 import { begun, ended, type Tenures } from '../../../tenure.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
 import type { PublicKeyHex } from '../../types.ts';
 import { MARK_KINDS, type MarkItem, type MarkKey, sealItem } from '../tables/items.ts';
-import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, type Stored } from '../tables/table.ts';
-import type { VerifiedItems } from './check.ts';
+import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
+import type { StoreContext } from './check.ts';
 
 /** Each failed attempt means that a signer wrote one of the two items in between. */
 const MAX_WRITE_ATTEMPTS = 64;
 const CONFLICT_PAUSE_MS = 5;
 const KEYS_AT_ONCE = 16;
 
-export interface TenureContext {
-  readonly table: SlashingTable;
-  readonly integrity: RowIntegrity;
-  readonly verified: VerifiedItems;
-}
+type TenureContext = Pick<StoreContext, 'table' | 'integrity' | 'verified'>;
 
 export async function endTenures(publicKeys: readonly PublicKeyHex[], context: TenureContext): Promise<Tenures> {
   return moveAll(publicKeys, ended, context);
@@ -38,16 +32,14 @@ export async function beginTenures(from: Tenures, context: TenureContext): Promi
 export async function readTenures(table: SlashingTable, publicKeys?: readonly PublicKeyHex[]): Promise<Tenures> {
   const tenures = new Map<PublicKeyHex, number>();
   const look = ({ publicKey }: MarkKey, stored: Stored) => {
-    const { tenure = 0 } = verified(stored, publicKey) ?? {};
+    const { tenure = 0 } = undamaged(stored, publicKey) ?? {};
     // The items of a key are written together; between two reads of them the higher number is the later one.
     if (tenure > (tenures.get(publicKey) ?? 0)) tenures.set(publicKey, tenure);
   };
   if (publicKeys === undefined) {
     for await (const page of table.scan('with_tenure')) for (const { key, stored } of page) look(key, stored);
   } else {
-    const keys = [...new Set(publicKeys)].flatMap(keysOf);
-    for (let start = 0; start < keys.length; start += MAX_BATCH_ITEMS) {
-      const some = keys.slice(start, start + MAX_BATCH_ITEMS);
+    for (const some of chunks([...new Set(publicKeys)].flatMap(keysOf), MAX_BATCH_ITEMS)) {
       const stored = await table.readMany(some);
       for (const [index, key] of some.entries()) look(key, stored[index]);
     }
@@ -78,10 +70,10 @@ async function moveAll(
 async function move(
   publicKey: PublicKeyHex,
   next: NextTenure,
-  { table, integrity, verified: remembered }: TenureContext,
+  { table, integrity, verified }: TenureContext,
 ): Promise<number | undefined> {
   const keys = keysOf(publicKey);
-  let items = (await table.readMany(keys)).map((stored) => verified(stored, publicKey));
+  let items = (await table.readMany(keys)).map((stored) => undamaged(stored, publicKey));
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const present = Math.max(...items.map((item) => item?.tenure ?? 0));
     const tenure = next(present, publicKey);
@@ -93,7 +85,7 @@ async function move(
     });
     const outcome = await table.replaceTogether(replacements);
     if (outcome.kind === 'replaced') {
-      for (const { key, next: item } of replacements) remembered.remember(key, item);
+      for (const { key, next: item } of replacements) verified.remember(key, item);
       return tenure;
     }
     if (outcome.kind === 'conflict') await pause(jittered(CONFLICT_PAUSE_MS * attempt));
@@ -111,15 +103,10 @@ function itemsNow(
   return keys.map((key, index) => {
     const place = failed.replacements.findIndex((replacement) => replacement.key === key);
     const stored = failed.stored[place];
-    return place === -1 || stored === 'as_expected' ? items[index] : verified(stored, key.publicKey);
+    return place === -1 || stored === 'as_expected' ? items[index] : undamaged(stored, key.publicKey);
   });
 }
 
 function keysOf(publicKey: PublicKeyHex): MarkKey[] {
   return MARK_KINDS.map((kind) => ({ kind, publicKey }));
-}
-
-function verified(stored: Stored, publicKey: PublicKeyHex): MarkItem | undefined {
-  if (stored === 'damaged') throw new SignerError('slashing_integrity', { detail: { public_key: publicKey } });
-  return stored;
 }

@@ -1,7 +1,6 @@
 // The first record of a kind that a key gets. There is no item to compare with, so it is judged by the floor of the
-// store, and written in one transaction with the condition that this floor still holds: a jump that comes first is
-// obeyed. Transactions that touch the record of the store get in each other's way, so this process has one under way at
-// a time; first records that are wanted meanwhile go together in the next. Each has an outcome of its own.
+// store, and written in one transaction with the condition that this floor still holds. Transactions that touch the
+// record of the store get in each other's way, so this process has one under way at a time.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
@@ -11,7 +10,7 @@ import { partitionOf, takeDistinct } from './items.ts';
 import type { Store } from './store.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type ReplaceOutcome, type SlashingTable } from './table.ts';
 
-/** Transactions that one write takes part in: each failed one met another that held an item at that moment. */
+/** Each failed one met another that held an item at that moment. */
 const MAX_TRIES = 12;
 const CONFLICT_PAUSE_MS = 5;
 

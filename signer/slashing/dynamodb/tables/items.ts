@@ -1,9 +1,7 @@
 // The items of the DynamoDB slashing table: one for the last block of a key, one for its last vote, so that the two
-// never contend (record.ts has the one of the store itself). An item read from the table is trusted only after its
-// integrity code was checked over every attribute; an item that is not exactly of the shape below counts as damaged.
-//
-// A key whose tenure ever ended has `tenure` in both items, under their codes. What it has not signed yet is an item
-// without numbers then.
+// never contend. An item read from the table is trusted only after its integrity code was checked over every attribute;
+// an item that is not exactly of the shape below counts as damaged. A key whose tenure ever ended has `tenure` in both
+// items. What it has not signed yet is an item without numbers then.
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';

@@ -1,6 +1,5 @@
-// The record of a slashing table, its item NETWORK: which network and which region the table is bound to, the store's
-// id and incarnation, and its floor, all under one code. Only a record of this network, whose code was made with this
-// key, is believed.
+// The record of a slashing table, its item NETWORK, under one code. Only a record of this network, whose code was made
+// with this key, is believed.
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import { SignerError } from '../../../api/errors.ts';

@@ -1,7 +1,6 @@
-// Reads and changes the record of a slashing table (record.ts). The first process that opens a table makes the record,
-// and every change compares and swaps, so that of any number of signers exactly one makes it. What this process has
-// read of the record binds it from then on: a floor is never forgotten, and a record of another store or region stops
-// all checks. A table that is missing or of another shape stops the start.
+// Reads and changes the record of a slashing table (record.ts). Every change compares and swaps, so of any number of
+// signers exactly one makes it. What this process has read of the record binds it from then on: a floor is never
+// forgotten, and a record of another store or region stops all checks.
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -41,10 +40,7 @@ const MAX_CHANGE_PAUSE_MS = 200;
 export interface StoreBinding extends RecordBinding {
   /** The client's region: its signers use the store. */
   readonly region: string;
-  /**
-   * For `strongroom slashing jump`: open also a store that is bound to another region, or whose record is lost. Nothing
-   * is checked or written there before a jump has bound it to this region.
-   */
+  /** For `strongroom slashing jump`: nothing is checked or written in the store before a jump has bound it here. */
   readonly isForJump?: boolean | undefined;
 }
 
@@ -119,7 +115,7 @@ export class Store {
   }
 
   async bind(first: Found | undefined): Promise<void> {
-    const { region, isForJump } = this.#binding;
+    const { isForJump } = this.#binding;
     let found = first;
     if (found === undefined && !(await this.#isEmpty())) {
       // Another process may have made the record meanwhile, and signed.
@@ -130,13 +126,7 @@ export class Store {
     }
     for (let attempt = 1; found === undefined; attempt++) {
       if (attempt > MAX_CHANGE_ATTEMPTS) throw contended();
-      const record: StoreRecord = {
-        id: randomBytes(STORE_ID_BYTES).toString('hex'),
-        incarnation: NO_INCARNATION,
-        floor: null,
-        region,
-      };
-      const outcome = await this.#put(record, undefined);
+      const outcome = await this.#put(this.#newRecord(), undefined);
       found = outcome === 'conflict' ? await this.find() : outcome;
     }
     this.#learn(found.reading);
@@ -207,12 +197,12 @@ export class Store {
 
   #forLostRecord(): StoreRecord {
     if (this.#binding.isForJump !== true || this.#known !== undefined) throw recordLost(this.#binding.tableName);
-    return {
-      id: randomBytes(STORE_ID_BYTES).toString('hex'),
-      incarnation: NO_INCARNATION,
-      floor: null,
-      region: this.#binding.region,
-    };
+    return this.#newRecord();
+  }
+
+  #newRecord(): StoreRecord {
+    const id = randomBytes(STORE_ID_BYTES).toString('hex');
+    return { id, incarnation: NO_INCARNATION, floor: null, region: this.#binding.region };
   }
 }
 

@@ -1,6 +1,5 @@
 // The calls that the DynamoDB backend makes: strongly consistent reads, and writes on the condition that the stored
-// item is still the one that was read. Nothing here decides about a message. Items that fail their check come back as
-// `damaged`; whatever goes wrong on the way is `slashing_unavailable`, never a refusal.
+// item is still the one that was read. What goes wrong on the way is `slashing_unavailable`, never a refusal.
 
 import { SignerError } from '../../../api/errors.ts';
 import {
@@ -15,6 +14,7 @@ import {
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
+import type { PublicKeyHex } from '../../types.ts';
 import {
   decodeMarkItem,
   encodeMarkItem,
@@ -25,7 +25,6 @@ import {
   partitionOf,
 } from './items.ts';
 
-/** Items of one BatchGetItem and of one TransactWriteItems: the service's own limits. */
 export const MAX_BATCH_ITEMS = 100;
 /** Items of one page of a scan: decoding them takes the event loop a few milliseconds. */
 const SCAN_PAGE_ITEMS = 500;
@@ -65,9 +64,7 @@ export interface SlashingTable {
   read(key: MarkKey): Promise<Stored>;
   /** In the order of the keys; at most MAX_BATCH_ITEMS, no key twice. Strongly consistent item by item. */
   readMany(keys: readonly MarkKey[]): Promise<Stored[]>;
-  /**
-   * One round trip: written, or what is there instead. A write whose answer was lost may also come back as `changed`.
-   */
+  /** One round trip. A write whose answer was lost may also come back as `changed`. */
   replace(replacement: Replacement): Promise<ReplaceOutcome>;
   /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
   replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome>;
@@ -129,7 +126,7 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
         const fault = awsFault(error);
         if (fault === 'conflict') return { kind: 'conflict' };
         if (fault !== 'condition_failed') return unavailable(error);
-        const reasons = cancellationReasons(error);
+        const { CancellationReasons: reasons = [] } = error as { CancellationReasons?: readonly CancellationReason[] };
         const ofPuts = guard === undefined ? reasons : reasons.slice(1);
         return {
           kind: 'changed',
@@ -167,12 +164,13 @@ interface CancellationReason {
   readonly Item?: Item;
 }
 
-function cancellationReasons(error: unknown): readonly CancellationReason[] {
-  return (error as { CancellationReasons?: readonly CancellationReason[] }).CancellationReasons ?? [];
-}
-
 function hasFailed(reason: CancellationReason | undefined): boolean {
   return reason?.Code === 'ConditionalCheckFailed';
+}
+
+export function undamaged(stored: Stored, publicKey: PublicKeyHex): MarkItem | undefined {
+  if (stored === 'damaged') throw new SignerError('slashing_integrity', { detail: { public_key: publicKey } });
+  return stored;
 }
 
 /** For `catch`: whatever a call failed of, the store cannot be used for this request. */

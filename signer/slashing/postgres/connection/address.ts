@@ -1,9 +1,8 @@
 // Reads `anti_slashing.url`. TLS is on unless `sslmode=disable` says otherwise, and without a word it is `verify-full`:
 // the certificate must chain to a trusted root (`sslrootcert`, else in an enclave those that the image names for the
-// host, else the process-wide roots) and name the host.
-// As in libpq, `require` encrypts without proof of who answers, and with `sslrootcert` it means `verify-ca`. The modes
-// that fall back to plain text (`allow`, `prefer`) are refused, and so is any parameter not listed here: `pg` would
-// take unknown ones silently. Problems are constant text, so the password in the URL cannot reach a log.
+// host, else the process-wide roots) and name the host. As in libpq, `require` encrypts without proof of who answers,
+// and with `sslrootcert` it means `verify-ca`. Modes that fall back to plain text are refused, and so is any parameter
+// not listed here. Problems are constant text, so the password in the URL cannot reach a log.
 
 import type { ConnectionOptions } from 'node:tls';
 
@@ -28,7 +27,6 @@ const TLS_MODES: readonly string[] = ['disable', 'require', 'verify-ca', 'verify
 const PARAMETERS: readonly string[] = ['sslmode', 'sslrootcert'];
 const DEFAULT_PORT = 5432;
 
-/** The parts of a connection URL, or what is wrong with it (without repeating any of it). */
 export function parsePostgresUrl(text: string): PostgresUrlReading {
   if (!URL.canParse(text)) return invalid('it is not a URL');
   const url = new URL(text);
@@ -64,7 +62,7 @@ export function parsePostgresUrl(text: string): PostgresUrlReading {
   };
 }
 
-/** What `pg` takes as `ssl`. Given explicitly, because without it `pg` connects in plain text. */
+/** Given explicitly, because without it `pg` connects in plain text. */
 export function tlsOptions(mode: TlsMode, rootCertificates: readonly string[] | undefined): ConnectionOptions | false {
   const roots = rootCertificates === undefined ? {} : { ca: [...rootCertificates] };
   switch (mode) {
@@ -95,15 +93,11 @@ function invalid(problem: string): PostgresUrlReading {
   return { kind: 'invalid', problem };
 }
 
-// How many connections of the pool are in use at once while signing goes on: what `anti_slashing.pool_size` can be
-// about.
+// What `anti_slashing.pool_size` can be about: connections of the pool in use at once while signing goes on.
 
 /** Larger batches cost latency, more of them at once contend for the same disk. */
 export const BATCHES_IN_FLIGHT = 2;
-/**
- * A health check, a step of pruning, a look at the store's record, a raise of it, a change of retired keys: one of
- * each, and seldom.
- */
+/** A health check, a step of pruning, a look at the record, a raise of it, a change of tenures: seldom. */
 const BESIDE_BATCHES = 5;
 /** Imports, exports and migrations have connections of their own. */
 export const USED_POOL_CONNECTIONS = BATCHES_IN_FLIGHT + BESIDE_BATCHES;

@@ -1,7 +1,6 @@
-// The pool of connections to PostgreSQL, and the one place that imports `pg`. Every wait has an end: connecting,
-// waiting for a connection, for a lock, for a statement, for an answer. Whatever goes wrong on a connection, that
-// connection is closed, so that no transaction is carried on in doubt, and the caller gets `slashing_unavailable`.
-// Nothing of the environment (PGHOST, PGPASSWORD, ~/.pgpass …) is read: the configuration has one source.
+// The pool of connections to PostgreSQL, and the one place that imports `pg`. Every wait has an end. Whatever goes
+// wrong on a connection, it is closed, so that no transaction is carried on in doubt, and the caller gets
+// `slashing_unavailable`. Nothing of the environment (PGHOST, PGPASSWORD, ~/.pgpass …) is read.
 
 import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -42,7 +41,6 @@ export interface UnhurriedSession {
 export type Connection = Pick<Client, 'query'>;
 
 const TIMEOUTS: PostgresTimeouts = { connectMs: 3_000, lockMs: 2_000, statementMs: 4_000, answerMs: 5_000 };
-/** Migrations and imports lock more, read more, and wait for their source. */
 const UNHURRIED_TIMEOUTS: PostgresTimeouts = { ...TIMEOUTS, lockMs: 60_000, statementMs: 60_000, answerMs: 65_000 };
 /** While connecting fails, attempts are this far apart; what is asked in between is refused at once. */
 const FIRST_RETRY_MS = 50;
@@ -101,7 +99,6 @@ export class PostgresConnections {
     return result;
   }
 
-  /** Run `work` on a connection outside the pool, with time for migrations and imports. Rejects as `use` does. */
   async useUnhurried<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const session = await this.openUnhurried();
     try {
@@ -140,10 +137,7 @@ export class PostgresConnections {
     return { connection: client, close, fault: (error) => this.#unavailable(error) };
   }
 
-  /**
-   * Waits for the connections of the pool that are in use; the unhurried ones are ended.
-   * @param waitMs then what still is open is cut; until then a server that is gone without a word is waited for
-   */
+  /** @param waitMs for the connections of the pool that are in use; what still is open then is cut */
   async close(waitMs = END_WAIT_MS): Promise<void> {
     const sessions = [...this.#sessions].map((end) => end());
     if (!this.#pool.ending) await endInTime(this.#pool.end(), waitMs, this.#sockets);
@@ -171,9 +165,7 @@ export class PostgresConnections {
   }
 }
 
-/**
- * Ask for the commit, and believe only the word COMMIT: a transaction that had failed answers ROLLBACK, not an error.
- */
+/** Believes only the word COMMIT: a transaction that had failed answers ROLLBACK, not an error. */
 export async function commit(connection: Connection): Promise<void> {
   const { command } = await connection.query('COMMIT');
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back');
@@ -222,9 +214,7 @@ function facts(error: unknown): Readonly<Record<string, unknown>> {
   return { error: error.message, ...('code' in error ? { code: error.code } : {}) };
 }
 
-// The sockets below the connections to PostgreSQL: how they look a name up, and that each has an end even when the
-// other side is gone without a word.
-/** `pg` connects what it is given; this one can be told to look names up for IPv4 only. */
+/** A socket that can be told to look names up for IPv4 only. */
 export class DatabaseSocket extends Socket {
   readonly #forceIpv4: boolean;
 
@@ -252,8 +242,8 @@ export async function endInTime(work: Promise<void>, waitMs: number, sockets: It
   }
 }
 
-// How transactions begin, and the advisory locks that all signers of a database agree on. The key of such a lock is any
-// 64-bit number that nobody else uses; ours are eight letters in ASCII.
+// The key of an advisory lock is any 64-bit number that nobody else uses; ours are eight letters in ASCII.
+
 /** Whatever the database or the role is set to: a commit of ours is on disk when it is answered. */
 export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
 
@@ -263,9 +253,7 @@ export const MIGRATION_LOCK = 0x7374_726f_6e67_726fn;
 /** "strongim": held by an import from its first locked row to its commit. */
 export const IMPORT_LOCK = 0x7374_726f_6e67_696dn;
 
-/**
- * "strongju": shared by every batch; a jump has it alone, so it waits for those that began and is seen by all later.
- */
+/** "strongju": shared by every batch; a jump has it alone, so it waits for those that began. */
 const JUMP_LOCK = 0x7374_726f_6e67_6a75n;
 
 /** A statement of its own before those that read: each sees what was committed before it began. */

@@ -1,6 +1,6 @@
-// What tells one database server from a copy of it: the identifier that its cluster was made with, the timeline, which
-// counts up when a standby is promoted or a backup restored, and how far its write-ahead log has come. Some services
-// do not say all of it; then the rest is used, and a line in the log says so.
+// What tells one database server from a copy of it: the identifier of its cluster, the timeline, which counts up when a
+// standby is promoted or a backup restored, and how far its write-ahead log has come. What a service does not say is a
+// line in the log.
 
 import type { Log } from '../../../../common/observe/log.ts';
 import type { Connection } from './connections.ts';
@@ -98,11 +98,8 @@ export function systemIdentifierOf(connection: Connection, { systemIdentifier }:
 }
 
 export async function identityOfServer(connection: Connection, questions: ServerQuestions): Promise<ServerIdentity> {
-  const { rows } = await connection.query<{ timeline: number | null }>(
-    `SELECT (${questions.timeline})::bigint AS timeline`,
-  );
-  return {
-    systemIdentifier: await systemIdentifierOf(connection, questions),
-    timeline: rows[0]?.timeline ?? null,
-  };
+  const text = `SELECT (${questions.timeline})::bigint AS timeline`;
+  const { rows } = await connection.query<{ timeline: number | null }>(text);
+  const systemIdentifier = await systemIdentifierOf(connection, questions);
+  return { systemIdentifier, timeline: rows[0]?.timeline ?? null };
 }

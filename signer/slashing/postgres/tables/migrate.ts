@@ -1,6 +1,5 @@
-// Brings a database to the schema of this program. Any number of signers may do it at once: one at a time holds the
-// advisory lock, and each looks again once it has it. Refuses a database that a newer program has migrated, and one
-// whose steps are not the steps of this program. A database that is up to date is only read.
+// Brings a database to the schema of this program. Any number of signers may do it at once. Refuses a database that a
+// newer program has migrated, and one whose steps are not the steps of this program.
 
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
@@ -92,17 +91,14 @@ async function appliedSteps(connection: Connection): Promise<AppliedStep[]> {
   return (await connection.query('SELECT version, checksum FROM strongroom.schema_version ORDER BY version')).rows;
 }
 
-function checksumOf(migration: Migration): Buffer {
-  return hash('sha256', migration.sql, 'buffer');
-}
+const checksumOf = (migration: Migration): Buffer => hash('sha256', migration.sql, 'buffer');
 
 function unfit(hint: string): SignerError {
   return new SignerError('slashing_unavailable', { hint });
 }
 
-// The schema of the PostgreSQL backend as numbered steps, here rather than in .sql files because the measured image
-// holds what service/main.ts imports. A step that was released is never changed: its checksum is stored in the database
-// and compared at every start. What is new goes into a new step.
+// A step that was released is never changed: its checksum is stored in the database and compared at every start. What
+// is new goes into a new step. In .sql files the steps would not be in the measured image.
 
 export interface Migration {
   /** 1, 2, 3 … without a gap. */
@@ -177,9 +173,6 @@ export const POSTGRES_MIGRATIONS: readonly Migration[] = [
     `,
   },
 ];
-
-// The part of the first step that SQL cannot do: bind a new database to its network and key, and make the record of the
-// store.
 
 export interface UpgradeTools {
   readonly codes: HistoryCodes;

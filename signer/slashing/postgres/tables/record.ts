@@ -34,26 +34,25 @@ const DELETE_VOTES = `
 
 interface HeadColumn {
   readonly name: string;
-  readonly type: 'bigint' | 'boolean';
-  readonly of: (state: KeyState) => number | boolean | null;
+  readonly of: (state: KeyState) => number | null;
 }
 
 /** What a safe message changes of a head. */
 const SIGNED_COLUMNS: readonly HeadColumn[] = [
-  { name: 'highest_slot', type: 'bigint', of: ({ highest }) => highest.blockSlot },
-  { name: 'highest_source_epoch', type: 'bigint', of: ({ highest }) => highest.sourceEpoch },
-  { name: 'highest_target_epoch', type: 'bigint', of: ({ highest }) => highest.targetEpoch },
-  { name: 'low_water_slot', type: 'bigint', of: ({ lowWater }) => lowWater.slot },
-  { name: 'low_water_source_epoch', type: 'bigint', of: ({ lowWater }) => lowWater.sourceEpoch },
-  { name: 'low_water_target_epoch', type: 'bigint', of: ({ lowWater }) => lowWater.targetEpoch },
-  { name: 'blocks', type: 'bigint', of: ({ blocks }) => blocks.count },
-  { name: 'attestations', type: 'bigint', of: ({ attestations }) => attestations.count },
+  { name: 'highest_slot', of: ({ highest }) => highest.blockSlot },
+  { name: 'highest_source_epoch', of: ({ highest }) => highest.sourceEpoch },
+  { name: 'highest_target_epoch', of: ({ highest }) => highest.targetEpoch },
+  { name: 'low_water_slot', of: ({ lowWater }) => lowWater.slot },
+  { name: 'low_water_source_epoch', of: ({ lowWater }) => lowWater.sourceEpoch },
+  { name: 'low_water_target_epoch', of: ({ lowWater }) => lowWater.targetEpoch },
+  { name: 'blocks', of: ({ blocks }) => blocks.count },
+  { name: 'attestations', of: ({ attestations }) => attestations.count },
 ];
 /** What only imports, pruning and retiring change. */
 const OTHER_COLUMNS: readonly HeadColumn[] = [
-  { name: 'pruned_below_slot', type: 'bigint', of: ({ prunedBelow }) => prunedBelow.slot },
-  { name: 'pruned_below_target_epoch', type: 'bigint', of: ({ prunedBelow }) => prunedBelow.targetEpoch },
-  { name: 'tenure', type: 'bigint', of: ({ tenure }) => tenure },
+  { name: 'pruned_below_slot', of: ({ prunedBelow }) => prunedBelow.slot },
+  { name: 'pruned_below_target_epoch', of: ({ prunedBelow }) => prunedBelow.targetEpoch },
+  { name: 'tenure', of: ({ tenure }) => tenure },
 ];
 const ALL_COLUMNS = [...SIGNED_COLUMNS, ...OTHER_COLUMNS];
 
@@ -64,7 +63,7 @@ function updateText(columns: readonly HeadColumn[]): string {
     UPDATE strongroom.validators AS v
     SET digests = new.digests, code = new.code, ${names.map((name) => `${name} = new.${name}`).join(', ')}
     FROM unnest($1::bigint[], $2::bytea[], $3::bytea[],
-                ${columns.map(({ type }, index) => `$${index + 4}::${type}[]`).join(', ')})
+                ${columns.map((_, index) => `$${index + 4}::bigint[]`).join(', ')})
       AS new (id, digests, code, ${names.join(', ')})
     WHERE v.id = new.id`;
 }
@@ -107,23 +106,16 @@ export interface NewEntry<Entry> {
 }
 
 export function insertBlocks(blocks: readonly NewEntry<BlockEntry>[]): Statement {
-  const values = [
-    plainArray(blocks.map(({ id }) => id)),
-    plainArray(blocks.map(({ entry }) => entry.slot)),
-    blocks.map(({ entry }) => entry.signingRoot),
-    blocks.map(({ entry }) => entry.code),
-  ];
+  const entries = blocks.map(({ entry }) => entry);
+  const ids = blocks.map(({ id }) => id);
+  const values = [plainArray(ids), plainArray(entries.map(slotOf)), entries.map(rootOf), entries.map(codeOf)];
   return { name: 'insert_blocks', text: INSERT_BLOCKS, values, rowCount: blocks.length };
 }
 
 export function insertVotes(votes: readonly NewEntry<VoteEntry>[]): Statement {
-  const values = [
-    plainArray(votes.map(({ id }) => id)),
-    plainArray(votes.map(({ entry }) => entry.sourceEpoch)),
-    plainArray(votes.map(({ entry }) => entry.targetEpoch)),
-    votes.map(({ entry }) => entry.signingRoot),
-    votes.map(({ entry }) => entry.code),
-  ];
+  const entries = votes.map(({ entry }) => entry);
+  const epochs = [plainArray(entries.map(sourceOf)), plainArray(entries.map(targetOf))];
+  const values = [plainArray(votes.map(({ id }) => id)), ...epochs, entries.map(rootOf), entries.map(codeOf)];
   return { name: 'insert_attestations', text: INSERT_VOTES, values, rowCount: votes.length };
 }
 
@@ -134,13 +126,8 @@ export function replaceBlocks(id: HeadRow['id'], blocks: readonly Coded<BlockEnt
 }
 
 export function replaceVotes(id: HeadRow['id'], votes: readonly Coded<VoteEntry>[]): Statement {
-  const values = [
-    id,
-    plainArray(votes.map(sourceOf)),
-    plainArray(votes.map(targetOf)),
-    votes.map(rootOf),
-    votes.map(codeOf),
-  ];
+  const epochs = [plainArray(votes.map(sourceOf)), plainArray(votes.map(targetOf))];
+  const values = [id, ...epochs, votes.map(rootOf), votes.map(codeOf)];
   return { name: 'replace_votes', text: REPLACE_VOTES, values, rowCount: votes.length };
 }
 
@@ -158,7 +145,7 @@ const slotOf = ({ slot }: BlockEntry): number => slot;
 const sourceOf = ({ sourceEpoch }: VoteEntry): number => sourceEpoch;
 const targetOf = ({ targetEpoch }: VoteEntry): number => targetEpoch;
 const rootOf = ({ signingRoot }: BlockEntry | VoteEntry): Uint8Array | null => signingRoot;
-const codeOf = ({ code }: Coded<object>): Uint8Array => code;
+const codeOf = ({ code }: Pick<Coded<object>, 'code'>): Uint8Array => code;
 
 export interface ChangedHead {
   readonly head: Pick<Head, 'id' | 'publicKey'>;
@@ -187,7 +174,7 @@ function headValues(codes: HistoryCodes, changes: readonly ChangedHead[], column
 }
 
 /** The text of an array of numbers: `pg` would quote and escape each, at a price that batches feel. */
-export function plainArray(values: readonly (number | boolean | null)[]): string {
+export function plainArray(values: readonly (number | null)[]): string {
   let text = '';
   for (const value of values) text += `${text === '' ? '' : ','}${value ?? 'NULL'}`;
   return `{${text}}`;

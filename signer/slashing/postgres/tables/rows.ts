@@ -1,5 +1,5 @@
 // The rows of a key as values. Whatever is read for a decision passes through here: a head or an entry that fails its
-// code is `undefined`. What the codes are, and what a set of entries must be, is said in history/.
+// code is `undefined`.
 
 import { timingSafeEqual } from 'node:crypto';
 import { DIGEST_BYTES, type EntryCodes, entrySum, type HeadSeal, type HistoryCodes } from '../../history/codes.ts';
@@ -40,9 +40,12 @@ export interface VoteRow {
   readonly code: Buffer;
 }
 
-export const HEAD_COLUMNS = `id, public_key, highest_slot, highest_source_epoch, highest_target_epoch,
+const HEAD_COLUMNS = `id, public_key, highest_slot, highest_source_epoch, highest_target_epoch,
   low_water_slot, low_water_source_epoch, low_water_target_epoch, pruned_below_slot, pruned_below_target_epoch,
   tenure, blocks, attestations, digests, code`;
+
+export const SELECT_HEADS = `
+  SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
 
 /** Undefined when the head fails its code. */
 export function openHeadRow(codes: HistoryCodes, row: HeadRow): KeyState | undefined {
@@ -87,24 +90,21 @@ export interface ReadEntries<Entry> {
   readonly codes: readonly EntryCodes[];
 }
 
-/** Undefined when any of the rows fails its code. */
+/** Undefined when any of the rows fails its code, or is of an entry that was forgotten. */
 export function readBlockRows(
   codes: HistoryCodes,
-  publicKey: Uint8Array,
+  { publicKey, state }: Pick<Head, 'publicKey' | 'state'>,
   rows: readonly BlockRow[],
 ): ReadEntries<BlockEntry> | undefined {
   const entries = rows.map((row) => ({ slot: row.slot, signingRoot: row.signing_root }));
-  return verified(
-    rows,
-    entries,
-    ({ slot }) => isPossible(slot),
-    (entry) => codes.block(publicKey, entry),
-  );
+  const arePossible = ({ slot }: BlockEntry) => isPossible(slot);
+  const read = verified(rows, entries, arePossible, (entry) => codes.block(publicKey, entry));
+  return holdsForgotten(state, { blocks: entries, attestations: [] }) ? undefined : read;
 }
 
 export function readVoteRows(
   codes: HistoryCodes,
-  publicKey: Uint8Array,
+  { publicKey, state }: Pick<Head, 'publicKey' | 'state'>,
   rows: readonly VoteRow[],
 ): ReadEntries<VoteEntry> | undefined {
   const entries = rows.map((row) => ({
@@ -113,7 +113,8 @@ export function readVoteRows(
     signingRoot: row.signing_root,
   }));
   const arePossible = (vote: VoteEntry) => isPossible(vote.sourceEpoch) && isPossible(vote.targetEpoch);
-  return verified(rows, entries, arePossible, (entry) => codes.attestation(publicKey, entry));
+  const read = verified(rows, entries, arePossible, (entry) => codes.attestation(publicKey, entry));
+  return holdsForgotten(state, { blocks: [], attestations: entries }) ? undefined : read;
 }
 
 function verified<Entry>(
@@ -138,8 +139,7 @@ function isPossible(number: number): boolean {
   return Number.isSafeInteger(number) && number >= 0;
 }
 
-// All entries of one kind, page by page, so that a long history holds up nobody, and shown to be all: each passes its
-// code, together they have the digest of the head, and none of them was forgotten before.
+// All entries of one kind, page by page, and shown to be all: together they have the digest of the head.
 
 /** Verifying so many rows takes a few milliseconds. */
 const PAGE_ROWS = 1_000;
@@ -157,30 +157,28 @@ const PAGE_OF_VOTES = `
 export function readAllBlocks(
   connection: Connection,
   codes: HistoryCodes,
-  { id, publicKey, state }: Head,
+  head: Head,
   onEntry: (entry: BlockEntry) => void,
   turn: Turns['turn'],
 ): Promise<boolean> {
-  return readPages<BlockEntry>(state.blocks, onEntry, turn, async (last) => {
-    const values = [id, last?.slot ?? -1];
+  return readPages<BlockEntry>(head.state.blocks, onEntry, turn, async (last) => {
+    const values = [head.id, last?.slot ?? -1];
     const { rows } = await connection.query<BlockRow>({ name: 'page_of_blocks', text: PAGE_OF_BLOCKS, values });
-    const page = readBlockRows(codes, publicKey, rows);
-    return page === undefined || holdsForgotten(state, { blocks: page.entries, attestations: [] }) ? undefined : page;
+    return readBlockRows(codes, head, rows);
   });
 }
 
 export function readAllVotes(
   connection: Connection,
   codes: HistoryCodes,
-  { id, publicKey, state }: Head,
+  head: Head,
   onEntry: (entry: VoteEntry) => void,
   turn: Turns['turn'],
 ): Promise<boolean> {
-  return readPages<VoteEntry>(state.attestations, onEntry, turn, async (last) => {
-    const values = [id, last?.targetEpoch ?? -1, last?.sourceEpoch ?? -1];
+  return readPages<VoteEntry>(head.state.attestations, onEntry, turn, async (last) => {
+    const values = [head.id, last?.targetEpoch ?? -1, last?.sourceEpoch ?? -1];
     const { rows } = await connection.query<VoteRow>({ name: 'page_of_votes', text: PAGE_OF_VOTES, values });
-    const page = readVoteRows(codes, publicKey, rows);
-    return page === undefined || holdsForgotten(state, { blocks: [], attestations: page.entries }) ? undefined : page;
+    return readVoteRows(codes, head, rows);
   });
 }
 

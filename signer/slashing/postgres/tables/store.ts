@@ -1,5 +1,4 @@
-// The record of the store, one row under its own code: its random id, how far it has counted, the floor under all keys,
-// which server wrote it, and all keys that have a head. Whoever deletes a head, or puts another row in its place,
+// The record of the store, one row under its own code. Whoever deletes a head, or puts another row in its place,
 // changes the list of keys, and then no key can be taken for a new one.
 
 import { randomBytes } from 'node:crypto';
@@ -178,16 +177,17 @@ function damaged(): SignerError {
   return new SignerError('slashing_integrity', { hint });
 }
 
-// Adds heads for keys that have none. Before, the keys that are there are shown to be those of the store's record: a
-// key whose head was deleted is damage and not a new key.
+// Before heads are added, the keys that are there are shown to be those of the store's record: a key whose head was
+// deleted is damage and not a new key.
+
 const ADD_HEADS = `
   INSERT INTO strongroom.validators (public_key, digests, code)
   SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bytea[]) AS new (public_key, digests, code) ORDER BY public_key
   ON CONFLICT (public_key) DO NOTHING`;
 
 /**
- * Make sure that each key has a head, in a transaction of its own: whoever adds keys waits for the record of the store
- * only, and holds it for a moment. `damaged`: the keys that are there are not those of the record, and none was added.
+ * Make sure that each key has a head, in a transaction of its own: it holds the record of the store for a moment only.
+ * `damaged`: the keys that are there are not those of the record, and none was added.
  */
 export async function addKeys(
   connection: Connection,

@@ -1,6 +1,5 @@
 // The worker that moves what is committed from the write-ahead log into the database file, on a connection of its own.
-// It never keeps a commit waiting (a passive checkpoint takes no lock that a writer needs) and nothing depends on it:
-// after a fault it begins anew.
+// A passive checkpoint takes no lock that a writer needs, and nothing depends on it: after a fault it begins again.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';

@@ -1,6 +1,5 @@
-// Checkpoints beside the commits: SQLite's own come in the middle of a commit, and writing and syncing some thousand
-// pages of the database file kept the whole batch waiting for 10 to 40 ms. Without this (its worker died, its disk is
-// full) SQLite makes them in a commit as before, when the log has grown to its bound (tables/schema.ts).
+// Checkpoints beside the commits: SQLite's own come in the middle of a commit, and kept the whole batch waiting for 10
+// to 40 ms. Without this SQLite makes them in a commit, when the log has grown to its bound (tables/schema.ts).
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../../common/observe/log.ts';
@@ -10,10 +9,7 @@ import type { CheckpointData, CheckpointReply, CheckpointRequest } from './check
 export const WORKER_CLOSE_WAIT_MS = 5_000;
 /** What SQLite's workers leave behind is garbage: without a bound they keep as much of it as the main thread does. */
 export const WORKER_LIMITS = { maxYoungGenerationSizeMb: 6 };
-/**
- * Messages recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for
- * commits.
- */
+/** Recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */
 const MESSAGES = 256;
 
 export interface Checkpoints {

@@ -1,7 +1,6 @@
 // The database file itself: who may read it, where it may lie, that one process has it, and the mark of its end in
-// order. Safety does not rest on the lock (every check reads and writes inside one transaction); it keeps a second
-// signer and the offline commands from starting by mistake. The lock is the operating system's, on a file beside the
-// database: it ends with the process, however that ends.
+// order. Safety does not rest on the lock; it keeps a second signer and the offline commands from starting by mistake.
+// The lock is the operating system's, on a file beside the database: it ends with the process, however that ends.
 
 import {
   chmodSync,
@@ -81,13 +80,9 @@ function createPrivate(path: string): boolean {
     closeSync(openSync(path, 'wx', PRIVATE_MODE));
     return true;
   } catch (error) {
-    if (!isAlreadyThere(error)) throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
     return false;
   }
-}
-
-function isAlreadyThere(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EEXIST';
 }
 
 function makePrivate(path: string, log: Log): void {
@@ -103,9 +98,7 @@ function makePrivate(path: string, log: Log): void {
 // mark has no code: a person who may write here may also put back file and mark together, which only a state table
 // notices.
 
-/**
- * The number of the end in order, before the file is opened; undefined when there is no mark, or it is of another file.
- */
+/** Before the file is opened; undefined when there is no mark, or it is of another file. */
 export function readClosedMark(path: string): string | undefined {
   if (statSync(`${path}-wal`, { throwIfNoEntry: false }) !== undefined) return undefined;
   try {
@@ -178,9 +171,7 @@ function problemOf(file: string): string | undefined {
   return undefined;
 }
 
-/**
- * The mounts of this process's namespace; a file of the same device that is bound to a name is seen only here (Linux).
- */
+/** A file of the same device that is bound to a name is seen only in the mounts of this process's namespace (Linux). */
 function mountPoints(): ReadonlySet<string> {
   let text: string;
   try {

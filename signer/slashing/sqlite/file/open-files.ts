@@ -1,6 +1,5 @@
 // Whether the database that is open is still the one at its path. Files that are deleted or replaced under a running
-// signer take its commits with them. Only names are looked at: closing a descriptor of a file that this process has
-// open would drop its locks on it (POSIX), so none is opened here.
+// signer take its commits with them. None is opened here: closing it would drop this process's locks on it (POSIX).
 
 import { readdirSync, statSync } from 'node:fs';
 

@@ -1,6 +1,5 @@
-// The rows of heads: what is known of each key beside its entries (history/state.ts), one row a key. A head is believed
-// only when its integrity code is right; a head that is missing is believed only while the database holds as many heads
-// as its record says.
+// The rows of heads (history/state.ts), one row a key. A head is believed only when its integrity code is right; a head
+// that is missing is believed only while the database holds as many heads as its record says.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { DIGEST_BYTES, type HeadSeal, historyCodes, type UncheckedHead } from '../../history/codes.ts';

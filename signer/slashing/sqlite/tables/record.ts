@@ -1,6 +1,5 @@
-// The record of the store, one row under its integrity code: its random id, its incarnation, the floor under all keys,
-// and which keys have a head, as a number and a hash chain, so that a head that is gone is noticed, whatever row stands
-// in its place.
+// The record of the store, one row under its integrity code. It says which keys have a head, as a number and a hash
+// chain, so that a head that is gone is noticed, whatever row stands in its place.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
@@ -154,13 +153,12 @@ function fieldOf(cell: Cell): IntegrityField {
 }
 
 // Which keys have a head, as this process remembers it: so that a key without one is told from a key whose head was
-// taken away, without a walk over all heads for each commit that has a new key.  What is remembered are the keys of one
+// taken away, without a walk over all heads for each commit that has a new key. What is remembered are the keys of one
 // walk that gave the number and the digest of the store's record, and the keys that this connection has added since. It
-// is believed only while the record (under a code, read in each transaction) has the same number and digest: then it is
-// the list that the record counts, whatever became of the rows. A key that is in it and has no head is damage; one that
-// is not in it is counted by nobody, so it is new. A commit of any other connection changes `data_version`, which leads
-// to a new walk. A file that is written beside SQLite changes no version, and need not show in a walk either: pages
-// stay in the cache. Here the missing head is noticed all the same, by the key that asks.
+// is believed only while the record (under a code, read in each transaction) has the same number and digest. A key that
+// is in it and has no head is damage; one that is not in it is new. A commit of any other connection changes
+// `data_version`, which leads to a new walk. A file that is written beside SQLite need not show in a walk: pages stay
+// in the cache. Here the missing head is noticed all the same, by the key that asks.
 
 /** About 100 bytes a key, and nothing before the first key that is new. Ask and tell within one connection. */
 export interface KeyList {

@@ -12,10 +12,7 @@ import { METADATA_TABLE, SCHEMA, SCHEMA_VERSION } from './tables.ts';
 const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
-/**
- * Pages (4 KiB) of the write-ahead log from which on a commit moves them to the database itself (file/checkpoint.ts is
- * to be faster).
- */
+/** Pages (4 KiB) of the write-ahead log from which on a commit moves them (file/checkpoint.ts is to be faster). */
 const CHECKPOINT_PAGES = 8000;
 
 export interface DatabaseOptions {
@@ -52,10 +49,7 @@ export function beginSnapshot(connection: DatabaseSync): void {
   connection.exec('BEGIN; SELECT id FROM metadata');
 }
 
-/**
- * A connection for checkpoints, in a thread of its own, to a database that openDatabase has opened and holds open. It
- * waits for no lock.
- */
+/** For checkpoints, in a thread of its own, to a database that openDatabase holds open. It waits for no lock. */
 export function openBesideWriter(path: string): DatabaseSync {
   const connection = new DatabaseSync(path, { timeout: 0 });
   makeDurable(connection);
@@ -74,16 +68,10 @@ export function inTransaction<Result>(connection: DatabaseSync, work: (open: Dat
   }
 }
 
-/**
- * Why this process will not use a database that it can read. The text may be shown: it has nothing of the content but
- * public keys.
- */
+/** Why this process will not use a database that it can read. Its text may be shown. */
 export class DatabaseRefusal extends Error {}
 
-/**
- * A commit is on disk when it returns. SQLite keeps another journal mode without an error where it cannot have this
- * one.
- */
+/** SQLite keeps another journal mode without an error where it cannot have this one. */
 function makeDurable(connection: DatabaseSync): void {
   connection.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF');
   connection.exec(`PRAGMA cache_size = -${CACHE_KIBIBYTES}; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);

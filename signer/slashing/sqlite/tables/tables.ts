@@ -20,11 +20,7 @@ CREATE TABLE metadata (
 ) STRICT;
 `;
 
-/**
- * `validators` is the head of each key's history: marks, how many entries there are, and their masked digests, so that
- * an entry that is gone, or was put back, is noticed (history/codes.ts). `seal` holds the code of the row and the
- * digests.
- */
+/** The head of each key's history (history/codes.ts). `seal` holds the code of the row and the masked digests. */
 export const VALIDATORS_TABLE = `
 CREATE TABLE validators (
   id INTEGER PRIMARY KEY,
