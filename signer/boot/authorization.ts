@@ -1,5 +1,4 @@
-// Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table under the
-// chamber's master key (stateful). The two modes exclude each other (specification/operating.md#startup-failures, 1).
+// Step "authorization": who may do what, from the configuration (stateless) or from the signer-state table (stateful).
 
 import { clockBy, type SignerTime } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
@@ -26,7 +25,6 @@ export interface AuthorizationConfig {
   readonly tls: Pick<Config['tls'], 'known_clients'>;
 }
 
-/** The clients of a configuration, read. @throws Error when a file of clients cannot be used */
 export type ReadKnownClients = (clients: Config['tls']['known_clients']) => DeclareClients;
 
 export interface AuthorizationParts {
@@ -37,7 +35,6 @@ export interface AuthorizationParts {
   readonly time: SignerTime;
 }
 
-/** @throws Error when the state is there and not to be believed, and what to do about it */
 export async function openAuthorization(
   config: AuthorizationConfig,
   { custody, readKnownClients, telemetry, time }: AuthorizationParts,

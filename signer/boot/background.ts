@@ -72,7 +72,6 @@ function readOff(metrics: Metrics, { core, loading, permits, slashing }: Watched
   }
 }
 
-/** The calls of the start, before there were metrics, are among them. */
 function countNsmCalls(metrics: Metrics, { nsmCalls }: Enclave): void {
   const seen = new Map<string, number>();
   metrics.onRender(() => {

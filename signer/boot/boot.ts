@@ -1,6 +1,5 @@
-// The boot order, as one list of awaited steps (specification/operating.md#boot). The signer closes what the steps
-// opened in the opposite order, also when a later step fails. What only one program has comes as parts (parts.ts). The
-// boot trusts a configuration that config/ has checked.
+// The boot order, as one list of awaited steps (specification/operating.md#boot). What the steps opened is closed in
+// the opposite order, also when a later step fails. The boot trusts a configuration that config/ has checked.
 
 import { parseSignRequest } from '../api/sign-request.ts';
 import { networkOf } from '../config/network.ts';
@@ -165,9 +164,7 @@ async function announceWhenLoaded({ loaded, keys }: LoadingKeys, state: SignerSt
   }
 }
 
-// Step "permits": how many messages are signed at once, and how many of these permits are reserved for the priority
-// operations.
-
+/** How many messages are signed at once, and how many of these permits are reserved for the priority operations. */
 export function openPermits({ max_concurrent_jobs, queue_buffer_size, priority }: Config['signing']): Permits {
   // Without operations nothing would ever take the pool's permits (config/warnings.ts says so).
   const hasPriority = priority.enabled && priority.operations.length > 0;
@@ -178,8 +175,7 @@ export function openPermits({ max_concurrent_jobs, queue_buffer_size, priority }
   });
 }
 
-// Compiles the parser and the hasher at boot. Otherwise the first request of a process would pay for this (60 ms
-// measured).
+// Otherwise the first request of a process would pay for the parser and the hasher (60 ms measured).
 
 const ROOT = `0x${'00'.repeat(32)}`;
 const SAMPLE = {
@@ -197,7 +193,6 @@ const SAMPLE = {
   },
 };
 
-/** Parse a request and compute its root. Nothing is signed. */
 function warmUp(network: Network): void {
   const parsed = parseSignRequest(Buffer.from(JSON.stringify(SAMPLE)));
   if (parsed.kind === 'refused') throw new Error(`the sample request is refused: ${parsed.hint}`);

@@ -1,5 +1,4 @@
-// Step "custody": the state table, the custody keys, and the chamber, which the custody keys unseal or a latch keeps
-// sealed. It exists only with `signer_state`.
+// Step "custody": the state table, the custody keys, and the chamber. It exists only with `signer_state`.
 
 import {
   type Ceremony,
@@ -21,17 +20,16 @@ import {
   rowCode,
   tokenFields,
 } from '../auth/stateful/rows.ts';
-import type { AuthHead, AuthKeys, AuthWrite } from '../auth/stateful/state.ts';
+import type { AuthHead, AuthKeys } from '../auth/stateful/state.ts';
 import { createAccessor, createToken, tokenDigest } from '../auth/tokens.ts';
 import type { AwsClientOptions } from '../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { type AwsAccess, createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import { tableNameIn } from '../aws/table-name.ts';
 import { type BindingTable, bindingCodes, bindingTable } from '../chamber/binding-table.ts';
-import { bootChamber, type MakeRootToken, type UnsealParts } from '../chamber/boot-chamber.ts';
+import { bootChamber, type MakeRootToken, type NewRootToken, type UnsealParts } from '../chamber/boot-chamber.ts';
 import { Chamber, type CustodyKeyHealth, custodyHealth } from '../chamber/chamber.ts';
 import { type KeyOrigin, type KeyProvenance, keyProvenance } from '../chamber/key-provenance.ts';
-
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import type { Config } from '../config/options.ts';
 import type { Network } from '../signing/networks.ts';
@@ -178,16 +176,10 @@ export function slashingIntegrityKey(custody: Custody | undefined): Buffer | und
     : custody.chamber.masterKey.subKey('slashingRowHmac');
 }
 
-/** The root token's rows, in the chamber's own transactions (specification/authorization.md#root-token). */
-interface RootTokenWrite extends AuthWrite {
-  /** There was no head that is to be believed: whatever policies and tokens there were are gone with it. */
-  readonly dropsEverything: boolean;
-}
+type RootTokenWrite = Omit<NewRootToken, 'token'>;
 
 /**
- * The new token takes the place of the earlier one in the transaction whose condition is the revision of the head given
- * here.
- * @param rootToken the caller encrypts and wipes it @param now milliseconds since the Unix epoch
+ * @param head its revision is the condition of the transaction @param rootToken the caller encrypts and wipes it
  * @throws Error when the head's revision cannot be followed by another: somebody altered it
  */
 export function replaceRootToken(

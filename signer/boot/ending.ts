@@ -1,12 +1,11 @@
-// The one deadline for the end of the process. Requests are cut off a little before it, so that a healthy store is
-// closed in order. At the deadline the process ends, even when something still hangs: nothing was signed that is not
-// durable by then.
+// The one deadline for the end of the process. At the deadline the process ends, even when something still hangs:
+// nothing was signed that is not durable by then.
 
 import type { Clock } from '../../common/observe/clock.ts';
 
-/** What closing after a start that failed may take: there is no deadline then, and somebody waits for the message. */
+/** What closing after a start that failed may take: there is no deadline then. */
 const UNHURRIED_MS = 15_000;
-/** Closing gets this even when no grace is given: enough for a store that is well, and for its files. */
+/** Closing gets this even when no grace is given. */
 const LEAST_MS = 250;
 /** The part of the grace that is kept for closing, at most; of a short grace it is a fifth. */
 const CLOSING_MS = 2_000;

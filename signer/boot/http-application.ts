@@ -36,7 +36,6 @@ export interface Parts {
   readonly binding: StoreBinding | undefined;
   readonly core: BlsCore;
   readonly custody: Custody | undefined;
-  /** What the jump at boot refuses; null without one. */
   readonly floor: StoreFloor | null;
   readonly inFlight: InFlightSigning;
   readonly loading: LoadingKeys;
@@ -162,7 +161,6 @@ interface ReadinessParts {
   readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
 }
 
-/** The same ids in every mode, and one more with a log of receipts (specification/signing.md#probes). */
 function readinessOf(state: SignerState, parts: ReadinessParts): Readiness {
   return {
     checks: () => {

@@ -1,5 +1,5 @@
-// Step "keys": the store, and a load of every source, which continues in the background. A missing directory or table
-// ends the start; bad files and refused rows are counted. Meanwhile the signer signs with the keys that are loaded.
+// Step "keys": the store, and a load of every source, which continues in the background. Bad files and refused rows are
+// counted. Meanwhile the signer signs with the keys that are loaded.
 
 import { availableParallelism } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -40,7 +40,6 @@ export interface LoadingKeys {
   readonly progress: () => KeysLoading | undefined;
 }
 
-/** How a program that reads key files opens them. Rejects when a folder that the options name is not there. */
 export type OpenKeyFiles = (config: Pick<Config['key_sources'], 'filesystem' | 'memory'>) => Promise<KeyFileSource>;
 
 export interface LoadingKeysParts {
@@ -158,10 +157,8 @@ async function learned(tenures: TenureBook, signal: AbortSignal, log: Log): Prom
   }
 }
 
-/** A program without key files has loaded all of them. */
 const NO_FILES: FilesystemLoad = { loaded: 0, kept: 0, removed: 0, duplicates: [], failures: [], seconds: 0 };
 
-/** Whatever brings a key, its memory is looked at. */
 function watched({ core, watch }: SecretMemory): SecretKeyVault {
   return {
     addKey(secretKey) {
@@ -196,8 +193,7 @@ function openPool(
   return pool;
 }
 
-// The key table of `key_sources.dynamodb`: opened with the sub-key that custody gives, looked at once so that a table
-// that is not there ends the start, then loaded and kept up to date until the signer closes or seals.
+// The key table is looked at once, so that a table that is not there ends the start.
 
 export interface OpenedKeyTable {
   readonly rows: KeyTable;

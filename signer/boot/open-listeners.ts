@@ -25,7 +25,6 @@ export interface ListenersParts {
   readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 
-/** Requests under way may end; whatever is not over in time is cut, and said. */
 export function endGracefully(servers: readonly ClosableServer[], log: Log): OpenListeners['closeGracefully'] {
   return async (timeoutSeconds) => {
     const inTime = await closeGracefully(servers, timeoutSeconds);

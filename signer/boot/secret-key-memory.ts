@@ -91,13 +91,9 @@ interface KeyMemoryWatch {
   stop(): void;
 }
 
-/** A load of a hundred thousand keys is one line in the log, not that many. */
 const SETTLE_MS = 1000;
 
-/**
- * Any key may reach the limit of locked memory. Under `required` the core refuses that key; under `best_effort` it
- * takes it, and the log says so.
- */
+/** Under `required` the core refuses a key that is not locked; under `best_effort` it takes it, and the log says so. */
 export function watchKeyMemory(policy: MemoryPolicy, core: SecretKeyMemory, log: Log): KeyMemoryWatch {
   let said = 0;
   let waiting: NodeJS.Timeout | undefined;

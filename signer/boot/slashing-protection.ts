@@ -1,5 +1,4 @@
-// Step "slashing protection": the configured store, bound to the network, with the grouping of checks in front of it
-// and pruning in the background.
+// Step "slashing protection": the configured store, with the grouping of checks in front of it, and pruning beside it.
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -155,8 +154,6 @@ const NOT_RAISED =
 const NO_CLOCK =
   'custom_network.genesis_time is missing: the signers of a state table refuse what lies ahead of the clock, and could not';
 
-// The store over which this signer's fleet signs, as the state table names it. Without a state table, nothing is bound,
-// and nothing can detect a second signer.
 export interface BindStoreParts {
   readonly custody: Custody;
   readonly backend: StoreKeeper;
@@ -165,7 +162,6 @@ export interface BindStoreParts {
   readonly time: SignerTime;
 }
 
-/** Whether other signers may share the keys: a state table names the one store of all. */
 export function isBindable<Given extends Pick<Custody, 'binding'>>(
   custody: Given | undefined,
   { name }: Pick<StoreKeeper, 'name'>,

@@ -1,5 +1,4 @@
-// The calls on the rows of the binding: conditional writes and strongly consistent reads. When the outcome is unclear
-// after the SDK's attempts, the result is an error (`state_stale`), and never an answer.
+// The calls on the rows of the binding. An outcome that is unclear is an error (`state_stale`), and never an answer.
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import {
@@ -25,15 +24,11 @@ export interface BindingReading {
   readonly tableTime: number | undefined;
 }
 
-/** Every method throws SignerError `state_stale` when the table cannot be used. */
 export interface BindingTable {
   read(): Promise<BindingReading>;
-  /**
-   * The row with its heartbeat moved and what `next` says, on the condition that its HMAC is still that of `previous`;
-   * undefined when it is another now. Signers that change nothing do not disturb each other.
-   */
+  /** On the condition that the HMAC is still that of `previous`: signers that change nothing do not disturb others. */
   beat(previous: BindingRow, next: BoundStore, beat: Beat): Promise<BindingRow | undefined>;
-  /** The row bound to `next`, on the condition that it is still `previous`, its heartbeat included. */
+  /** On the condition that the row is still `previous`, its heartbeat included. */
   bind(previous: BindingRow | undefined, next: BoundStore, beat: Beat): Promise<BindingRow | undefined>;
   /** Whether no signer went on from this end, or a later one; none does again. An answer that was lost is a no. */
   useEnd(closedAt: number): Promise<boolean>;
@@ -137,10 +132,10 @@ async function unlessRefused<Answer>(send: () => Promise<Answer>): Promise<Answe
 }
 
 // The row SLASHING_STORE of the state table: the one slashing store over which a fleet signs, its incarnation, and the
-// signers that may sign over it. One HMAC of the master key protects all of it. A row with a wrong HMAC counts as a row
-// of another store. The heartbeat is a plain counter. An older row that was put back lets nothing join: the store must
-// hold its incarnation, and a signer that is alive, or the record of an end in order, must vouch for it too. But a row
-// that is put back again and again, so that no heartbeat shows, ends in a take-over while a signer lives (security.md).
+// signers that may sign over it, under one HMAC of the master key. An older row that was put back lets nothing join:
+// the store must hold its incarnation, and a signer that is alive, or the record of an end in order, must vouch for it
+// too. But a row that is put back again and again, so that no heartbeat shows, ends in a take-over while a signer lives
+// (security.md).
 
 export const SLASHING_STORE = 'SLASHING_STORE';
 /** The latest end in order from which a signer went on. No code: a lower number is no more than an older row. */
@@ -157,13 +152,11 @@ export interface BoundStore {
   readonly signers: readonly string[];
 }
 
-/** What a reader goes by. A row whose HMAC fails is not authentic. */
 export interface BindingRow extends BoundStore {
   readonly isAuthentic: boolean;
   readonly mac: Uint8Array | undefined;
   /** Changes whenever a signer that uses the store is alive. */
   readonly heartbeat: number;
-  /** Who beat last, and when by its own clock. */
   readonly replica: string;
   readonly beatAt: string;
 }

@@ -1,7 +1,6 @@
-// How a replica gets its master key (specification/custody.md#states): it reads the table, then stays sealed,
-// initialises, or unseals, and after that rotates or makes the root token again where needed. Any number of replicas
-// may do this at once. Every write is one transaction with a condition, and a replica that loses a race starts over
-// from what the winner wrote. It trusts nothing of the table before the share binding verifies.
+// How a replica gets its master key (specification/custody.md#states). Any number of replicas may do this at once.
+// Every write is one transaction with a condition, and a replica that loses a race starts over from what the winner
+// wrote. It trusts nothing of the table before the share binding verifies.
 
 import type { CustodyKeys } from '../../ceremony/custody-keys.ts';
 import { type EnvelopeTerms, refuseRecord, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
@@ -34,10 +33,7 @@ export interface NewRootToken extends AuthWrite {
   readonly dropsEverything: boolean;
 }
 
-/**
- * What the chamber needs of authorization, which it does not know: a new root token in place of the head's, if it has
- * one.
- */
+/** What the chamber needs of authorization, which it does not know. */
 export type MakeRootToken = (masterKey: MasterKey, head: AuthHead | undefined) => NewRootToken;
 
 export interface BootChamberParts {
@@ -88,7 +84,6 @@ interface Unsealed {
   readonly origin: KeyOrigin | undefined;
 }
 
-/** MASTER_KEY, ROOT_TOKEN_BOOTSTRAP, the root token's row and AUTH_REVISION, all or none. */
 async function autoInit(rows: BootRows, parts: BootChamberParts): Promise<Unsealed | 'raced'> {
   const { table, terms, custodyKeys, log } = parts;
   if (rows.rootToken !== undefined || rows.hasAuthHead) throw masterKeyLost(table);
@@ -129,10 +124,7 @@ async function openWith(row: MasterKeyRow, rows: BootRows, parts: BootChamberPar
   });
 }
 
-/**
- * The latch of the last seal is gone, so somebody removed it: this enclave states that it found it so. Who can delete
- * rows does that too, but not without this trace. Undefined: the row changed meanwhile.
- */
+/** The latch of the last seal is gone, so somebody removed it: this enclave states that it found it so. */
 async function accountForSeal(
   row: MasterKeyRow,
   origin: KeyOrigin | undefined,
@@ -173,7 +165,7 @@ async function provenRow(
   return { ...row, evidence: await provenance?.attest(row, before?.links ?? []) };
 }
 
-/** The same master key under the custody keys of the newer ceremony. Undefined: the row changed meanwhile. */
+/** Undefined: the row changed meanwhile. */
 async function rotate(
   row: MasterKeyRow,
   { masterKey, origin }: Unsealed,
@@ -193,10 +185,7 @@ async function rotate(
   return ours ? next : undefined;
 }
 
-/**
- * Revokes the earlier root token in the same transaction (specification/authorization.md#root-token). Undefined:
- * another replica came first.
- */
+/** Undefined: another replica came first (specification/authorization.md#root-token). */
 async function recreateRootToken(
   masterKey: MasterKey,
   origin: KeyOrigin | undefined,
@@ -218,7 +207,6 @@ const ALL_DROPPED =
   'the row AUTH_REVISION was altered or gone and is written anew: ALL POLICIES AND ALL OTHER TOKENS ARE DROPPED, only the new root token is ' +
   'valid. Find out who wrote the state table; a point-in-time recovery of it has what was lost';
 
-/** The row of the root token, with the evidence that this enclave made its ciphertext. */
 async function sealedFor(
   { token }: NewRootToken,
   origin: KeyOrigin | undefined,

@@ -1,6 +1,5 @@
-// The chamber: Unsealed or Sealed, and never from Sealed back (specification/custody.md#sealing). It owns the master
-// key and tells every part that holds a secret to forget it. The break-glass latch is written before this replica
-// seals, so that a seal that was answered holds for every replica and across restarts.
+// The chamber: Unsealed or Sealed, and never from Sealed back (specification/custody.md#sealing). The break-glass latch
+// is written before this replica seals, so that a seal that was answered holds for every replica and across restarts.
 
 import type { KeyAttempt } from '../../ceremony/custody-keys.ts';
 import type { CustodyKey } from '../../ceremony/definition.ts';
@@ -49,11 +48,7 @@ export class Chamber {
     else this.#wipes.push(wipe);
   }
 
-  /**
-   * Break-glass: the latch first, then this replica; the others see the latch. Sealing again answers the first latch.
-   * @throws SignerError `state_stale` when the latch could not be written; nothing is sealed then, and the call can be
-   * repeated
-   */
+  /** @throws SignerError `state_stale` when the latch could not be written; nothing is sealed then */
   async seal(reason: string | null, accessor: string): Promise<Latch> {
     if (this.#latch !== undefined) return this.#latch;
     const { table, clock, log } = this.#parts;
@@ -64,7 +59,6 @@ export class Chamber {
     return latch;
   }
 
-  /** The latch is in the table: forget everything, at once and for good. */
   sealBecauseOf(latch: Latch): void {
     if (this.state === 'Sealed') return;
     this.#latch = latch;
@@ -73,7 +67,6 @@ export class Chamber {
     this.#parts.log.warn({ reason, accessor, sealed_at: sealedAt }, 'sealed');
   }
 
-  /** The end of the process: the same wiping, without a latch. */
   close(): void {
     this.#masterKey?.wipe();
     this.#masterKey = undefined;
@@ -81,7 +74,7 @@ export class Chamber {
   }
 }
 
-/** One part that cannot forget must not keep the others from it; the process then ends, and memory with it. */
+/** One part that cannot forget must not keep the others from it. */
 function wipeOrCrash(wipe: () => void): void {
   try {
     wipe();

@@ -1,6 +1,5 @@
-// Where the master key comes from, in an enclave (specification/evidence.md#master-key). The enclave keeps the document
-// of its NSM in every MASTER_KEY row that it writes, and verifies that of a row before it asks KMS for a share: who can
-// write the table and encrypt under the custody keys could otherwise put a master key there that it knows.
+// Where the master key comes from, in an enclave (specification/evidence.md#master-key): who can write the table and
+// encrypt under the custody keys could otherwise put a master key there that it knows.
 
 import { type Ceremony, ceremonyDigest } from '../../ceremony/definition.ts';
 import { foreignRemoval, foreignRootToken, noProvenance } from '../../ceremony/refusals.ts';
@@ -28,12 +27,10 @@ import type { AttestationFields, Measurements } from '../tee/nsm.ts';
 import { CustodyFailure } from './startup-failures.ts';
 import type { MasterKeyRow, RootTokenRow } from './state-rows.ts';
 
-/** Where the master key comes from, and what else enclaves wrote beside it, as a start verified it. */
 export interface KeyOrigin {
   readonly links: readonly VerifiedKeyLink[];
   /** The ciphertext of the root token; undefined when there is none. */
   readonly rootToken: VerifiedRow | undefined;
-  /** The last seal that was removed: its text, and the start that found it so. */
   readonly sealRemoval: (VerifiedRow & { readonly seal: string }) | undefined;
 }
 
@@ -45,16 +42,9 @@ export interface ProvenRows {
 export interface KeyProvenance {
   /** @throws CustodyFailure (startup failure 9) when the rows do not prove where key and root token come from */
   verify(rows: ProvenRows): KeyOrigin;
-  /**
-   * The evidence of something that this enclave writes beside a master key of this origin.
-   * @throws NsmError; CustodyFailure as `attest`
-   */
+  /** @throws NsmError; CustodyFailure as `attest` */
   attestRow(purpose: RowPurpose, content: string, origin: Pick<KeyOrigin, 'links'>): Promise<string>;
-  /**
-   * The evidence of a row that this enclave writes, behind that of the row before it. It is verified as a later start
-   * verifies it.
-   * @throws NsmError; CustodyFailure when this enclave's own document would not be believed
-   */
+  /** Verified as a later start verifies it. @throws NsmError; CustodyFailure when it would not be believed */
   attest(row: Pick<MasterKeyRow, 'generation' | 'record'>, before: readonly KeyLink[]): Promise<string>;
 }
 

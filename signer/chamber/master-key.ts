@@ -1,6 +1,5 @@
-// The master key: 32 bytes from which every other key of the signer is derived, one sub-key for each purpose. This file
-// holds the only lasting copy, outside the JavaScript heap, and in locked memory when the native addon is there. It
-// gives the bytes to one caller only: the envelope that splits them. After `wipe` it refuses every call.
+// The master key: 32 bytes from which every other key of the signer is derived. This file holds the only lasting copy,
+// outside the JavaScript heap, and in locked memory when the native addon is there.
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
@@ -25,7 +24,6 @@ export class MasterKey {
   readonly #bytes: Buffer;
   #wiped = false;
 
-  /** Takes the bytes over: the caller's own copy is wiped. */
   constructor(bytes: Uint8Array, memory: MemoryPolicy) {
     assert.equal(bytes.length, MASTER_KEY_BYTES);
     this.#bytes = secretBuffer(memory);

@@ -1,6 +1,4 @@
-// Why a start has no master key (specification/operating.md#startup-failures, 8 and 9): a state table that cannot be
-// used, custody keys that do not work, a record that is lost or cannot be read; and what to do about it. It also limits
-// the patience of a start: it retries transient faults a bounded number of times before the process gives up.
+// Why a start has no master key (specification/operating.md#startup-failures, 8 and 9), and what to do about it.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -33,7 +31,6 @@ const MALFORMED = 'a row is not one that this version writes: restore it from a 
 
 export class StateTableFailure extends Error {
   readonly startupFailure = 8;
-  /** Without the name of the table. */
   readonly problem: string;
 
   constructor(tableName: string, problem: string, cause?: unknown) {
@@ -64,7 +61,6 @@ export async function patiently<T>({ tableName }: { readonly tableName: string }
   }
 }
 
-/** specification/operating.md#startup-failures, 8 and 9: no master key, and why. */
 export class CustodyFailure extends Error {
   readonly startupFailure: 8 | 9;
 
@@ -82,10 +78,7 @@ export function recordIn(row: MasterKeyRow): MasterKeyRecord {
   return record;
 }
 
-/**
- * Policies, tokens or a root token without the key they were written under: something was lost
- * (specification/custody.md#states).
- */
+/** Policies, tokens or a root token without the key they were written under (specification/custody.md#states). */
 export function masterKeyLost({ tableName }: StateTable): StateTableFailure {
   return new StateTableFailure(
     tableName,

@@ -1,6 +1,5 @@
-// The rows of the signer-state table (specification/tables.md#state-table), and their form as items. Whoever can write
-// to the table can write anything here, so decoding only checks the form. The HMAC of a row decides whether it is valid
-// (auth rows, MASTER_KEY). A latch counts in any form.
+// The rows of the signer-state table (specification/tables.md#state-table), as items. Decoding only checks the form:
+// the HMAC of a row decides whether it is valid (auth rows, MASTER_KEY). A latch counts in any form.
 
 import type { AuthHead, AuthRow } from '../auth/stateful/state.ts';
 import type { Item } from '../aws/dynamodb.ts';
@@ -10,7 +9,6 @@ export const ROOT_TOKEN_BOOTSTRAP = 'ROOT_TOKEN_BOOTSTRAP';
 export const SEAL_OVERRIDE = 'SEAL_OVERRIDE';
 export const AUTH_REVISION = 'AUTH_REVISION';
 
-/** The envelope of the master key as one text, its generation for the watcher, and its evidence. */
 export interface MasterKeyRow {
   readonly generation: number;
   readonly record: string;
@@ -18,7 +16,6 @@ export interface MasterKeyRow {
   readonly evidence: string | undefined;
   /** The seal that a start has to account for, when its latch is gone; undefined: none. */
   readonly seal?: string | undefined;
-  /** The last seal that was removed, and the evidence of the start that found it so. */
   readonly removal?: { readonly seal: string; readonly evidence: string } | undefined;
 }
 
@@ -38,7 +35,6 @@ export interface Latch {
   readonly sealedAt: string | null;
 }
 
-/** A row that cannot be read as what it has to be: altered by hand, or written by another program or version. */
 export class MalformedRow extends Error {
   constructor(pk: string, problem: string) {
     super(`the row ${pk} ${problem}`);
@@ -65,10 +61,7 @@ export function decodeMasterKey(item: Item | undefined): MasterKeyRow | undefine
     record: item['record']?.S ?? '',
     evidence: textOf(item, 'evidence'),
     seal: textOf(item, 'seal'),
-    removal:
-      removal === undefined && removedSeal === undefined
-        ? undefined
-        : { seal: removedSeal ?? '', evidence: removal ?? '' },
+    removal: (removal ?? removedSeal) === undefined ? undefined : { seal: removedSeal ?? '', evidence: removal ?? '' },
   };
 }
 
@@ -91,7 +84,6 @@ export function decodeRootToken(item: Item | undefined): RootTokenRow | undefine
   return { value, createdAt, evidence: textOf(item, 'evidence') };
 }
 
-/** A seal as the MASTER_KEY row keeps it, until a start accounts for its removal. */
 export function sealText({ reason, accessor, sealedAt }: Latch): string {
   return JSON.stringify({ sealed_at: sealedAt, reason, accessor });
 }

@@ -1,6 +1,5 @@
-// The calls on the signer-state table: only strongly consistent reads and conditional transactions. A read is complete
-// or fails: a row that was not answered never counts as a missing row. A write says whether its condition held. When
-// the outcome is unclear after all attempts, the result is an error, and never a refusal.
+// The calls on the signer-state table: strongly consistent reads, complete or failed, and conditional transactions.
+// When the outcome is unclear after all attempts, the result is an error, and never a refusal.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -57,9 +56,7 @@ export type WatchedRows =
       readonly authHead: Pick<AuthHead, 'revision' | 'mac'> | undefined;
     };
 
-/**
- * Every method throws SignerError `state_stale` when the table cannot be used; its detail names the fault or the row.
- */
+/** Every method throws SignerError `state_stale`; its detail names the fault or the row. */
 export interface StateTable extends AuthState {
   readonly tableName: string;
   /** One snapshot: never the middle of another replica's initialisation. */
@@ -69,9 +66,7 @@ export interface StateTable extends AuthState {
   readLatch(): Promise<Latch | undefined>;
   readMasterKey(): Promise<MasterKeyRow | undefined>;
   readHead(): Promise<AuthHead | undefined>;
-  /**
-   * MASTER_KEY, ROOT_TOKEN_BOOTSTRAP and the first auth rows, on the condition that there is none of them and no latch.
-   */
+  /** On the condition that there is none of these rows and no latch. */
   initialise(masterKey: MasterKeyRow, rootToken: RootTokenRow, auth: AuthWrite): Promise<WriteOutcome>;
   /** On the condition that the row is still `previous`. */
   replaceMasterKey(previous: MasterKeyRow, next: MasterKeyRow): Promise<WriteOutcome>;
@@ -81,10 +76,7 @@ export interface StateTable extends AuthState {
     expectedRevision: number | undefined,
     auth: AuthWrite,
   ): Promise<WriteOutcome>;
-  /**
-   * The latch that is there afterwards: this one, or the one that was there first. MASTER_KEY keeps it too, so that its
-   * removal does not pass unseen.
-   */
+  /** The latch that is there afterwards. MASTER_KEY keeps it too, so that its removal does not pass unseen. */
   writeLatch(latch: Latch): Promise<Latch>;
 }
 
@@ -92,7 +84,8 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
   const put = (item: Item, condition: object = IS_NEW): TransactWriteItem => ({
     Put: { TableName: tableName, Item: item, ...condition },
   });
-  const write = (items: readonly TransactWriteItem[]): Promise<WriteOutcome> => transact(client, items);
+  const write = (items: readonly TransactWriteItem[]): Promise<WriteOutcome> =>
+    reading(() => transactWrite(client, items));
   const authItems = ({ changes, head }: AuthWrite, expectedRevision: number | undefined): TransactWriteItem[] => [
     put(encodeAuthHead(head), stillAtRevision(expectedRevision)),
     ...changes.map((change) =>
@@ -109,6 +102,17 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     });
   }
 
+  const readBatch = async (pks: readonly string[], projection: object = {}) =>
+    byPk(await readBatchOfItems({ client, tableName, keys: pks.map(keyOf), maxRounds: MAX_READ_ROUNDS, projection }));
+
+  /** All from one moment. */
+  async function readSnapshot(pks: readonly string[]): Promise<ReadonlyMap<string, Item>> {
+    const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: keyOf(pk) } }));
+    const answer = await sendReadTransaction(client, new TransactGetItemsCommand({ TransactItems }));
+    assert.equal(answer.Responses?.length, pks.length);
+    return byPk(answer.Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item])));
+  }
+
   const readLatch = () => readOne(SEAL_OVERRIDE, decodeLatch);
   const readHead = () => readOne(AUTH_REVISION, decodeAuthHead);
 
@@ -120,7 +124,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
 
     readBoot: () =>
       reading(async () => {
-        const rows = await readSnapshot(client, tableName, BOOT_ROWS);
+        const rows = await readSnapshot(BOOT_ROWS);
         return {
           latch: decodeLatch(rows.get(SEAL_OVERRIDE)),
           masterKey: decodeMasterKey(rows.get(MASTER_KEY)),
@@ -133,7 +137,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
 
     watch: () =>
       reading(async () => {
-        const rows = await readBatch(client, tableName, [SEAL_OVERRIDE, MASTER_KEY, AUTH_REVISION], WATCHED);
+        const rows = await readBatch([SEAL_OVERRIDE, MASTER_KEY, AUTH_REVISION], WATCHED);
         const latch = decodeLatch(rows.get(SEAL_OVERRIDE));
         if (latch !== undefined) return { latch };
         const masterKey = rows.get(MASTER_KEY);
@@ -146,7 +150,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
 
     readTogether: (pks) =>
       reading(async () => {
-        const found = await readSnapshot(client, tableName, [AUTH_REVISION, ...pks]);
+        const found = await readSnapshot([AUTH_REVISION, ...pks]);
         const head = decodeAuthHead(found.get(AUTH_REVISION));
         const others = [...found].filter(([pk]) => pk !== AUTH_REVISION);
         return { head, rows: others.map(([, item]) => decodeAuthRow(item)) };
@@ -154,7 +158,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
 
     readRows: (pks) =>
       reading(async () => {
-        const found = await readBatch(client, tableName, pks);
+        const found = await readBatch(pks);
         return [...found.values()].map(decodeAuthRow);
       }),
 
@@ -228,42 +232,19 @@ function stillTheRow({ generation, record, seal }: MasterKeyRow): object {
   };
 }
 
-// Reads are complete or fail. A transaction is tried again with the same token until its outcome is known. A lasting
-// fault becomes SignerError `state_stale`, with the fault or the row in its detail.
-
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 5;
+
 export function keyOf(pk: string): Item {
   return { pk: { S: pk } };
 }
 
-/** The rows that exist, by pk. @throws when the service leaves one unread */
-export async function readBatch(
-  client: DynamoDBClient,
-  tableName: string,
-  pks: readonly string[],
-  projection: object = {},
-): Promise<ReadonlyMap<string, Item>> {
-  const keys = pks.map(keyOf);
-  const items = await readBatchOfItems({ client, tableName, keys, maxRounds: MAX_READ_ROUNDS, projection });
-  return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
-}
-
-/** The rows that exist, by pk, all from one moment. */
-export async function readSnapshot(
-  client: DynamoDBClient,
-  tableName: string,
-  pks: readonly string[],
-): Promise<ReadonlyMap<string, Item>> {
-  const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: keyOf(pk) } }));
-  const answer = await sendReadTransaction(client, new TransactGetItemsCommand({ TransactItems }));
-  assert.equal(answer.Responses?.length, pks.length);
-  const items = answer.Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item]));
+function byPk(items: readonly Item[]): ReadonlyMap<string, Item> {
   return new Map(items.map((item) => [item['pk']?.S ?? '', item]));
 }
 
 /** Reads until it finds a row: of a table that is empty, that is one call. */
-export async function isEmptyTable(client: DynamoDBClient, tableName: string): Promise<boolean> {
+async function isEmptyTable(client: DynamoDBClient, tableName: string): Promise<boolean> {
   let start: Item | undefined;
   do {
     const scan = { TableName: tableName, ConsistentRead: true, Limit: 1, ExclusiveStartKey: start };
@@ -272,10 +253,6 @@ export async function isEmptyTable(client: DynamoDBClient, tableName: string): P
     start = answer.LastEvaluatedKey;
   } while (start !== undefined);
   return true;
-}
-
-export function transact(client: DynamoDBClient, items: readonly TransactWriteItem[]): Promise<WriteOutcome> {
-  return reading(() => transactWrite(client, items));
 }
 
 export function reading<T>(read: () => Promise<T>): Promise<T> {

@@ -1,7 +1,7 @@
 // Keeps a fleet on one slashing store. The state table's row names the store over which the fleet signs, its
 // incarnation and its signers, with a heartbeat. A signer whose store is that one signs. Any other signs nothing while
-// the heartbeat moves. When it has not moved for longer than any signer may sign without one, this signer takes over.
-// It first makes a jump of its own store, so that it cannot contradict a message that it does not know.
+// the heartbeat moves, and takes over when it has not moved for longer than any signer may sign without one. It first
+// makes a jump of its own store, so that it cannot contradict a message that it does not know.
 //
 // Why two stores never sign at once. A signer may sign until `boundMs` after it BEGAN its last successful heartbeat. It
 // judges this at each signature. Another signer takes over no sooner than `boundMs + marginMs` after it has SEEN the
@@ -72,7 +72,6 @@ const MAX_SIGNERS = 100;
 const KILLED_SIGNERS = 'killed';
 const MAX_ATTEMPTS = 5;
 
-/** By both clocks, milliseconds. */
 type Moment = Readonly<Record<'monotonic' | 'wall', number>>;
 type OwnStore = Incarnations & Readonly<Record<'id' | 'text', string>>;
 
@@ -135,10 +134,7 @@ export class StoreBinding {
     clearTimeout(this.#timer);
   }
 
-  /**
-   * Leave the row, once nothing is signed any more; the last signer closes store and row. Never rejects: a fleet
-   * without an end in order waits and jumps when it starts again.
-   */
+  /** Once nothing is signed any more. Never rejects: without it a fleet waits and jumps at its next start. */
   async end(): Promise<void> {
     this.stop();
     await this.#beating;
@@ -187,7 +183,6 @@ export class StoreBinding {
     }
   }
 
-  /** Another signer waits at least so long, from a change of the row that came after `since`. */
   #mayHaveBeenTaken(since: Moment): boolean {
     return this.#elapsedMs(since) >= this.#options.boundMs + this.#marginMs;
   }
@@ -244,7 +239,6 @@ export class StoreBinding {
     return agoMs >= 0 ? agoMs + 1_000 : Number.POSITIVE_INFINITY;
   }
 
-  /** Beside signers that are alive: says whether it is settled by now. */
   async #join(row: BindingRow, own: OwnStore): Promise<boolean> {
     const announced = this.#announced === undefined ? -1 : own.held.indexOf(this.#announced.number);
     if (this.#announced === undefined || announced < 0 || this.#mayHaveBeenTaken(this.#announced.since)) {
@@ -319,7 +313,7 @@ export class StoreBinding {
     return true;
   }
 
-  /** As if it had ended with its last beat: no other signer takes over for a while after that. */
+  /** As if it had ended with its last beat. */
   async #leave(bound: BindingRow, beganAt: Moment): Promise<void> {
     const { table } = this.#parts;
     const { replica } = this.#options;
@@ -347,10 +341,7 @@ export class StoreBinding {
     return { id: own.id, text, ...readIncarnations(text) };
   }
 
-  /**
-   * A clock that is behind makes a jump that is too low. The beat is of the last signer's clock, and so long ago at
-   * least as this signer has waited.
-   */
+  /** A clock that is behind makes a jump that is too low. The beat is of the last signer's clock. */
   #isClockBehind(row: BindingRow | undefined, tableTime: number | undefined, waitedMs: number): boolean {
     const beatAt = Date.parse(row?.beatAt ?? '') + waitedMs;
     const times = [tableTime ?? Number.NaN, beatAt].filter((time) => !Number.isNaN(time));

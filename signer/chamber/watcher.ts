@@ -1,7 +1,6 @@
-// Watches the state table: it reads latch, generation and auth head consistently in every interval. It seals when the
-// latch is there. It starts a new read of the auth state when the table differs from what this replica holds (newer,
-// older, or a fork at the same revision). It says `stale` after too long without a successful refresh. Time comes from
-// the injected clock, so a process that was stopped is stale as soon as it continues.
+// Watches the state table: latch, generation and auth head, read consistently in every interval. It says `stale` after
+// too long without a successful refresh. Time comes from the injected clock, so a process that was stopped is stale as
+// soon as it continues.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../common/observe/clock.ts';
@@ -28,7 +27,6 @@ export interface WatcherOptions {
   readonly readAt: number;
 }
 
-/** What tells one state of the auth rows from every other. */
 export type WatchedHead = Pick<AuthHead, 'revision' | 'mac'>;
 
 export interface WatcherParts {
@@ -83,9 +81,7 @@ export class Watcher {
     await this.#catchingUp;
   }
 
-  /**
-   * One read. That the auth state is read again is begun, not awaited: the next look at the latch does not wait for it.
-   */
+  /** The next look at the latch does not wait for the auth state that is read again. */
   async look(): Promise<void> {
     const startedAt = this.#parts.clock.monotonic();
     try {

@@ -1,5 +1,4 @@
-// What the chamber routes do in this process: sealing, and the status put together from the parts that know
-// (specification/custody.md#chamber-status).
+// What the chamber routes do in this process (specification/custody.md#chamber-status).
 
 import type { Attested } from '../../../common/attestation/key-evidence.ts';
 import { toMilli } from '../../../common/observe/log.ts';
@@ -63,7 +62,6 @@ export function chamberRoutes(
   };
 }
 
-/** Without a signer state there is nothing to unseal, and no latch. */
 async function custodyStatus({
   custody,
   watcher,
@@ -89,7 +87,7 @@ type OriginStatus = Pick<NonNullable<ChamberStatus['custody']>, 'master_key' | '
 
 const NO_ORIGIN: OriginStatus = { master_key: null, root_token: null, seal_removal: null };
 
-/** What a status shows of where the master key comes from; also for a demonstration, which has no server. */
+/** Also for a demonstration, which has no server. */
 export function originStatus({ origin, isNewTable }: Pick<Custody, 'origin' | 'isNewTable'>): OriginStatus {
   const last = origin?.links.at(-1);
   if (origin === undefined || last === undefined) return NO_ORIGIN;

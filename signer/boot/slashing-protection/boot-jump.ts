@@ -1,5 +1,4 @@
-// The jump at boot (specification/slashing.md#boot-floor): the tables may have been restored around the restart. On by
-// default in an enclave, whose parent holds the tables, by the time of the security module.
+// The jump at boot (specification/slashing.md#boot-floor): the tables may have been restored around the restart.
 
 import type { Log } from '../../../common/observe/log.ts';
 import type { Config } from '../../config/options.ts';
@@ -38,10 +37,7 @@ export async function floorOfStart(
   return null;
 }
 
-/**
- * Without a state table, a database that was not closed in order is raised before it is used.
- * @throws Error when no clock can be believed: nothing was opened for signing
- */
+/** Without a state table. @throws Error when no clock can be believed: nothing was opened for signing */
 export async function jumpWhenInDoubt(
   { anti_slashing }: Pick<Config, 'anti_slashing'>,
   { store, floorOf, onJump }: { readonly store: SlashingBackend; readonly floorOf: JumpFloor; readonly onJump: OnJump },
@@ -67,7 +63,7 @@ const JUMPED_AFTER_END =
 const NOT_JUMPED_AFTER_END =
   'the slashing database is not the one that a signer closed in order last, and anti_slashing.jump_after_unclean_end is off: when ' +
   'an older file was put in its place, what it lacks can be signed again, and slashed';
-/** For an enclave: what no enclave can notice. It is in the log of each start and in the status. */
+/** What no enclave can notice. It is in the log of each start and in the status. */
 export function parentsRisk({ anti_slashing: { backend }, tee }: BootJumpConfig): string {
   const isSealed = backend === 'dynamodb' && tee.nitro.table_credentials.ciphertext !== undefined;
   return isSealed ? SEALED_CREDENTIALS : PARENT_HOLDS_RECORDS;

@@ -1,5 +1,4 @@
 // The configured slashing store, opened: for the step "slashing protection", and for the offline `slashing` commands.
-// The program hands over the stores that it has; those of many signers are here.
 
 import { type Clock, systemClock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
@@ -46,7 +45,6 @@ export interface SlashingStoreParts {
   readonly onJump?: OnJump;
   readonly network: Network;
   readonly integrityKey?: Uint8Array | undefined;
-  /** What a jump raises the store to; by the system's clock unless given. */
   readonly floorOf?: JumpFloor;
   /** Open also a store that only a jump can put right (dynamodb: bound to another region, or without its record). */
   readonly isForJump?: boolean;
@@ -71,7 +69,6 @@ async function openBackend(
   { logger, clock, enclave }: World,
 ): Promise<SlashingBackend> {
   const open = stores[options.backend];
-  // A rule of the configuration refuses it before.
   if (open === undefined) throw new Error(`this program has no ${options.backend} store`);
   const { genesisValidatorsRoot, time } = parts.network;
   return open(options, {
@@ -86,7 +83,6 @@ async function openBackend(
   });
 }
 
-/** The stores of many signers, which a service and an enclave have. */
 export const SHARED_STORES = {
   postgres: (options, { genesisValidatorsRoot, integrity, floorOf, onJump, authorities, log, clock }) =>
     openPostgresBackend(
@@ -157,7 +153,6 @@ function storeOf({ backend, path, url, table }: Config['anti_slashing']): string
   }
 }
 
-/** What the system, the driver or the service said: its code, and its words where it has any. */
 function* saidBy({ detail, cause }: SignerError): Generator<string> {
   if (typeof detail?.['error'] === 'string') yield detail['error'];
   for (const fact of [detail?.['code'], detail?.['fault']]) if (typeof fact === 'string') yield fact;
