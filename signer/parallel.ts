@@ -2,6 +2,7 @@
 // behind the caller's back.
 
 import { strict as assert } from 'node:assert';
+import { setImmediate } from 'node:timers';
 
 /**
  * Starts the work on the items in their order, at most `atOnce` at the same time. After the first failure no further
@@ -32,4 +33,43 @@ export async function inParallel<Item>(
 export function chunks<Element>(list: readonly Element[], size: number): (readonly Element[])[] {
   const count = Math.ceil(list.length / size);
   return Array.from({ length: count }, (_, at) => list.slice(at * size, (at + 1) * size));
+}
+
+// Long work gives way to requests: one work goes on in each turn of the event loop, however many are under way.
+
+export interface Turns {
+  /** After so many entries; without a number the next turn is waited for. Rejects when the store is closed. */
+  turn(entries?: number): Promise<void>;
+  close(): void;
+}
+
+export function eventLoopTurns(stepEntries: number): Turns {
+  const waiting: PromiseWithResolvers<void>[] = [];
+  let handled = 0;
+  let isScheduled = false;
+
+  function schedule(): void {
+    if (isScheduled || waiting.length === 0) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      waiting.shift()?.resolve();
+      schedule();
+    });
+  }
+
+  return {
+    async turn(entries = stepEntries) {
+      handled += entries;
+      if (handled < stepEntries) return;
+      handled = 0;
+      const own = Promise.withResolvers<void>();
+      waiting.push(own);
+      schedule();
+      await own.promise;
+    },
+    close() {
+      for (const { reject } of waiting.splice(0)) reject(new Error('the store is closed'));
+    },
+  };
 }

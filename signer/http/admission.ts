@@ -1,6 +1,5 @@
 // Decides what the headers of a request can decide, before a byte of its body is read, in the order of
-// specification/signing.md#refusal-order; so a flood is refused here. It limits and collects the body, and decides
-// again when that is complete: a token may have been revoked meanwhile, the signer sealed.
+// specification/signing.md#refusal-order; and again when the body is complete: a token may have been revoked meanwhile.
 
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
@@ -16,7 +15,6 @@ import { largestEnvelope, largestEnvelopeOf } from './envelopes.ts';
 import { clientCertificateOf } from './listeners/connections.ts';
 import type { ForeignHost, ForeignOrigin } from './origins.ts';
 
-/** Time for an admitted client to send the whole body. */
 const BODY_TIMEOUT_MS = 30_000;
 /** How much an audit line shows of an identifier that is no public key. */
 const MAX_SHOWN_CHARACTERS = 100;
@@ -27,22 +25,16 @@ export interface AdmissionDependencies {
   readonly keys: Pick<KeyStore, 'find' | 'state'>;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly onAuthRejection: (reason: ErrorReason) => void;
-  /** A browser would send the requests of a foreign page with the network position of its user. */
   readonly isForeignOrigin: ForeignOrigin;
   readonly isForeignHost: ForeignHost;
 }
 
 export interface Admission {
   admit(request: HttpRequest): ErrorReason | undefined;
-  /**
-   * @returns how much memory the body may take up now, at least `bytes`
-   * @throws SignerError `body_too_large`, `overloaded`, `client_closed`
-   */
+  /** @returns bytes that the body may have now @throws SignerError `body_too_large`, `overloaded`, `client_closed` */
   bodyGrows(request: HttpRequest, bytes: number): number;
   bodyRead(request: HttpRequest, bytes: number): void;
-  /**
-   * Why the request is not acted on, now that its body is here. From here on it has the access that its caller has now.
-   */
+  /** Once the body is here. From here on the request has the access that its caller has now. */
   readmit(request: HttpRequest): ErrorReason | undefined;
   release(request: HttpRequest): void;
 }
@@ -85,7 +77,6 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
   };
 }
 
-/** The body of an open route is never read. */
 function boundBodyTime({ headers, context, raw }: HttpRequest): void {
   const hasBody = headers['transfer-encoding'] !== undefined || announcedBytes(headers) > 0;
   if (!hasBody || context.caller === undefined) return;
@@ -124,7 +115,6 @@ function stateRefusal(
   return refusal === 'state_stale' && !servedStale ? refusal : undefined;
 }
 
-/** No second look at the credential: the caller is known by its accessor. */
 function changedRefusal(request: HttpRequest, dependencies: AdmissionDependencies): ErrorReason | undefined {
   const { access, caller } = request.context;
   if (access === undefined || access.kind === 'open' || caller === undefined) return undefined;
@@ -205,10 +195,7 @@ function keyRefusal(request: HttpRequest, { keys }: AdmissionDependencies): Erro
 type Holder = Pick<RequestContext, 'bodyHolder' | 'bodyReservation' | 'caller'>;
 
 interface BodyBudget {
-  /**
-   * Room for a body that has grown: twice as much as before, while there is so much.
-   * @param needed at most `limit` @returns bytes that it may hold now, at least `needed`; 0 when there is no room
-   */
+  /** Twice as much as before, while there is so much. @returns bytes, at least `needed`; 0 when there is no room */
   grow(holder: Holder, needed: number, limit?: number): number;
   shrink(holder: Holder, bytes: number): void;
 }
@@ -294,8 +281,6 @@ function larger(request: HttpRequest, held: Buffer, needed: number, admission: A
   return grown;
 }
 
-// A body comes to a route as bytes, whatever its content type says, in memory that admission gave room for.
-
 export function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (request, stream, done) => {
@@ -307,9 +292,7 @@ export function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission)
   });
 }
 
-/**
- * The body, or why the request goes no further; then no route gets to see and to wipe it, and it may hold passwords.
- */
+/** A body that no route gets to see is wiped: it may hold passwords. */
 function readmitted(request: HttpRequest, body: Buffer, admission: Admission): Buffer | Error {
   try {
     admission.bodyRead(request, body.length);

@@ -1,5 +1,4 @@
-// The HTTP application: hooks in the order of refusal, the routes, and one shape of error. It knows nothing of sockets:
-// listeners/listen.ts puts it behind listeners, tests use inject().
+// The HTTP application: hooks in the order of refusal, the routes, and one shape of error. It knows nothing of sockets.
 
 import type { ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance } from 'fastify';
@@ -80,11 +79,9 @@ export interface AppDependencies {
   readonly auditLog?: Log;
 }
 
-/** Longer than any client's idle time (specification/signing.md#clients). */
 const KEEP_ALIVE_SECONDS = 75;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
 
-/** @throws Error when a route does not state who may use it. */
 export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
   const app = fastify({
     logger: false,

@@ -1,5 +1,4 @@
-// One audit line per request of an authenticated route, and what the metrics want to know of every request. Names, not
-// values: no token, no body, no signature is ever in it.
+// One audit line per request of an authenticated route. Names, not values: no token, no body, no signature is in it.
 
 import type { ServerResponse } from 'node:http';
 import { encodeHex } from '../../common/formats/hex.ts';
@@ -18,7 +17,6 @@ export interface HttpObserver {
   signingEnded(operation: string | undefined, outcome: 'signed' | ErrorReason, seconds: number, count: number): void;
   requestHealed(fault: ClientFault, count: number): void;
   authRejected(reason: ErrorReason): void;
-  /** A fault that is no refusal: thrown by a route (500), or a rejection that it left behind (escapes.ts). */
   routeFailed(kind: 'thrown' | 'escaped'): void;
 }
 
@@ -30,7 +28,6 @@ export interface RefusedKey {
 
 export interface Audit {
   record(request: HttpRequest, response: ServerResponse): void;
-  /** Before the answer goes out, in which the batch is recorded as one request. */
   keyRefused(request: HttpRequest, key: RefusedKey): void;
 }
 
@@ -58,7 +55,6 @@ export function createAudit(
           client_ip: addressOf(context.peerAddress, forwardedFor(request)),
           accessor: context.caller?.accessor,
           scope,
-          // Administration has no scopes: what was done is the method and the route, to whom is the subject.
           method: scope === undefined ? request.method : undefined,
           route: scope === undefined ? route : undefined,
           subject: context.subject,
@@ -100,7 +96,6 @@ export function createAudit(
   };
 }
 
-/** Which duty it was: what two signatures that may be slashable are found and told apart by. */
 function messageMembers({ operation, position, signingRoot, healed }: RequestContext) {
   return {
     operation,
@@ -141,7 +136,6 @@ function countSigning(context: RequestContext, seconds: number, observer: HttpOb
     observer.signingEnded(operation, reason ?? 'internal_error', seconds, batch.keys - answered);
 }
 
-/** The walk over all headers is for the few requests that have this one. */
 function forwardedFor({ raw, headers }: HttpRequest): string[] | undefined {
   return headers['x-forwarded-for'] === undefined ? undefined : headerValues(raw, 'x-forwarded-for');
 }

@@ -1,9 +1,7 @@
-// Whose request goes on after its head: callers take turns here, before a body is read. Node takes what all connections
-// have in one turn of its event loop, so a request of one token would wait behind the bodies of hundreds of another.
-// Of those who wait only a few go on in each turn, and the connections of the others are not read meanwhile. Nothing
-// waits while one caller alone asks. It stands alone because its test drives the event loop.
+// Whose request goes on after its head: callers take turns here, before a body is read. Otherwise a request of one
+// token would wait behind the bodies of hundreds of another that came in the same turn of the event loop. Nothing waits
+// while one caller alone asks. It stands alone because its test drives the event loop.
 
-/** So many go on in one turn of the event loop: some milliseconds of work. */
 export const MAX_PER_TURN = 16;
 export const MAX_WAITING_OF_CALLER = 4096;
 /** Of all callers; beyond it a caller has one place. */
@@ -11,7 +9,6 @@ export const MAX_WAITING = 2 * MAX_WAITING_OF_CALLER;
 /** Two epochs of 32 slots: whoever has validators asks in each. */
 const ALONE_AFTER_MS = 2 * 32 * 12_000;
 
-/** @param hasWaited what was decided at the head may have changed since */
 export type GoOn = (hasWaited: boolean) => void;
 
 export interface CallerTurns {
@@ -26,9 +23,7 @@ export interface EventLoop {
 }
 
 export function callerTurns({ nextTurn, monotonic }: EventLoop): CallerTurns {
-  /** The next turn's caller first. */
   const lines = new Map<string, Set<GoOn>>();
-  /** Callers that went on in this turn of the event loop. */
   const went = new Set<string>();
   let wentOn = 0;
   let waiting = 0;

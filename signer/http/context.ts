@@ -1,5 +1,5 @@
-// What the server knows of one request while it lives: the caller, what it asks for, when it began, and how it ended.
-// Each request of an authenticated route gets exactly one audit line from it (specification/operating.md#logs).
+// What the server knows of one request while it lives. Each request of an authenticated route gets exactly one audit
+// line from it (specification/operating.md#logs).
 
 import assert from 'node:assert/strict';
 import { randomUUIDv7 } from 'node:crypto';
@@ -24,9 +24,7 @@ export type RouteAccess =
   | {
       readonly kind: 'scope';
       readonly scope: Scope;
-      /** Admits as well as `scope` does, which is what the audit line names. */
       readonly orScope?: Scope;
-      /** The path names one validator key, which the policy has to allow. */
       readonly namesKey: boolean;
       /** Answers 503 while the signer may not sign; other routes answer 401 while the credentials are sealed. */
       readonly needsSigning: boolean;
@@ -48,7 +46,6 @@ export interface RequestContext {
   position: Position | undefined;
   signingRoot: Uint8Array | undefined;
   healed: ClientFault | undefined;
-  /** Where the message says that a proposer is paid; undefined for messages that say nothing of it. */
   payment: Payment | undefined;
   batch: BatchCounts | undefined;
   subject: string | undefined;
@@ -58,7 +55,6 @@ export interface RequestContext {
   bodyReservation: number;
   bodyHolder: string | undefined;
   released: boolean;
-  /** What is to be given up when the request ends before it is answered. */
   onEnd: (() => void) | undefined;
   bodyDeadline: NodeJS.Timeout | undefined;
 }
@@ -133,16 +129,13 @@ export function isAllowed(request: HttpRequest, decision: AccessDecision): boole
   return decision.allowed;
 }
 
-// Every request from its headers to its end: answered, refused, given up by the client, or cut off with its connection.
-// Only this part returns what a request holds, so a client that goes away cannot keep it.
+// Every request from its headers to its end. Only this part returns what a request holds, so a client that goes away
+// cannot keep it.
 
 /** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
 export const MAX_UNANSWERED_REQUESTS = 16;
 
-/**
- * For the rest of a body that nobody reads, from the end of the answer: as long as an admitted client has for a whole
- * one.
- */
+/** For the rest of a body that nobody reads: as long as an admitted client has for a whole one. */
 const UNREAD_BODY_MS = 30_000;
 
 export interface OpenRequests {
@@ -192,10 +185,7 @@ export function trackOpenRequests(onEnd: (request: HttpRequest, response: Server
   };
 }
 
-/**
- * Node reads on until the body is over, so that the connection can be used again: who sends it byte by byte would have
- * it for ever.
- */
+/** Node reads on until the body is over: who sends it byte by byte would have the connection for ever. */
 function boundUnreadBody({ raw }: HttpRequest): void {
   if (raw.complete || raw.destroyed) return;
   const timer = setTimeout(() => {

@@ -1,6 +1,5 @@
-// What a request that was understood ended with, as entries of the log of receipts (specification/receipts.md#log), for
-// the two routes that sign. The entry is there before the answer. It records what the routes tell it, and decides
-// nothing.
+// What a request that was understood ended with, as entries of the log of receipts (specification/receipts.md#log). The
+// entry is there before the answer. It records what the routes tell it, and decides nothing.
 
 import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
@@ -34,7 +33,6 @@ export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecisio
   };
 }
 
-/** What work on one key ends with, told before it is answered. */
 export async function told<
   Outcome extends { readonly kind: 'signed' } | { readonly kind: 'refused'; reason: ErrorReason },
 >(work: Promise<Outcome>, tell: (reason: ErrorReason | null) => void): Promise<Outcome> {

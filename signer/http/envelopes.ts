@@ -1,6 +1,5 @@
-// Execution payload envelopes are the only large bodies (specification/signing.md#gloas). Here is what the road of
-// other messages does not need: how large a body may be for a route and a caller, and reading one away from the main
-// thread.
+// Execution payload envelopes are the only large bodies (specification/signing.md#gloas): how large a body may be for a
+// route and a caller, and reading one away from the main thread.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { MAX_ENVELOPE_BODY_BYTES } from '../api/primitives.ts';
@@ -9,13 +8,12 @@ import { evaluateBeforeBody } from '../auth/evaluate.ts';
 import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../signing/envelopes/envelope-reader.ts';
 import type { HttpRequest, RequestContext, RouteAccess } from './context.ts';
 
-/** Bytes of the largest envelope that the route takes from some caller; 0 where it takes none. */
 export function largestEnvelope(access: RouteAccess | undefined): number {
   const signsWithOneKey = access?.kind === 'scope' && access.scope === 'sign' && access.namesKey;
   return signsWithOneKey ? MAX_ENVELOPE_BODY_BYTES : 0;
 }
 
-/** The same for this caller and key. Which envelope it is, if any, is known when the body is here (routes/sign.ts). */
+/** Which envelope it is, if any, is known when the body is here (routes/sign.ts). */
 export function largestEnvelopeOf({ access, caller, publicKey }: RequestContext): number {
   if (caller === undefined || publicKey === undefined) return 0;
   const envelope = { scope: 'sign', publicKey, operation: 'EXECUTION_PAYLOAD_ENVELOPE' } as const;

@@ -1,6 +1,5 @@
-// What a route leaves behind: a promise that rejects after its request. It is logged and counted, and is the request's
-// 500 when there is no answer yet. Routes that sign are left out: there it may be a fault of slashing protection, and
-// such a signer must not sign on.
+// What a route leaves behind: a promise that rejects after its request. Routes that sign are left out: there it may be
+// a fault of slashing protection, and such a signer must not sign on.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';

@@ -1,6 +1,6 @@
-// Rules for web pages: which origins a browser may let in (CORS), and the refusal of requests that it sends for other
-// pages with its reader's place in the network. It trusts two headers that no page can set (Fetch Standard, forbidden
-// request headers).
+// Which origins a browser may let in (CORS), and the refusal of requests that it sends for other pages with its
+// reader's place in the network. It trusts two headers that no page can set (Fetch Standard, forbidden request
+// headers).
 
 import type { IncomingHttpHeaders } from 'node:http';
 import cors from '@fastify/cors';
@@ -44,7 +44,6 @@ export function foreignHost(allowed: readonly string[] | null): ForeignHost {
   return ({ host = '' }) => !names.has(hostName(host));
 }
 
-/** Without the port, and without the brackets of an IPv6 address. */
 function hostName(host: string): string {
   return host
     .toLowerCase()

@@ -1,5 +1,5 @@
-// Writes a refusal: the body of specification/signing.md#errors, with the headers that its status needs. app.ts uses
-// it, for admission and for thrown errors. No route imports this file: a route throws SignerError (replies.ts).
+// Writes a refusal: the body of specification/signing.md#errors, with the headers that its status needs. No route
+// imports this file: a route throws SignerError (replies.ts).
 
 import { randomUUIDv7 } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
@@ -9,7 +9,6 @@ import { ERROR_REASONS, type ErrorBody, type ErrorReason, SignerError } from '..
 import type { HttpRequest, RouteAccess } from './context.ts';
 import { type Answer, sendAnswer } from './replies.ts';
 
-/** Seconds after which a client should try again; a slot is 12. */
 const RETRY_AFTER_SECONDS = '1';
 /** A client whose certificate was refused shows it again on its next connection, to the authorities of that moment. */
 const ENDS_CONNECTION: ReadonlySet<ErrorReason> = new Set([

@@ -1,5 +1,4 @@
-// The answers of routes: a success is sent, a refusal is thrown (`accepted`), and a signature is JSON or text as the
-// client asks.
+// The answers of routes: a success is sent, a refusal is thrown (`accepted`).
 
 import type { FastifyReply } from 'fastify';
 import { encodeHex } from '../../common/formats/hex.ts';
@@ -36,9 +35,6 @@ export function sendNothing(reply: FastifyReply, _done: { readonly kind: 'done' 
   return reply.code(204).send();
 }
 
-// The one way in which a route refuses: it throws SignerError. Code outside the routes returns refusals as values, and
-// a route passes them to `accepted`.
-
 interface Refused {
   readonly kind: 'refused';
   readonly reason: ErrorReason;
@@ -61,8 +57,7 @@ function isRefused(outcome: Kinded | Refused): outcome is Refused {
   return outcome.kind === 'refused';
 }
 
-// JSON or bare hex, by the request's Accept (specification/signing.md#answers). Clients break on the other form, so
-// this is exact: no quality values.
+// JSON or bare hex, by the request's Accept (specification/signing.md#answers): exact, no quality values.
 
 type AnswerFormat = 'json' | 'text';
 
@@ -71,7 +66,6 @@ interface SignatureAnswer {
   readonly body: string;
 }
 
-/** JSON when Accept contains `application/json` or `*\/*`; bare hex otherwise, also without an Accept. */
 export function answerFormat(accept: string | undefined): AnswerFormat {
   const types = accept?.toLowerCase() ?? '';
   return types.includes('application/json') || types.includes('*/*') ? 'json' : 'text';

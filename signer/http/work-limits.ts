@@ -1,5 +1,4 @@
-// The limits of a route that does long work: how many requests at once (beyond: 503 overloaded, unread), and how long a
-// client waits (beyond: 503 request_timeout).
+// How many requests of a route that does long work run at once, and how long a client waits.
 
 import { SignerError } from '../api/errors.ts';
 
@@ -17,7 +16,6 @@ const PART_MAY_BE_DONE = 'a part of it may be done, and what is under way goes o
 /** @throws SignerError `overloaded`, `request_timeout`, and what the work throws */
 export type LimitedWork = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
-/** One for all routes that share a limit. */
 export function limitWork({ maxConcurrentRequests, requestTimeoutSeconds }: WorkLimits): LimitedWork {
   let running = 0;
   return async (work) => {

@@ -30,7 +30,6 @@ export function readJsonBody<Schema extends z.ZodType>(
   throw new SignerError(mismatch, { hint: firstProblem(result.error) });
 }
 
-/** `rules[0].scopes[1]: unknown scope "sing"`. */
 function firstProblem({ issues }: z.ZodError): string {
   const [issue] = issues;
   if (issue === undefined) return 'the body does not match its schema';

@@ -43,19 +43,15 @@ export function streamOf(secure: TLSSocket): Socket | undefined {
   return (secure as TLSSocket & { readonly _parent?: Socket })._parent;
 }
 
-// The time that a connection may take until it becomes a request, and what happens when a listener has no place left:
-// the oldest connection without an admitted request goes, of the address that has most of them
-// (common/formats/places.ts). Node's defaults are longer, or none.
+// When a listener has no place left, the oldest connection without an admitted request goes, of the address that has
+// most of them (common/formats/places.ts). Node's times are longer, or none.
 
 export interface ConnectionLimits {
-  /** From the connection to the end of the TLS handshake. */
   readonly handshakeTimeoutMs: number;
-  /** From the connection, and later from the first byte of a request, to the end of its headers. */
   readonly headersTimeoutMs: number;
 }
 
 export const CONNECTION_LIMITS: ConnectionLimits = { handshakeTimeoutMs: 10_000, headersTimeoutMs: 15_000 };
-/** Node looks for connections that are late so often in each of their times. */
 const CHECKS = 4;
 
 export function headerTimes(
@@ -90,7 +86,7 @@ export function namePlace(socket: Socket, address: string | undefined): void {
   placesOf.get(socket)?.name(socket, address);
 }
 
-/** A request of it was admitted: from now on it is not displaced. @param socket the one that requests are read from */
+/** From now on it is not displaced. @param socket the one that requests are read from */
 export function settlePlace(socket: Socket): void {
   const stream = streamOf(socket as TLSSocket) ?? socket;
   const places = placesOf.get(stream);

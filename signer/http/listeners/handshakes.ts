@@ -5,14 +5,10 @@
 import type { Socket } from 'node:net';
 import { shareOf } from '../../../common/formats/places.ts';
 
-/** Handshakes that begin in one turn of the event loop. */
 export const MAX_BEGUN_PER_TURN = 2;
 
 export interface Handshakes {
-  /**
-   * Calls `begin` when the client's first message is here and its turn has come; never when the connection ended.
-   * @param address whose turn it takes
-   */
+  /** Never calls `begin` when the connection ended. @param address whose turn it takes */
   await(socket: Socket, address: string | undefined, begin: () => void): void;
 }
 

@@ -1,5 +1,4 @@
-// What every listener of the application has: routes over TLS, the end of connections on which nothing moves, and a
-// shutdown that finishes the requests under way. An ordinary host listens on ports (ports.ts), an enclave on its
+// What every listener of the application has. An ordinary host listens on ports (ports.ts), an enclave on its
 // transport.
 
 import type http from 'node:http';
@@ -20,10 +19,7 @@ const IDLE_SWEEP_MS = 50;
 /** Longer than the keep-alive time, which ends idle connections first. */
 const STALLED_AFTER_MS = 120_000;
 
-/**
- * The application's routes over TLS, with the times of the plain listener unless others are given; it does not listen
- * yet.
- */
+/** With the times of the plain listener unless others are given; it does not listen yet. */
 export function createTlsServer(app: FastifyInstance, options: https.ServerOptions): https.Server {
   const { keepAliveTimeout, requestTimeout, headersTimeout } = app.server;
   const times = { keepAliveTimeout, requestTimeout, ...headerTimes(headersTimeout) };
@@ -43,10 +39,7 @@ function readThroughStream(socket: TLSSocket): void {
   if (!socket.destroyed) socket.on('data', (bytes: Buffer) => void bytes.fill(0));
 }
 
-/**
- * Stop accepting, close idle connections, let requests in flight finish, and cut what is open when the time is over.
- * @returns whether everything ended within the time
- */
+/** Lets requests in flight finish. @returns whether everything ended within the time */
 export async function closeGracefully(servers: readonly ClosableServer[], timeoutSeconds: number): Promise<boolean> {
   const closed = Promise.all(servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))));
   // A kept-alive connection that was busy just now would stay open for its whole idle time.
@@ -64,10 +57,7 @@ export async function closeGracefully(servers: readonly ClosableServer[], timeou
   return false;
 }
 
-/**
- * A connection on which nothing moves is cut when its client does not read an answer, or has no request. One that waits
- * for us is left alone (specification/signing.md#permits).
- */
+/** One that waits for us is left alone (specification/signing.md#permits). */
 export function cutStalledConnections(server: http.Server | https.Server): void {
   server.setTimeout(STALLED_AFTER_MS, (socket) => {
     if (socket.writableLength > 0 || !hasOpenRequests(socket)) socket.destroy();

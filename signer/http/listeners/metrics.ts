@@ -13,10 +13,7 @@ export const MAX_SCRAPERS = 64;
 const RENDERING_LIVES_MS = 1000;
 export const SCRAPE_TIMEOUT_MS = 10_000;
 
-/**
- * In an enclave.
- * @param scrapeTimeoutMs for a whole scrape, and for a scraper that neither asks nor reads
- */
+/** @param scrapeTimeoutMs for a whole scrape, and for a scraper that neither asks nor reads */
 export function listenMetricsOnTransport(
   source: MetricsSource,
   address: Pick<TransportServerOptions, 'transport' | 'port'>,

@@ -13,7 +13,6 @@ export interface ProbeListenOptions {
   readonly transport: Transport;
   readonly port: number;
   readonly onRequest?: (route: string, status: number) => void;
-  /** For a whole request, and for a client that neither asks nor reads. */
   readonly requestTimeoutMs?: number;
 }
 
@@ -45,7 +44,6 @@ export function listenProbes(readiness: Readiness, options: ProbeListenOptions):
   return serveTransport(server, { transport, port, maxConnections: MAX_PROBE_CONNECTIONS });
 }
 
-/** Without query and trailing slash, as the application's router sees it. */
 function pathOf({ url = '' }: http.IncomingMessage): string {
   const [path = ''] = url.split('?');
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;

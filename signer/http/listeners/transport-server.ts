@@ -1,5 +1,4 @@
-// An HTTP server whose connections come from a Transport. Node counts, times and closes only connections that it
-// accepted itself, so this file does that.
+// An HTTP server whose connections come from a Transport: Node counts, times and closes only those it accepted itself.
 
 import type { Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';

@@ -1,6 +1,5 @@
 // GET /api/v1/attestation?nonce=…: a fresh document for this RA-TLS connection (specification/evidence.md#nonce). It
-// needs no credentials, because the document is public. So it has limits: a few documents a connection, a queue, and
-// turns by address.
+// needs no credentials, so it has limits: a few documents a connection, a queue, and turns by address.
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -89,7 +88,6 @@ export function mountAttestation(
   });
 }
 
-/** This connection has had what one connection gets. */
 class ConnectionLimit extends SignerError {
   constructor() {
     super('overloaded', { hint: 'this connection has had its documents: open another one' });
@@ -122,9 +120,8 @@ async function attest(nsm: Pick<Nsm, 'attest'>, fields: Parameters<Nsm['attest']
   }
 }
 
-// Turns for work that needs no credential: a few requests at a time, the others in a bounded queue. The addresses take
-// turns, so the address with the most requests waits longest; when the queue is full, the one with the most places
-// loses its newest.
+// The address with the most requests waits longest; when the queue is full, the one with the most places loses its
+// newest.
 
 export interface FairQueueLimits {
   readonly maxRunning: number;

@@ -1,5 +1,5 @@
-// The Auth API (specification/authorization.md#auth-api), in the stateful mode: tokens and policies. Only the answer to
-// its creation contains a token. A successful answer means that the change is durable.
+// The Auth API (specification/authorization.md#auth-api), in the stateful mode. A successful answer means that the
+// change is durable.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Clock } from '../../../common/observe/clock.ts';
@@ -84,8 +84,8 @@ function mountOwnToken(app: FastifyInstance, auth: StatefulAuthenticator, clock:
   });
 }
 
-// How often a token's renewals are written. A renewal is a commit that every replica has to read: without a pace the
-// least credential could keep the cluster busy.
+// A renewal is a commit that every replica has to read: without a pace the least credential could keep the cluster
+// busy.
 
 /** The next renewal counts after half of the lifetime that the last one gave, within these bounds. */
 export const SHORTEST_PAUSE_SECONDS = 5;

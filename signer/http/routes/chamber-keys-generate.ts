@@ -1,6 +1,5 @@
-// Generates keys and deposit data over HTTP, and gives the encrypted backups again
-// (specification/keys.md#chamber-keys), for signers with a key table. Each route is mounted only when enabled. It makes
-// every refusal before it makes a key.
+// Generates keys and deposit data, and gives the encrypted backups again (specification/keys.md#chamber-keys). Each
+// route is mounted only when enabled. It makes every refusal before it makes a key.
 
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';
@@ -89,7 +88,6 @@ function mountGenerateKeys(
   });
 }
 
-/** A backup is encrypted to the recipients of `chamber.keys.backup`: this signer cannot open it, nor can its holder. */
 function mountBackups(app: FastifyInstance, limits: ItemLimits, keys: KeyManagementParts): void {
   const [scope, orScope] = ['chamber_keys_generate_bls', 'chamber_keys_generate'] as const;
   const work = limitWork(limits);
@@ -144,7 +142,6 @@ function mountDepositData(
   });
 }
 
-/** @throws SignerError `malformed_body` for terms that stake would be lost on, or that the chain does not know */
 function termsOf(written: {
   readonly withdrawal_credentials?: string;
   readonly withdrawal_address?: string;

@@ -1,5 +1,4 @@
-// The chamber over HTTP (specification/custody.md#sealing): the break-glass seal, and the status of this replica. A
-// sealed signer authenticates no caller.
+// The chamber over HTTP (specification/custody.md#sealing). A sealed signer authenticates no caller.
 
 import type { FastifyInstance } from 'fastify';
 import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';

@@ -1,5 +1,4 @@
-// Liveness and readiness. /upcheck answers whatever the load or the state; /healthcheck says whether the signer can
-// safely sign, from facts gathered in the background: it never waits for a backend (Vero polls it every second).
+// Liveness and readiness, from facts gathered in the background: it never waits for a backend.
 
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { HealthCheck } from '../../api/health.ts';
@@ -8,7 +7,6 @@ export interface Readiness {
   checks(): readonly HealthCheck[];
 }
 
-/** As every listener that answers probes gives it. */
 export interface HealthAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -1,5 +1,4 @@
-// The common part of the key routes of both APIs: it parses the body into a typed value, and decides who may touch the
-// keys in it.
+// The common part of the key routes of both APIs.
 
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
@@ -13,7 +12,7 @@ export function keyRequestBody<Schema extends z.ZodType>(request: FastifyRequest
   return readJsonBody(request, schema, { mismatch: 'malformed_body' });
 }
 
-/** As keyRequestBody, for a body that holds passwords: its bytes are wiped. */
+/** For a body that holds passwords: its bytes are wiped. */
 export function secretRequestBody<Schema extends z.ZodType>(request: FastifyRequest, schema: Schema): z.output<Schema> {
   try {
     return keyRequestBody(request, schema);

@@ -1,5 +1,5 @@
-// POST /api/v1/eth2/sign: one message for many keys (specification/signing.md#batches). It decides key by key with the
-// steps of the route for one key, in slices, and serves other requests between them.
+// POST /api/v1/eth2/sign: one message for many keys (specification/signing.md#batches), in slices: other requests are
+// served between them.
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../../common/formats/hex.ts';
@@ -11,6 +11,7 @@ import { parseSignBatch, type SignBatch } from '../../api/sign-batch.ts';
 import { type AccessDecision, evaluate, evaluateBeforeBody } from '../../auth/evaluate.ts';
 import type { LoadedKey } from '../../keys/loaded-key.ts';
 import type { KeyStore } from '../../keys/store.ts';
+import { eventLoopTurns, type Turns } from '../../parallel.ts';
 import { SIGNATURE_BYTES } from '../../signing/bls/queue.ts';
 import type { SigningDependencies } from '../../signing/sign.ts';
 import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';
@@ -31,7 +32,6 @@ export interface SignBatchLimits {
 export interface BatchParts extends ResultParts {
   readonly signing: SigningDependencies;
   readonly keys: Pick<KeyStore, 'find' | 'state'>;
-  /** Undefined without a log of receipts. */
   readonly recordDecision?: RecordDecision | undefined;
 }
 
@@ -39,9 +39,9 @@ export function createSignBatchHandler(
   { requestTimeoutSeconds, batchMaxKeys }: SignBatchLimits,
   parts: BatchParts,
 ): SignHandler {
-  const turns = turnsOfEventLoop();
+  const turns = eventLoopTurns(1);
   return async (request, body) => {
-    await turns.next();
+    await turns.turn();
     if (request.context.released) throw new SignerError('client_closed');
     const { batch } = accepted(parseSignBatch(body, batchMaxKeys));
     const results = new BatchResults(request, batch, parts);
@@ -66,10 +66,7 @@ export function mountSignBatch(app: FastifyInstance, handle: SignHandler): void 
   });
 }
 
-/**
- * Resolves when each key is decided or the time is over; what is signed after that is dropped, not sent.
- * @throws SignerError why a request is refused whole
- */
+/** What is signed after the time is over is dropped. @throws SignerError why a request is refused whole */
 async function signInTime(
   results: BatchResults,
   { requestTimeoutSeconds, turns }: { readonly requestTimeoutSeconds: number; readonly turns: Turns },
@@ -108,7 +105,7 @@ async function signAllowed(
   const keys: LoadedKey[] = [];
   try {
     for (const place of batch.publicKeys.keys()) {
-      if (place > 0 && place % SLICE_KEYS === 0) await turns.next();
+      if (place > 0 && place % SLICE_KEYS === 0) await turns.turn();
       signal.throwIfAborted();
       const key = allowedKey(results, place, parts);
       if (key === undefined) continue;
@@ -168,8 +165,6 @@ function allowedKey(results: BatchResults, place: number, { keys, recordDecision
   const decision = evaluate(access, { scope: 'sign', publicKey, operation: batch.request.operation });
   return decision.allowed ? key : void deny(decision);
 }
-
-// The results for the keys of a batch. A fault is logged once for all keys that it concerns.
 
 /** Keys that are looked at, or answered, in one turn of the event loop: half a millisecond. */
 const SLICE_KEYS = 256;
@@ -238,7 +233,7 @@ class BatchResults {
       if (texts.length < SLICE_KEYS) continue;
       slices.push(Buffer.from(texts.join('')));
       texts = [];
-      await turns.next();
+      await turns.turn();
     }
     texts.push(']'); // a batch has a key at least: the parser refuses any other
     slices.push(Buffer.from(texts.join('')));
@@ -290,26 +285,4 @@ function errorText(outcome: Unsigned): string {
       ? toSignerError(outcome.error)
       : { reason: outcome.reason, message: ERROR_REASONS[outcome.reason].message };
   return JSON.stringify({ code: ERROR_REASONS[reason].status, reason, message });
-}
-
-// Splits long work over turns of the event loop, so that the signer serves everything else between two pieces. No piece
-// waits for a timer.
-
-interface Turns {
-  next(): Promise<void>;
-}
-
-function turnsOfEventLoop(): Turns {
-  const waiting: (() => void)[] = [];
-  const giveNext = (): void => {
-    waiting.shift()?.();
-    if (waiting.length > 0) setImmediate(giveNext);
-  };
-  return {
-    next: () =>
-      new Promise((resolve) => {
-        waiting.push(resolve);
-        if (waiting.length === 1) setImmediate(giveNext);
-      }),
-  };
 }

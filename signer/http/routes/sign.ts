@@ -29,12 +29,10 @@ export interface SignHandlerDependencies extends Pick<LargeBodyParts, 'envelopes
   readonly keys: Pick<KeyStore, 'find'>;
   readonly log: Log;
   readonly signing: SigningDependencies;
-  /** Undefined without a log of receipts. */
   readonly recordDecision?: RecordDecision | undefined;
   readonly onAuthRejection: (reason: ErrorReason) => void;
 }
 
-/** @throws SignerError for what is refused, and for faults as sign() does */
 export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<SuccessAnswer>;
 
 export function createSignHandler(
@@ -115,7 +113,7 @@ function decideMessage(
   return unmet === undefined ? 'denied' : PAYMENT_REFUSALS[unmet];
 }
 
-/** Gives up when the client goes away or the time is over; a signature made after that is dropped, not sent. */
+/** A signature made after the client went away, or after the time is over, is dropped, not sent. */
 async function inTime<T>(
   { context }: HttpRequest,
   requestTimeoutSeconds: number,
@@ -149,8 +147,8 @@ function signed({ headers }: HttpRequest, signature: Uint8Array): SuccessAnswer 
   return { status: 200, headers: {}, ...signatureAnswer(signature, answerFormat(headers.accept)) };
 }
 
-// While the set of keys is not complete the answer is an error, never a shorter list: clients drop validators that
-// vanish from it (specification/signing.md#public-keys).
+// While the set of keys is not complete the answer is an error, never a shorter list
+// (specification/signing.md#public-keys).
 
 const NO_HIGH_WATERMARK = {};
 

@@ -1,6 +1,5 @@
 // Slashing protection records over HTTP, as streams of EIP-3076. A caller sees and touches only the keys of its
-// policies; an import that names another is refused as a whole. When the caller of a long import is revoked meanwhile,
-// nothing is imported.
+// policies. When the caller of a long import is revoked meanwhile, nothing is imported.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';

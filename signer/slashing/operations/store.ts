@@ -2,7 +2,6 @@
 // check; every other operation is written once, over this seam, in this folder. Rows that come through it passed their
 // codes, and histories are shown to be whole; a store throws SignerError `slashing_integrity` where they are not.
 
-import { setImmediate } from 'node:timers';
 import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
 import type { Coded } from '../history/merge.ts';
@@ -146,44 +145,5 @@ export function sortedKeys(publicKeys: Iterable<PublicKeyHex>): Uint8Array[] {
   return [...new Set(publicKeys)].sort().map(keyBytes);
 }
 
-// Long work gives way to requests: one work goes on in each turn of the event loop, however many are under way.
-
 /** Entries of a turn, about: a few milliseconds. */
 export const STEP_ENTRIES = 1000;
-
-export interface Turns {
-  /** After so many entries; without a number the next turn is waited for. Rejects when the store is closed. */
-  turn(entries?: number): Promise<void>;
-  close(): void;
-}
-
-export function eventLoopTurns(stepEntries = STEP_ENTRIES): Turns {
-  const waiting: PromiseWithResolvers<void>[] = [];
-  let handled = 0;
-  let isScheduled = false;
-
-  function schedule(): void {
-    if (isScheduled || waiting.length === 0) return;
-    isScheduled = true;
-    setImmediate(() => {
-      isScheduled = false;
-      waiting.shift()?.resolve();
-      schedule();
-    });
-  }
-
-  return {
-    async turn(entries = stepEntries) {
-      handled += entries;
-      if (handled < stepEntries) return;
-      handled = 0;
-      const own = Promise.withResolvers<void>();
-      waiting.push(own);
-      schedule();
-      await own.promise;
-    },
-    close() {
-      for (const { reject } of waiting.splice(0)) reject(new Error('the store is closed'));
-    },
-  };
-}

@@ -7,6 +7,7 @@ import { encodeHex } from '../../../common/formats/hex.ts';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
+import { eventLoopTurns, type Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NEW_STORE } from '../incarnation.ts';
@@ -15,7 +16,7 @@ import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
 import { type StoreOperations, storeOperations } from '../operations/operations.ts';
 import { newPruneCursor } from '../operations/pruning-steps.ts';
-import { eventLoopTurns, type Snapshot, type Turns, unlessAborted } from '../operations/store.ts';
+import { type Snapshot, STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
 import type { BatchLimits, OnJump, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
 import { type CheckTools, checkBatch } from './check.ts';
 import { BATCHES_IN_FLIGHT } from './connection/address.ts';
@@ -74,7 +75,7 @@ function postgresBackend(
   const maxInFlight = Math.min(BATCHES_IN_FLIGHT, options.poolSize);
   const batchLimits: BatchLimits = { maxMessages: BATCH_SIZE, maxInFlight, minIntervalMs: BATCH_INTERVAL_MS };
   const recover = afterDoubt({ ...options, connections, tools }, { log, clock });
-  const turns = eventLoopTurns();
+  const turns = eventLoopTurns(STEP_ENTRIES);
   const pruned = newPruneCursor();
   const use = <Result>(work: (store: StoreOperations) => Promise<Result>): Promise<Result> =>
     connections.use((connection) => work(storeOperations(postgresStore(connection, tools, turns), pruned)));

@@ -2,7 +2,7 @@
 // closed, with the transaction that it is in. Heads are locked before other statements read what a change rests on.
 
 import { SignerError } from '../../api/errors.ts';
-import { chunks } from '../../parallel.ts';
+import { chunks, type Turns } from '../../parallel.ts';
 import type { EntryCodes } from '../history/codes.ts';
 import type { Coded } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
@@ -18,7 +18,6 @@ import {
   keyHex,
   type Rows,
   type StagedImport,
-  type Turns,
   type WritableRows,
 } from '../operations/store.ts';
 import type { ValidatorHistory } from '../types.ts';

@@ -5,12 +5,13 @@ import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { SignerError } from '../../api/errors.ts';
+import { eventLoopTurns } from '../../parallel.ts';
 import { rowIntegrity } from '../history/integrity.ts';
 import { endedText } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
 import { type StoreOperations, storeOperations } from '../operations/operations.ts';
-import { eventLoopTurns } from '../operations/store.ts';
+import { STEP_ENTRIES } from '../operations/store.ts';
 import { batchChecker } from './check.ts';
 import { heldExports } from './exports.ts';
 import { FilesChanged, type OpenFiles, openFilesOf } from './file/open-files.ts';
@@ -48,7 +49,7 @@ integrityKey?.fill(0);
 
 let database: Database | undefined;
 let expectedFile = file;
-const turns = eventLoopTurns();
+const turns = eventLoopTurns(STEP_ENTRIES);
 const exports_ = heldExports((publicKeys) => exportHistories(opened().store, publicKeys), systemClock);
 
 const handlers: DatabaseCalls = {

@@ -2,6 +2,7 @@
 // connection of its own. Nothing else runs inside a transaction, because none waits for a turn of the event loop.
 
 import type { DatabaseSync } from 'node:sqlite';
+import type { Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { higherMarks, NEW_KEY, NO_MARKS } from '../history/state.ts';
@@ -16,7 +17,6 @@ import {
   NO_KEY,
   type Rows,
   type StagedImport,
-  type Turns,
   type WritableRows,
 } from '../operations/store.ts';
 import type { HighWaterMarks } from '../types.ts';

@@ -2,10 +2,11 @@
 // code is `undefined`.
 
 import { timingSafeEqual } from 'node:crypto';
+import type { Turns } from '../../../parallel.ts';
 import { DIGEST_BYTES, type EntryCodes, entrySum, type HeadSeal, type HistoryCodes } from '../../history/codes.ts';
 import { holdsForgotten } from '../../history/prune.ts';
 import type { BlockEntry, EntrySet, KeyState, VoteEntry } from '../../history/state.ts';
-import type { Head, Turns } from '../../operations/store.ts';
+import type { Head } from '../../operations/store.ts';
 import type { Connection } from '../connection/connections.ts';
 
 export interface HeadRow {
