@@ -1,4 +1,3 @@
-// The commit that the program was built from. A release replaces this module (tools/release/program.ts). A checkout
-// does not know what was changed in it since, and an image is known by its measurements: both say `unknown`.
+// The commit that the program was built from. A release replaces this module (tools/release/program.ts).
 
 export const COMMIT: string = 'unknown';

@@ -1,5 +1,4 @@
-// The egress endpoints of an enclave (specification/enclave.md#egress), for its configuration and for the parent proxy.
-// Ports that depend on the listeners are checked in config/rules/listeners.ts.
+// The egress endpoints of an enclave (specification/enclave.md#egress).
 
 import { isIPv4 } from 'node:net';
 import { z } from 'zod';

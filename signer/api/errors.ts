@@ -151,7 +151,7 @@ export interface SignerErrorOptions {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-/** A fault or refusal with a reason of the catalogue. Expected refusals of pure modules are returned unions instead. */
+/** Expected refusals of pure modules are returned unions instead. */
 export class SignerError extends Error {
   readonly reason: ErrorReason;
   readonly detail: Readonly<Record<string, unknown>> | undefined;

@@ -1,6 +1,5 @@
 // The forks that the signer knows containers of, in their order, and how a request states one. A name that is not here
-// is kept as text: on the day of a later fork a signer that was not upgraded still signs what that fork leaves as it
-// is.
+// is kept as text: a signer that was not upgraded still signs what a later fork leaves as it is.
 
 import { z } from 'zod';
 import { refuse, upperCaseWord } from './primitives.ts';
@@ -15,7 +14,7 @@ export function isForkName(name: string): name is ForkName {
   return (FORK_NAMES as readonly string[]).includes(name);
 }
 
-/** The fork of a message whose container only these forks have, in any case. Another is `unsupported_fork`. */
+/** Another fork is `unsupported_fork`. */
 export function statedFork(...known: readonly ForkName[]) {
   const names = known.map((fork) => fork.toUpperCase());
   return z

@@ -1,5 +1,4 @@
-// What is said of a value that a schema refuses, where the schema has no words of its own: never the value, which may
-// be a secret in the wrong place. Each sentence completes the place of the value.
+// What is said of a value that a schema refuses: never the value, which may be a secret in the wrong place.
 
 import type { z } from 'zod';
 

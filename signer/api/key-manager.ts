@@ -1,5 +1,4 @@
-// The Key Manager API of ethereum/keymanager-APIs: the shapes of GET, POST and DELETE /eth/v1/keystores. Members that
-// we do not know are ignored, as with every API that others defined.
+// The Key Manager API of ethereum/keymanager-APIs. Members that we do not know are ignored.
 
 import { z } from 'zod';
 import { publicKeySchema } from './policy.ts';

@@ -1,5 +1,4 @@
-// The key routes of the chamber on the wire (specification/keys.md#chamber-keys). What comes in is strict; results are
-// per key and in the order of the request. How many keys one request may name is each route's own option.
+// The key routes of the chamber on the wire (specification/keys.md#chamber-keys). What comes in is strict.
 
 import { z } from 'zod';
 import { publicKeySchema } from './policy.ts';
@@ -12,13 +11,11 @@ export const keyStatusSchema = z.enum(['active', 'inactive']);
 
 export const keyListQuerySchema = z.strictObject({
   status: keyStatusSchema.optional(),
-  /** Keys that this source holds, whatever others hold them too. */
   source: keySourceSchema.optional(),
   limit: z.coerce.number().int().min(1).max(MAX_LISTED_KEYS).default(MAX_LISTED_KEYS),
   cursor: z.string().min(1).max(MAX_CURSOR_CHARACTERS).optional(),
 });
 
-/** A keystore or an interchange file: as JSON text, or inline. */
 const jsonFile = z.union([z.string(), z.looseObject({})], { error: 'a JSON object, or the text of one' });
 
 export const keyImportSchema = z
@@ -26,7 +23,6 @@ export const keyImportSchema = z
     keystores: z.array(jsonFile),
     passwords: z.array(z.string()),
     slashing_protection: jsonFile.exactOptional(),
-    /** Persisted into the key table, or held in the memory of the replica that answers until it ends. */
     storage: z.strictObject({ persist: z.boolean() }),
   })
   .refine(({ keystores, passwords }) => keystores.length === passwords.length, {

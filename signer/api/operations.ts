@@ -1,5 +1,4 @@
-// The closed vocabularies of authorization: signing operations and scopes (specification/authorization.md#scopes,
-// #operations).
+// The closed vocabularies of authorization (specification/authorization.md#scopes, #operations).
 
 export const OPERATIONS = [
   'AGGREGATION_SLOT',
@@ -22,6 +21,11 @@ export const OPERATIONS = [
 
 /** What a policy rule names. Some have other names on the wire too (sign-request.ts): they are authorised as these. */
 export type Operation = (typeof OPERATIONS)[number];
+
+/** For the default of a switch over all operations. */
+export function unreachable(request: never): never {
+  throw new Error(`unknown operation: ${(request as { readonly operation: string }).operation}`);
+}
 
 /** specification/authorization.md#payments */
 export const PAYMENT_OPERATIONS = [

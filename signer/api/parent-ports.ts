@@ -1,5 +1,5 @@
-// The vsock ports at which an enclave finds its parent, and how much goes over them (specification/enclave.md#ports):
-// for the enclave, which connects, and for the parent proxy, which listens. Whoever listens there is not trusted.
+// The vsock ports at which an enclave finds its parent (specification/enclave.md#ports). Whoever listens there is not
+// trusted.
 
 /** JSON lines from the enclave, each ended by LF. The parent sends nothing. */
 export const LOG_PORT = 7000;

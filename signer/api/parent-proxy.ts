@@ -1,11 +1,10 @@
-// The `parent_proxy` block of the configuration. The enclave's server checks it too and acts on none of it, because the
-// file is one, and measured as one (specification/enclave.md#shape).
+// The `parent_proxy` block of the configuration. The enclave checks it too, because the file is measured as one
+// (specification/enclave.md#shape).
 
 import { isIP } from 'node:net';
 import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 
-/** For a stop of the whole host (systemd's TimeoutStopSec is above it). */
 const MAX_GRACE_SECONDS = 3600;
 const MAX_PATH_CHARACTERS = 4096;
 const MUST_BE_CID = 'must be the CID of an enclave, 4 to 4294967294 (or 1, loopback, in a test)';
@@ -37,7 +36,6 @@ export const parentProxySchema = z
         max_connections_per_port: integer(1, 65_536).default(1024),
         idle_timeout_seconds: integer(1, 86_400).default(600),
         connect_timeout_ms: integer(10, 60_000).default(5000),
-        /** How long a connect that the enclave refuses is tried again. */
         connect_retry_ms: integer(0, 60_000).default(5000),
         graceful_shutdown_timeout_seconds: integer(0, MAX_GRACE_SECONDS).default(25),
       })

@@ -1,5 +1,5 @@
-// What a message says of its payment: what rules with conditions on payments are held to
-// (specification/authorization.md#payments). A payment operation without a case here does not compile.
+// What a message says of its payment (specification/authorization.md#payments). A payment operation without a case here
+// does not compile.
 
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Operation, PaymentOperation } from './operations.ts';
@@ -38,7 +38,6 @@ function paymentTo(feeRecipient: Uint8Array, gasLimit: bigint): Payment {
 
 const MAX_SHOWN_CHARACTERS = 128;
 
-/** A builder's name for people: its text where that is plain, else its bytes; no longer than a line needs. */
 export function builderName(builder: string): string {
   const text = Buffer.from(builder.slice(2), 'hex').toString('latin1');
   const name = /^[\x21-\x7e]+$/.test(text) ? text : builder;

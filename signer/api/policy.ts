@@ -1,6 +1,5 @@
-// What a policy and a token request look like on the wire and in the configuration
-// (specification/authorization.md#rules). An unknown member, an empty list or a null is refused, because each could
-// widen a rule unnoticed.
+// Policies and token requests on the wire and in the configuration (specification/authorization.md#rules). An unknown
+// member, an empty list or a null is refused, because each could widen a rule unnoticed.
 
 import { z } from 'zod';
 import { nearest } from '../../common/command-line/nearest.ts';
@@ -18,13 +17,11 @@ export const MAX_FEE_RECIPIENTS_PER_RULE = 4096;
 export const MAX_BUILDERS_PER_RULE = 256;
 export const MAX_POLICIES_PER_TOKEN = 64;
 export const MAX_CIDRS_PER_TOKEN = 64;
-/** The longest IPv6 text is 45 characters, its prefix length 4. */
 const MAX_CIDR_CHARACTERS = 49;
 export const MAX_DESCRIPTION_CHARACTERS = 256;
 export const MAX_TTL_SECONDS = 315_360_000;
 const MAX_NAMES_PER_RULE = 64;
 
-/** How much of a refused value an error message repeats: a whole address. */
 const MAX_QUOTED_CHARACTERS = 42;
 
 export const policyNameSchema = z
@@ -34,7 +31,6 @@ export const policyNameSchema = z
     'a policy name is 1 to 64 of A-Z a-z 0-9 . _ - and starts with none of . _ -',
   );
 
-/** Out: the canonical spelling, `0x` and 96 lower-case digits. */
 export const publicKeySchema = z.string().transform((text, context) => {
   const publicKey = canonicalPublicKey(text);
   if (publicKey !== undefined) return publicKey;
@@ -42,7 +38,7 @@ export const publicKeySchema = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** In: any case; a mixed one states a checksum. Out: the canonical spelling, `0x` and 40 lower-case digits. */
+/** A mixed case states a checksum. Out: the canonical spelling, `0x` and 40 lower-case digits. */
 const feeRecipientSchema = z
   .string('must be an address as text: quote it, because YAML reads 0x… as a number')
   .transform((text, context) => {
@@ -84,7 +80,6 @@ const builderIndexSchema = z.union([z.string(), z.int()], 'must be a number, or 
   return refuse(context, given, `a builder index is a uint64, or self: ${quote(String(given))}`);
 });
 
-/** The bytes that a builder of a rule stands for, `0x` and lower-case hex. */
 export function builderBytes(builder: string): string {
   return builder.startsWith('0x') ? builder : `0x${Buffer.from(builder).toString('hex')}`;
 }
@@ -157,7 +152,6 @@ function nonEmptyList<Item extends z.ZodType>(item: Item, max: number): z.ZodArr
     .max(max, `a list of at most ${max}`);
 }
 
-/** A name outside a closed vocabulary: what was probably meant, and all that there is. */
 function unknown(what: string, written: unknown, known: readonly string[]): string {
   const wanted = typeof written === 'string' ? written : '';
   // Operations are all in upper case, scopes in lower.

@@ -1,10 +1,8 @@
-// Where on the chain a message stands, for the audit line. Nothing is decided by it. An operation without an entry here
-// does not compile.
+// Where on the chain a message stands, for the audit line. An operation without an entry here does not compile.
 
-import type { Operation } from './operations.ts';
+import { type Operation, unreachable } from './operations.ts';
 import type { SignRequest } from './sign-request.ts';
 
-/** Which of these an operation has, POSITION_MEMBERS says. */
 export interface Position {
   readonly slot?: number;
   readonly epoch?: number;
@@ -61,8 +59,4 @@ export function positionOf(request: SignRequest): Position | undefined {
     default:
       return unreachable(request);
   }
-}
-
-function unreachable(request: never): never {
-  throw new Error(`no position for this operation: ${(request as SignRequest).operation}`);
 }

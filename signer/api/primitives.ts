@@ -1,6 +1,5 @@
-// The leaves of the consensus messages as clients write them (specification/signing.md#bodies). Each schema turns one
-// spelling into one value or says what it expected; none of them rounds, truncates or pads. The JSON schema of each is
-// given by hand, because a transform has none.
+// The leaves of the consensus messages as clients write them (specification/signing.md#bodies). None of the schemas
+// rounds, truncates or pads. The JSON schema of each is given by hand, because a transform has none.
 
 import { z } from 'zod';
 import { decodeHex, decodeLongHex } from '../../common/formats/hex.ts';
@@ -57,7 +56,6 @@ export const root = bytes(32);
 export const address = bytes(20);
 /** Opaque: never checked for being a point of the curve (specification/signing.md#bodies). */
 export const publicKey = bytes(48);
-/** Opaque: never checked for being a point of the curve (specification/signing.md#bodies). */
 export const signature = bytes(96);
 
 export function bytes(...lengths: readonly number[]) {
@@ -111,7 +109,6 @@ export function vector<T extends z.ZodType>(item: T, length: number) {
   return items(item, length, length);
 }
 
-/** Parse a part of the value under parse by a schema; its refusals become those of the place `path` below. */
 export function delegate<T extends z.ZodType>(
   schema: T,
   value: unknown,
@@ -132,7 +129,6 @@ export function inputJsonSchema(schema: z.ZodType): Record<string, unknown> {
   return described;
 }
 
-/** A word of one of our vocabularies in any case, in upper case; undefined for anything that is no plain word. */
 export function upperCaseWord(text: unknown): string | undefined {
   // ASCII only: toUpperCase alone would take `ı` for an I.
   return typeof text === 'string' && /^[A-Za-z0-9_]{1,64}$/.test(text) ? text.toUpperCase() : undefined;
@@ -201,8 +197,6 @@ function readBitlist(value: unknown, limit: number): Bits | undefined {
   if (bitsOfLast > 0) bits[bits.length - 1] = last ^ (1 << bitsOfLast);
   return { bytes: bits, length };
 }
-
-// Limits that the configuration promises and the server keeps.
 
 /** Memory of request bodies at most, over all connections. No single body may be allowed to be larger. */
 export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;

@@ -1,4 +1,4 @@
-// What POST /api/v1/chamber/seal takes (specification/custody.md#sealing). What the chamber answers is in chamber.ts.
+// What POST /api/v1/chamber/seal takes (specification/custody.md#sealing).
 
 import { z } from 'zod';
 import { MAX_SEAL_REASON_CHARACTERS } from './primitives.ts';

@@ -1,5 +1,5 @@
 // The parser of batches (specification/signing.md#batches). It refuses a batch whole when anything in it is malformed,
-// a key is named twice, or there are too many; who may use which key is not its matter.
+// a key is named twice, or there are too many.
 
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
@@ -7,7 +7,6 @@ import type { ErrorReason } from './errors.ts';
 import type { Operation } from './operations.ts';
 import { readSignRequest, type SignRequest, type WireType } from './sign-request.ts';
 
-/** What many keys sign alike. */
 export const BATCH_OPERATIONS = [
   'ATTESTATION',
   'AGGREGATION_SLOT',

@@ -1,5 +1,5 @@
-// The one parser of signing requests. One tolerant, exact reading serves all clients (specification/signing.md#bodies).
-// A hint names the place that was refused, never the value. The OpenAPI document is made from these schemas.
+// The one parser of signing requests: one tolerant, exact reading serves all clients (specification/signing.md#bodies).
+// A hint names the place that was refused, never the value.
 
 import { z } from 'zod';
 import { decodeHex } from '../../common/formats/hex.ts';
@@ -76,7 +76,7 @@ const requestAuth = body(
   forkInfoOrNone,
 );
 
-/** By `type` as it stands on the wire, standard names and those of clients. What comes out is a SignRequest. */
+/** By `type` as it stands on the wire, standard names and those of clients. */
 export const SIGN_REQUEST_SCHEMAS = {
   AGGREGATION_SLOT: body('AGGREGATION_SLOT', 'aggregation_slot', aggregationSlot),
   AGGREGATE_AND_PROOF: body('AGGREGATE_AND_PROOF', 'aggregate_and_proof', aggregateAndProof),
@@ -127,7 +127,6 @@ export type ParsedSignRequest =
   | {
       readonly kind: 'refused';
       readonly reason: 'malformed_body' | 'unsupported_operation' | 'unsupported_fork';
-      /** For the caller: the place (`attestation.target.epoch`) and what was expected there. */
       readonly hint: string;
     };
 
@@ -176,7 +175,6 @@ interface Envelope {
   readonly fork_info?: unknown;
 }
 
-/** @param member its name; where clients have several all of them, the standard's first */
 function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<ForkInfo | undefined> = typeof forkInfo>(
   operation: O,
   member: string | readonly [string, ...string[]],
@@ -204,7 +202,6 @@ function body<O extends Operation, M extends z.ZodType, F extends z.ZodType<Fork
     return {
       operation,
       forkInfo: fork_info as z.output<F>,
-      /** What the client believes the root to be: compared with the computed root, never signed. */
       givenSigningRoot: signingRoot ?? sameByOtherName ?? undefined,
       givenGenesisForkVersion: genesis_fork_version ?? undefined,
       message: members[given] as z.output<M>,
@@ -227,10 +224,8 @@ function refusalOf(error: z.ZodError): ParsedSignRequest {
   };
 }
 
-// A vote read without its schema, which costs 16 µs more of a request's 456 (docs/decisions/0005). Whatever is spelled
-// in another way, or is wrong, is left to the schema. Only values of JSON.parse come here.
-
-/** As the schema gives it, which the compiler compares where this one is used. */
+// A vote read without its schema, which costs 16 µs more of a request's 456 (docs/decisions/0005). What is spelled in
+// another way, or is wrong, is left to the schema.
 interface AttestationRequest {
   readonly operation: 'ATTESTATION';
   readonly forkInfo: {

@@ -1,5 +1,4 @@
-// The version of the program. Not read from package.json: every update of a tool there would change the measurements of
-// an image that is otherwise the same.
+// Not read from package.json: every update of a tool there would change the measurements of an image.
 
 import { COMMIT } from './commit.ts';
 

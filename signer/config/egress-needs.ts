@@ -1,5 +1,4 @@
-// The hosts that AWS clients call, as an enclave has to declare them (AWS General Reference, service endpoints). The
-// region is read off the declared DynamoDB endpoint, because that is measured.
+// The hosts that AWS clients call, as an enclave has to declare them (AWS General Reference, service endpoints).
 
 import { keyArn } from '../../ceremony/key-arn.ts';
 import type { EgressEndpoint } from '../api/egress.ts';

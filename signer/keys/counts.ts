@@ -1,5 +1,4 @@
-// How many keys there are, by source and status. Keys of the table count by the status of their row, loaded or not; a
-// key that another source loaded counts there.
+// How many keys there are. Keys of the table count by the status of their row; a key that another source loaded there.
 
 import type { KeySource } from './loaded-key.ts';
 import type { KeyStore } from './store.ts';

@@ -1,6 +1,5 @@
-// The keys that can sign, and the handle of each secret in the BLS core. The list of keys is one complete, published
-// set or an error, never a shorter list: validator clients drop a validator that vanishes from it
-// (specification/signing.md#public-keys).
+// The keys that can sign, and the handle of each secret in the BLS core. The list of keys is one complete set or an
+// error: validator clients drop a validator that vanishes from it (specification/signing.md#public-keys).
 
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -14,14 +13,11 @@ import type { HeldKey, SecretKeyVault } from './vault.ts';
 /** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
 export type KeyStoreState = 'loading' | 'ready' | 'sealed';
 
-/**
- * Changes that the list of public keys shows all at once. Added keys can sign at once; removed ones can until the end.
- */
+/** Changes that the list shows all at once. Added keys can sign at once; removed ones can until the end. */
 export interface KeyBatch {
   add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey;
   /**
-   * Let the vault hold secret keys (32 bytes each, one after another) and derive their public keys; the caller wipes
-   * its copies as soon as this returns. Each goes on to `addHeld` or to `letGo`.
+   * 32 bytes each; the caller wipes its copies as soon as this returns. Each goes on to `addHeld` or to `letGo`.
    * @returns in order; undefined for what is no secret key. Rejects, and holds none, when the store is sealed
    */
   hold(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
@@ -33,14 +29,12 @@ export interface KeyBatch {
 
 const MAX_LOADED_KEYS = 500_000;
 
-/** Only `renewTenures` changes the tenure of a copy. */
 type HeldCopy = Omit<LoadedKey, 'tenure'> & { tenure: number };
 
 export class KeyStore {
   readonly #vault: SecretKeyVault;
   readonly #clock: Clock;
   readonly #tenures: TenureBook;
-  /** Keys of which the slashing store has refused the loaded copy, since `takeRefused`. */
   readonly #refused = new Set<string>();
   readonly #maximumKeys: number;
   readonly #keys = new Map<string, HeldCopy>();
@@ -52,7 +46,6 @@ export class KeyStore {
   #state: KeyStoreState = 'loading';
   readonly #listed = new ListedKeys();
 
-  /** @param parts without `tenures` every key is in its first tenure */
   constructor(
     options: { readonly maximumKeys?: number },
     parts: { readonly vault: SecretKeyVault; readonly clock: Clock; readonly tenures?: TenureBook },
@@ -71,7 +64,7 @@ export class KeyStore {
     return this.#keys.get(publicKey);
   }
 
-  /** Whether a key file holds or names the key, whichever copy of it is loaded. Complete when the first load is. */
+  /** Whichever copy of it is loaded. Complete when the first load is. */
   isInFile(publicKey: string): boolean {
     return this.#keys.get(publicKey)?.source === 'filesystem' || this.#alsoInFiles.has(publicKey);
   }
@@ -80,7 +73,6 @@ export class KeyStore {
     this.#alsoInFiles.add(publicKey);
   }
 
-  /** The files of these keys are gone. A copy that came from one has been taken out before. */
   forgetFilesOf(publicKeys: Iterable<string>): void {
     for (const publicKey of publicKeys) this.#alsoInFiles.delete(publicKey);
   }
@@ -89,20 +81,14 @@ export class KeyStore {
     return this.#alsoInFiles;
   }
 
-  /**
-   * Take a secret key (32 bytes, big endian) into the core; the caller wipes its own copy.
-   * @param expectedPublicKey canonical; another one refuses the key @param tenure as the store said unless given
-   */
+  /** @param secretKey 32 bytes, big endian; the caller wipes its copy @param tenure as the store said unless given */
   add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string, tenure?: number): AddedKey {
     const added = this.#take(secretKey, source, expectedPublicKey, tenure);
     if (added.outcome === 'added') this.#listed.add(added.key.publicKey);
     return added;
   }
 
-  /**
-   * The sources of these keys, or of all, were just read: their copies carry the tenures that the slashing store says.
-   * @throws SignerError slashing_*: the copies stay as they are
-   */
+  /** The sources of these keys, or of all, were just read. @throws SignerError slashing_*: copies stay as they are */
   async renewTenures(publicKeys?: readonly string[]): Promise<void> {
     await this.#tenures.learn(publicKeys);
     for (const publicKey of publicKeys ?? [...this.#keys.keys()]) {
@@ -122,7 +108,7 @@ export class KeyStore {
     return refused;
   }
 
-  /** The key is not found any more before its secret is wiped. Answers what it was, or undefined. */
+  /** The key is not found any more before its secret is wiped. */
   remove(publicKey: string): LoadedKey | undefined {
     const key = this.#keys.get(publicKey);
     if (key === undefined) return undefined;
@@ -136,10 +122,7 @@ export class KeyStore {
     return key;
   }
 
-  /**
-   * Run a refresh: its changes appear in the list in one step. When it throws, what it added is listed (those keys do
-   * sign) and what it wanted removed stays.
-   */
+  /** When it throws, what it added is listed (those keys do sign) and what it wanted removed stays. */
   async batch<T>(refresh: (batch: KeyBatch) => Promise<T>): Promise<T> {
     const added = new Set<string>();
     const removed = new Map<string, LoadedKey>();
@@ -210,7 +193,6 @@ export class KeyStore {
     return { ...this.#countBySource };
   }
 
-  /** A load still under way must not bring any key back. */
   seal(): void {
     this.#state = 'sealed';
     this.#keys.clear();
@@ -258,7 +240,6 @@ export class KeyStore {
     if (this.#keys.get(publicKey)?.source !== 'filesystem') this.noteInFile(publicKey);
   }
 
-  /** Undefined for a scalar that is zero or not below the group order. */
   #hold(secretKey: Uint8Array): HeldKey | undefined {
     try {
       return this.#vault.addKey(secretKey);
@@ -269,8 +250,7 @@ export class KeyStore {
   }
 }
 
-// The list that clients are given, made again when it is asked for: a hundred thousand keys that came in a batch are a
-// merge, and not a sort of everything.
+// The list that clients are given: a hundred thousand keys that came in a batch are a merge, and not a sort.
 
 class ListedKeys {
   #published: readonly string[] = [];
@@ -324,7 +304,7 @@ class ListedKeys {
   }
 }
 
-// Merging takes a pass where sorting takes many. A long list is sorted in pieces, with turns of the event loop between.
+// A long list is sorted in pieces, with turns of the event loop between.
 
 const PIECE = 4096;
 

@@ -1,7 +1,6 @@
 // One change of a key ends before the next of the same key begins: otherwise an import whose row is durable would load
 // the key after a deletion of that row was answered.
 
-/** Runs the work when every earlier turn of any of these keys has ended; turns of other keys go on beside it. */
 export type KeyTurns = <T>(publicKeys: readonly string[], work: () => Promise<T>) => Promise<T>;
 
 export function keyTurns(): KeyTurns {

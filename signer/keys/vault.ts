@@ -1,5 +1,4 @@
-// Where secret keys lie: a BLS core, as far as the keys of a signer need it. Who has a handle may use the secret, and
-// nobody gets it back.
+// Where secret keys lie: a BLS core, as far as a signer's keys need it. Nobody gets a secret back.
 
 export const SECRET_KEY_BYTES = 32;
 

@@ -1,11 +1,9 @@
-// The epochs of forks, put together: what a table or a file knows, and what the configuration adds for forks whose
-// epoch was not announced when the table was made. Refused: an epoch that contradicts a known one, a fork that begins
-// before an earlier one, and a fork whose version nobody knows.
+// The epochs of forks: what a table or a file knows, and what the configuration adds. Refused: an epoch that
+// contradicts a known one, a fork that begins before an earlier one, and a fork whose version nobody knows.
 
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import type { Fork } from './networks.ts';
 
-/** First epochs by fork. */
 export type ForkEpochs = { readonly [Name in Exclude<ForkName, 'phase0'>]?: number | undefined };
 
 export interface ScheduleProblem {
@@ -33,7 +31,6 @@ export function extendSchedule(forks: readonly Fork[], added: ForkEpochs): Exten
   return wrong.length > 0 ? { problems: wrong } : { forks: extended };
 }
 
-/** @param forks in the order of forks */
 export function orderProblems(forks: readonly Fork[]): readonly ScheduleProblem[] {
   let latest: Fork | undefined;
   return forks.flatMap((fork) => {

@@ -1,8 +1,7 @@
-// Heals what clients say of the fork of a message (specification/signing.md#healing): a request whose fork_info or
-// `version` is wrong is signed with the fork that the network's schedule gives for its epoch, when the client's own
-// signingRoot is the root under that fork. So the client and the schedule agree on every byte that is signed, and only
-// the words around it are wrong. Refused: what the schedule does not know for certain, requests without a signingRoot,
-// everything slashable, and everything of which one is signed for a slot. Pure.
+// Heals what clients say of the fork of a message (specification/signing.md#healing): it is signed with the fork that
+// the schedule gives for its epoch, when the client's own signingRoot is the root under that fork. So client and
+// schedule agree on every byte that is signed. Refused: what the schedule does not know for certain, requests without a
+// signingRoot, everything slashable, and everything of which one is signed for a slot. Pure.
 
 import type { ClientFault } from '../api/forks.ts';
 import type { Operation } from '../api/operations.ts';
@@ -50,7 +49,6 @@ const HEALABLE: Readonly<Record<Operation, boolean>> = {
   VOLUNTARY_EXIT: false, // has Capella's, whatever is sent
 };
 
-/** The request as a client sends it that knows the schedule: nothing is left of what it said of its fork. */
 function withFork(request: SignRequest, { version }: Fork): SignRequest {
   const forkInfo = { ...request.forkInfo, previousVersion: version, currentVersion: version, epoch: 0n };
   return { ...request, forkInfo, message: { ...request.message, version: undefined } } as SignRequest;

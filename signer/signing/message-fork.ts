@@ -1,13 +1,12 @@
-// Decides which fork a message belongs to. The fork version decides (specification/signing.md#fork-version): the
-// version that the client's fork_info gives at the message's epoch. The domain uses the same version, so a signature
-// never has the domain of one fork over the container of another. A message is refused when something contradicts this
-// version: a `version` beside it, the network's schedule, or a container of another fork. A `version` that this release
-// does not know contradicts nothing by itself: where it could name another container, the schedule has to know better.
-// Pure.
+// Decides which fork a message belongs to (specification/signing.md#fork-version): that of the version which the
+// client's fork_info gives at the message's epoch. The domain uses the same version, so a signature never has the
+// domain of one fork over the container of another. A message is refused when something contradicts this version. A
+// `version` that this release does not know contradicts nothing by itself: where it could name another container, the
+// schedule has to know better. Pure.
 
 import { FORK_NAMES, type ForkName, isForkName, type StatedFork } from '../api/forks.ts';
 import { isOfMinimalSlot } from '../api/messages/messages.ts';
-import type { Operation } from '../api/operations.ts';
+import { type Operation, unreachable } from '../api/operations.ts';
 import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
 import type { Fork, Network } from './networks.ts';
 
@@ -18,7 +17,6 @@ export interface ForkRefusal {
   readonly hint: string;
 }
 
-/** Undefined when its fork version, its container, what it states and the schedule agree. */
 export function forkRefusal(request: SignRequest, network: Network): ForkRefusal | undefined {
   const stated = 'version' in request.message ? request.message.version : undefined;
   const signed = signedAt(request, network);
@@ -44,17 +42,13 @@ export function forkRefusal(request: SignRequest, network: Network): ForkRefusal
   return containerRefusal(request, name, network);
 }
 
-/**
- * The fork of a message that forkRefusal had nothing against; undefined for one whose container no fork has changed.
- */
+/** Undefined for a message whose container no fork has changed. */
 export function containerFork(request: SignRequest, network: Network): ForkName | undefined {
   const signed = signedAt(request, network);
   return signed && forkOfVersion(network, signed.version)?.name;
 }
 
-/**
- * The epoch that a message's domain is taken at, and the fork version there; undefined where fork_info decides neither.
- */
+/** The epoch of a message's domain, and the fork version there; undefined where fork_info decides neither. */
 export function signedAt(
   request: SignRequest,
   { slotsPerEpoch }: Pick<Network, 'slotsPerEpoch'>,
@@ -90,14 +84,11 @@ export function signedAt(
   }
 }
 
-/** The fork version in force at an epoch, by the fork the client sent. */
 function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
   return epoch < fork.epoch ? fork.previousVersion : fork.currentVersion;
 }
 
-/**
- * Their container is the same in every fork, so they are signed with a version that the network's table does not have.
- */
+/** They are signed with a version that the network's table does not have. */
 const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
   'AGGREGATION_SLOT',
   'ATTESTATION',
@@ -158,8 +149,8 @@ export function isSince(first: ForkName, fork: ForkName): boolean {
 }
 
 /**
- * Test chains hurry through the forks before Fulu under a public network's root, at epochs that were phase 0's there.
- * Their recorded traffic is signed as before. The network itself has left these epochs behind: nobody there can use it.
+ * Test chains hurry through the forks before Fulu under a public network's root. The network itself has left these
+ * epochs behind: nobody there can use it.
  */
 function isOfTestChain({ name }: Network, { fork, possible }: Contradiction): boolean {
   return name !== 'custom' && possible.every((one) => one.name === 'phase0') && !isSince('fulu', fork.name);
@@ -177,13 +168,8 @@ function upper(fork: string): string {
   return fork.toUpperCase();
 }
 
-function unreachable(request: never): never {
-  throw new Error(`no epoch for this operation: ${(request as SignRequest).operation}`);
-}
-
-// Decides whether a request is for the network that the signer serves (specification/signing.md#networks): by the
-// genesis_validators_root of its fork_info and by its genesis_fork_version, whichever it states. Where the domain has
-// neither, a fork_info of zeros states nothing; what is stated has to be right all the same. The client is not told
+// Whether a request is for the network that the signer serves (specification/signing.md#networks). Where the domain has
+// no network, a fork_info of zeros states nothing; what is stated has to be right all the same. The client is not told
 // which network is configured: both values go to the log. Pure.
 
 interface NetworkRefusal {
@@ -193,7 +179,6 @@ interface NetworkRefusal {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Undefined when nothing that the request states is of another network. */
 export function networkRefusal(request: SignRequest, network: Network): NetworkRefusal | undefined {
   const { operation, givenGenesisForkVersion: genesisForkVersion, forkInfo } = request;
   const isOurs =
@@ -207,10 +192,7 @@ export function networkRefusal(request: SignRequest, network: Network): NetworkR
 /** Their domain has the genesis fork version and a root of zeros (builder-specs, compute_domain). */
 const WITHOUT_CHAIN: ReadonlySet<Operation> = new Set<Operation>(['BUILDER_REQUEST_AUTH', 'VALIDATOR_REGISTRATION']);
 
-/**
- * `ssv-signer` sends registrations with the genesis fork and a root of zeros, as their domain has them. The fork
- * version still names a network when it is none of zeros, which mainnet's genesis version is.
- */
+/** `ssv-signer` sends registrations with the genesis fork and a root of zeros, as their domain has them. */
 function statesNoOther(
   { genesisValidatorsRoot, previousVersion, currentVersion }: NonNullable<SignRequest['forkInfo']>,
   { forks }: Network,
@@ -246,15 +228,11 @@ function isZero(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte === 0);
 }
 
-/** Empty for what the request does not state. */
 function hex(bytes: Uint8Array | undefined): string {
   return Buffer.from(bytes ?? []).toString('hex');
 }
 
 export type ForkSchedule = Pick<Network, 'forks' | 'unknownFork'>;
-
-// Where the network's table does not say (an epoch that is not announced, a version that it does not have) the answer
-// says so, and never guesses.
 
 /** Undefined: the network's table does not have this version, or has it for more than one fork. */
 export function forkOfVersion({ forks }: ForkSchedule, version: Uint8Array): Fork | undefined {
@@ -262,10 +240,7 @@ export function forkOfVersion({ forks }: ForkSchedule, version: Uint8Array): For
   return named.length === 1 ? named[0] : undefined;
 }
 
-/**
- * The forks that can be in force at an epoch, in their order: one where the schedule is known, more where a fork's
- * epoch is not announced. None from the first epoch of a fork that we do not know.
- */
+/** One where the schedule is known, more where a fork's epoch is not announced. None from an unknown fork on. */
 export function possibleForksAt({ forks, unknownFork }: ForkSchedule, epoch: number): readonly Fork[] {
   if (unknownFork !== undefined && epoch >= unknownFork.epoch) return [];
   const latest = forks.findLastIndex(({ epoch: first }) => first !== null && first <= epoch);
@@ -274,7 +249,6 @@ export function possibleForksAt({ forks, unknownFork }: ForkSchedule, epoch: num
   return end === -1 ? onwards : onwards.slice(0, end);
 }
 
-/** The version names a fork that is not in force at that epoch. */
 interface Contradiction {
   readonly kind: 'contradicts';
   readonly fork: Fork;
@@ -286,7 +260,6 @@ type ScheduleVerdict =
   /** The version names this fork, and the schedule has nothing against it at that epoch. */
   { readonly kind: 'agrees'; readonly fork: Fork } | Contradiction | { readonly kind: 'unknown_version' };
 
-/** What the schedule says of a message of this epoch that is to be signed with this version. */
 export function judgeForkVersion(schedule: ForkSchedule, version: Uint8Array, epoch: number): ScheduleVerdict {
   const fork = forkOfVersion(schedule, version);
   if (fork === undefined) return { kind: 'unknown_version' };

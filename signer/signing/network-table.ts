@@ -12,7 +12,6 @@ export type Preset = keyof typeof PRESET_SLOTS_PER_EPOCH;
 export interface NetworkConstants {
   readonly preset: Preset;
   readonly slotDurationMs: number;
-  /** The version and the first epoch of each fork. */
   readonly forks: Readonly<Record<ForkName, readonly [version: string, epoch: number | null]>>;
   /** Undefined where it changes: see Ephemery. */
   readonly genesis?: GenesisConstants;

@@ -1,14 +1,11 @@
-// The facts of a network that signing needs: the root that names its chain, its forks with their versions and epochs,
-// and the length of its slots and epochs. All code that counts in slots or epochs takes the lengths from here.
-// network-table.ts has the constants of the built-in networks. The genesis of Ephemery changes, so the configuration
-// gives it.
+// The facts of a network that signing needs. All code that counts in slots or epochs takes their lengths from here. The
+// genesis of Ephemery changes, so the configuration gives it.
 
 import { decodeHex } from '../../common/formats/hex.ts';
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import type { ChainTime } from '../slashing/jump.ts';
 import { type NetworkConstants, PRESET_SLOTS_PER_EPOCH, type Preset, PUBLIC_NETWORKS } from './network-table.ts';
 
-/** Every constant of theirs is built in. */
 export type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;
 
 export interface Fork {
@@ -19,7 +16,6 @@ export interface Fork {
   readonly epoch: number | null;
 }
 
-/** A fork that has no name here. */
 export interface UnknownFork {
   /** The name in the network's config.yaml: `HEZE` of HEZE_FORK_EPOCH. */
   readonly name: string;
@@ -49,7 +45,6 @@ export interface Network {
   readonly time: ChainTime | undefined;
 }
 
-/** What a network is made of: the rest of Network follows from it. */
 export type NetworkParts = Pick<
   Network,
   | 'name'
@@ -87,7 +82,6 @@ export function publicNetwork(name: PublicNetworkName): Network {
   });
 }
 
-/** Ephemery in one of its periods. */
 export function ephemeryNetwork(
   period: Pick<NetworkParts, 'genesisValidatorsRoot' | 'genesisTimeSeconds' | 'depositChainId'>,
 ): Network {

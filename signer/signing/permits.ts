@@ -1,20 +1,17 @@
 // Admission to the signing path: a fixed number of jobs at once, a priority pool with a part of these permits, and one
-// bounded queue behind both (specification/signing.md#permits). Those who wait alone get permits by turns of their
-// callers. A full queue refuses at once, before any work is done: the newcomer, or the newest request of the caller
-// that has most places, when the newcomer's caller has fewer. A waiter whose signal aborts leaves the queue and frees
-// its place. A group of keys waits in the same queue, with one place for each key, and takes one permit for each, up to
-// a fair share: the permits of the pool, divided by the number of groups plus one. Groups below their share take turns.
-// They never take the last share: it stays for requests for one key, even when the first groups took theirs before the
-// others came.
+// bounded queue behind both (specification/signing.md#permits). Callers take turns. A full queue refuses at once: the
+// newcomer, or the newest request of the caller that has most places, when the newcomer's caller has fewer. A group of
+// keys waits with one place for each key, and takes at most a fair share: the permits of the pool, divided by the number
+// of groups plus one. The groups never take the last share: it stays for requests for one key.
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../api/errors.ts';
 import type { Lane } from './bls/bls.ts';
 
 export interface PermitOptions {
-  /** signing.max_concurrent_jobs: permits of both pools together. */
+  /** Permits of both pools together. */
   readonly maxConcurrentJobs: number;
-  /** signing.queue_buffer_size: waiters of both pools together at most. */
+  /** Waiters of both pools together at most. */
   readonly queueLimit: number;
   /** Permits of the priority pool; 0 when it is off. Smaller than maxConcurrentJobs. */
   readonly priorityJobs: number;
@@ -26,7 +23,6 @@ interface Waiter {
   readonly refuse: (error: SignerError) => void;
 }
 
-/** Single requests that wait: a caller's in the order in which they came, the next turn's caller first. */
 interface Waiting {
   readonly byCaller: Map<string, Set<Waiter>>;
   size: number;
@@ -42,18 +38,13 @@ interface Pool {
 
 export interface Permits {
   /**
-   * Take a permit. Undefined when one was free (the common case, no promise made), else a promise that resolves when
-   * one is.
-   * @param caller whose turn it takes
+   * Undefined when a permit was free (the common case, no promise made), else a promise that resolves when one is.
    * @throws SignerError `overloaded` when the queue is full; the promise rejects so when another caller with fewer
    * places needs this one, and with the signal's reason when it aborts.
    */
   acquire(lane: Lane, signal: AbortSignal, caller?: string): Promise<void> | undefined;
   release(lane: Lane): void;
-  /**
-   * Places in the queue for a group of keys, at least one.
-   * @throws SignerError `overloaded` when there are fewer places than keys
-   */
+  /** @throws SignerError `overloaded` when there are fewer places than keys */
   enter(lane: Lane, keys: number): PermitGroup;
   load(lane: Lane): { readonly inFlight: number; readonly queued: number };
 }
@@ -132,7 +123,6 @@ function passOn(pool: Pool): void {
   }
 }
 
-/** The first of the caller whose turn it is; its caller's next turn comes after those of the others. */
 function takeNext(waiting: Waiting): Waiter | undefined {
   for (const [caller, line] of waiting.byCaller) {
     const [next] = line;
@@ -199,29 +189,21 @@ function waitInLine({ waiting }: Pool, signal: AbortSignal, caller: string): Pro
   });
 }
 
-/** One group of keys, each of which waits, then holds a permit, then is done. */
 export interface PermitGroup {
-  /**
-   * Permits for as many of the waiting keys as there are, one at least and `most` at most. One call at a time.
-   * Rejects with the signal's reason when it aborts first.
-   */
+  /** One permit at least and `most` at most. One call at a time. Rejects with the signal's reason when it aborts. */
   take(most: number, signal: AbortSignal): Promise<number>;
-  /** Give permits back. */
   release(count: number): void;
-  /** Give up the places of the keys that still wait. Permits that are held stay held. */
+  /** Permits that are held stay held. */
   leave(): void;
 }
 
 interface PermitGroups {
-  /** Keys that wait, of all groups. */
   readonly places: number;
-  /** The owner has seen to it that there are so many places. */
   enter(keys: number): PermitGroup;
-  /** Let the next group have permits that are free; false when none of them may. */
+  /** False when none of them may have permits that are free. */
   admitNext(): boolean;
 }
 
-/** The permits of the pool that are free. */
 interface FreePermits {
   /** @returns how many were taken, at most `most` */
   take(most: number): number;
@@ -231,15 +213,12 @@ interface FreePermits {
 interface Group {
   waiting: number;
   held: number;
-  /** Set while it wants permits. */
   wish: { readonly most: number; readonly admit: (count: number) => void } | undefined;
 }
 
 function permitGroups(permits: number, free: FreePermits): PermitGroups {
-  /** The one whose turn is next first. */
   const groups = new Set<Group>();
   let places = 0;
-  /** By all groups. */
   let held = 0;
 
   const takeFor = (group: Group, most: number): number => {

@@ -1,7 +1,6 @@
 // Signs one message with many keys (specification/signing.md#batches), on the path of sign.ts. There is one root, and
-// one hash of it to the curve. Each key is checked, recorded and signed as a single request would be, and its result
-// does not affect the other keys. This file trusts that the caller was authorised for each of these keys. It refuses
-// what sign.ts refuses.
+// one hash of it to the curve. Each key is checked, recorded and signed as a single request would be. This file trusts
+// that the caller was authorised for each of these keys.
 
 import { SignerError } from '../api/errors.ts';
 import type { SignRequest } from '../api/sign-request.ts';
@@ -18,23 +17,19 @@ import {
   type SigningDependencies,
 } from './sign.ts';
 
-/**
- * Keys that are checked and signed together. A batch has several such parts under way, as many as its permits let it.
- */
+/** A batch has several parts under way, as many as its permits let it. */
 const MAX_PART_KEYS = 256;
 
-/** What one key gets: its 96 bytes, why it is refused, or the fault that kept it from being signed. */
 export type KeyOutcome =
   | { readonly kind: 'signed'; readonly signature: Uint8Array }
   | { readonly kind: 'refused'; readonly reason: Refused['reason'] }
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export interface BatchContext extends SigningContext {
-  /** Called once for each key, with its place among the keys, as it is decided. */
+  /** Called once for each key, with its place, as it is decided. */
   readonly onOutcome: (place: number, outcome: KeyOutcome) => void;
 }
 
-/** The same for all parts of a batch. */
 interface Work {
   readonly request: SignRequest;
   readonly root: Uint8Array;
@@ -43,9 +38,8 @@ interface Work {
 }
 
 /**
- * Sign one request with each of the keys, all different. In-flight signing has begun with each of them, in the turn in
- * which it was found; it ends here. Resolves when every key is decided, with what is wrong with the request itself;
- * then no key is told of.
+ * In-flight signing has begun with each of the keys, which are all different; it ends here. Resolves when every key is
+ * decided, with what is wrong with the request itself; then no key is told of.
  * @throws SignerError `overloaded` when there are fewer places in the queue than keys: nothing was done
  */
 export async function signBatch(
@@ -111,9 +105,7 @@ async function signPart(
 
 type Tell = BatchContext['onOutcome'];
 
-/**
- * The places of the keys that slashing protection has nothing against, their records durable; of the others it tells.
- */
+/** The places of the keys that slashing protection has nothing against, their records durable. */
 async function checkKeys(
   { request, root, keys }: Work,
   tell: Tell,
@@ -138,7 +130,6 @@ async function checkKeys(
   }
 }
 
-/** The places of the keys that have not signed other content in this one's place. */
 function claimPlaces(
   { request, root, keys }: Work,
   safe: readonly number[],

@@ -1,7 +1,7 @@
-// The one path from a typed request to a signature; sign-batch.ts uses it for many keys. Nothing else in the program
-// asks a BlsCore to sign for a client. This file trusts that the caller was authorised for this key and operation. It
-// refuses other networks and forks, roots that it did not compute, every message that slashing protection does not call
-// safe, and a second content where one was signed. The slashing record is durable before the key signs.
+// The one path from a typed request to a signature; sign-batch.ts uses it for many keys. This file trusts that the
+// caller was authorised for this key and operation. It refuses other networks and forks, roots that it did not compute,
+// every message that slashing protection does not call safe, and a second content where one was signed. The slashing
+// record is durable before the key signs.
 
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Span } from '../../common/observe/tracing.ts';
@@ -21,62 +21,50 @@ import { type ComputeRoot, computeSigningRoot, envelopeBlockSigningRoot, slashab
 
 export interface SigningDependencies {
   readonly network: Network;
-  /** computeSigningRoot on this network, unless something remembers roots. */
   readonly rootOf?: ComputeRoot | undefined;
   readonly core: BlsCore;
   readonly slashing: Pick<SlashingProtection, 'check' | 'checkGroup' | 'signedBlockRoot'>;
   readonly permits: Permits;
   /** A removed key's slashing history is exported only when nothing is under way with it. */
   readonly inFlight: Pick<InFlightSigning, 'begin' | 'end'>;
-  /** Shared by everything that signs: it remembers what was signed. */
   readonly equivocation: Pick<EquivocationGuard, 'claim'>;
-  /** signing.builder: without it bids are refused, which commit the money of a builder. */
+  /** Without it bids are refused, which commit the money of a builder. */
   readonly builder?: boolean;
-  /** signing.heze: without it inclusion lists are refused. */
   readonly heze?: boolean;
   /** signing.heal: with it the schedule's fork is signed with where the client's root proves that it is meant. */
   readonly heal?: boolean;
-  /** signing.priority.operations, when the priority pool is on. */
   readonly priorityOperations: ReadonlySet<Operation>;
   /** Why nothing may be signed; asked before each part of a batch, and right before a signature is released. */
   readonly hindrance: () => ErrorReason | undefined;
-  /** Called for each signature made with a configured canary key, before it is released. */
   readonly onCanary: (publicKey: string, operation: Operation) => void;
   readonly canaryKeys: ReadonlySet<string>;
-  /** Called when the slashing store refuses the loaded copy of a key as one of an ended tenure. */
+  /** The slashing store refuses the loaded copy of a key as one of an ended tenure. */
   readonly onRetired?: (publicKey: string) => void;
 }
 
 export interface SigningContext {
-  /** Aborts when the client goes away or the request times out: work that has not begun is given up. */
+  /** Work that has not begun is given up. */
   readonly signal: AbortSignal;
   readonly span?: Span | undefined;
   /** Whose turn it takes: the accessor. All requests without one share their turns. */
   readonly caller?: string | undefined;
-  /** Called with what is to be signed, before anything is asked about it: for the audit line. */
+  /** Called before anything is asked about the root. */
   readonly onRoot?: ((root: Uint8Array) => void) | undefined;
-  /** The caller may have an envelope signed only for a block that the key signed. */
   readonly onlyForOwnBlocks?: boolean | undefined;
-  /** Called when what is to be signed has another fork than the client said: for the audit line and the count. */
   readonly onHealed?: ((fault: ClientFault) => void) | undefined;
 }
 
 export interface Refused {
   readonly kind: 'refused';
   readonly reason: ErrorReason;
-  /** For the caller. */
   readonly hint?: string;
-  /** For the log. */
+  /** For the log; `hint` is for the caller. */
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
 export type SignOutcome = { readonly kind: 'signed'; readonly signature: Uint8Array } | Refused;
 
-/**
- * Sign one request with a loaded key.
- * @returns the 96-byte signature, or why it is refused
- * @throws SignerError for faults: overloaded, slashing_*, signing_unavailable; the signal's reason when it aborts
- */
+/** @throws SignerError for faults: overloaded, slashing_*, signing_unavailable; the signal's reason when it aborts */
 export async function sign(
   request: SignRequest,
   key: LoadedKey,
@@ -119,11 +107,7 @@ export async function sign(
   }
 }
 
-/**
- * A process that stood still since the store answered may have lost the right to sign to another signer. What was
- * recorded stays recorded.
- * @throws SignerError why the signature is not released
- */
+/** A process that stood still since the store answered may have lost the right to sign to another signer. */
 export function assertMayRelease({ hindrance }: Pick<SigningDependencies, 'hindrance'>): void {
   const reason = hindrance();
   if (reason !== undefined) throw new SignerError(reason);
@@ -141,7 +125,7 @@ const LISTS_ARE_OFF: Refused = {
   hint: 'INCLUSION_LIST is of a fork that no network has yet and is signed only with signing.heze: true',
 };
 
-/** 32 bytes, or why the message is not one to sign, whichever key is asked for. */
+/** 32 bytes, or why the message is not one to sign. */
 export function rootToSign(
   request: SignRequest,
   { onHealed }: Pick<SigningContext, 'onHealed'>,
@@ -160,7 +144,6 @@ export function rootToSign(
   return healed.root;
 }
 
-/** The root with the fork that the request states. */
 function rootAsSent(request: SignRequest, { network, rootOf }: SigningDependencies): Uint8Array | Refused {
   const refusal = forkRefusal(request, network);
   if (refusal !== undefined) return refusal;
@@ -196,10 +179,8 @@ async function slashingRefusal(
 }
 
 // Whether an execution payload envelope is for a block that its own key signed
-// (specification/authorization.md#own-blocks). The slashing store knows: what it holds for the key at the envelope's
-// slot is the signing root of a header, which is the root of the block bound to the proposer's domain. So the answer
-// survives a restart and holds for every signer of the store. Refused: what the store does not hold, or holds without a
-// root.
+// (specification/authorization.md#own-blocks): what the slashing store holds for the key at the envelope's slot is the
+// signing root of a header. Refused: what the store does not hold, or holds without a root.
 
 interface OwnBlockParts {
   readonly network: Network;
@@ -221,32 +202,21 @@ async function ownBlockRefusal(
 }
 
 // At most one signature for different contents of messages that no protocol slashes but that would still do harm
-// (specification/signing.md#gloas): a payload attestation, an envelope and an inclusion list by key and slot, a bid by
-// key, slot and parent. The first content claims its place in one turn of the event loop before it is signed. The claim
-// stays in memory for two epochs after the message's slot and after its signature, whichever is later. A restarted
-// process remembers no claims, and signers of a fleet do not see each other's. Without room for a claim nothing is
-// signed.
+// (specification/signing.md#gloas). The first content claims its place in one turn of the event loop before it is
+// signed, until two epochs after the message's slot and its signature. A restarted process remembers no claims, and
+// signers of a fleet do not see each other's.
 
 /** All payload attesters of a network (512 a slot) for two epochs are a quarter of it. */
 export const MAX_CLAIMS = 131_072;
-/** 64 slots with as many parents each. No client of a key can take up the room of all others. */
 export const MAX_CLAIMS_PER_KEY = 4096;
-/**
- * The last quarter of the room is for keys with few claims: a payload attester has one or two. Otherwise a client of 32
- * keys could take up all of it, with slots that are far ahead for good, and nobody else's keys would attest.
- */
+/** Otherwise a client of 32 keys could take up all of the room, with slots far ahead, and no other key would attest. */
 const FEW_CLAIMS = 16;
 const MAX_CLAIMS_BESIDE_FEW = (MAX_CLAIMS / 4) * 3;
 const HELD_EPOCHS = 2;
 
 export interface EquivocationGuard {
-  /**
-   * Claim the message's place for its content, or find that other content has it. Nothing to claim for most operations.
-   * @param root of the content
-   * @throws SignerError `overloaded` when there is no room to remember it
-   */
+  /** @param root of the content @throws SignerError `overloaded` when there is no room to remember it */
   claim(publicKey: PublicKeyHex, request: SignRequest, root: Uint8Array): ErrorReason | undefined;
-  /** How many places are claimed. */
   readonly claims: number;
 }
 
@@ -301,7 +271,6 @@ export function equivocationGuard(
   };
 }
 
-/** What may be signed only once; undefined for all operations but four. */
 function placeOf(request: SignRequest): { readonly name: string; readonly slot: number } | undefined {
   switch (request.operation) {
     case 'PAYLOAD_ATTESTATION_MESSAGE':
@@ -324,14 +293,13 @@ function placeOf(request: SignRequest): { readonly name: string; readonly slot: 
 }
 
 // Keys that are signing now. A key that leaves is first removed from the store, so that no request finds it any more.
-// Then its removal waits here for the signatures under way. Only after that is the slashing history of the key final.
+// Then its removal waits here. Only after that is the slashing history of the key final.
 
 export interface InFlightSigning {
   /** In the same turn in which the key was found, so that no removal falls between the two. */
   begin(publicKey: string): void;
-  /** Once for each begin: the signature is made and its record durable, or there will be none. */
   end(publicKey: string): void;
-  /** Resolves when none of the keys is signing. It terminates, because a removed key cannot start new work. */
+  /** It terminates, because a removed key cannot start new work. */
   drain(publicKeys: readonly string[]): Promise<void>;
 }
 

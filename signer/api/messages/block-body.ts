@@ -1,5 +1,5 @@
 // Bodies of full PHASE0 and ALTAIR blocks (specification/signing.md#blocks). They are only hashed, so every uint64 has
-// its whole range. Limits are the mainnet preset's; minimal's lists are the same.
+// its whole range.
 
 import { z } from 'zod';
 import { bitlist, bytes, list, publicKey, root, signature, uint64, vector } from '../primitives.ts';

@@ -1,5 +1,4 @@
-// The messages that Gloas and Heze add, but the large one (payload-envelope.ts), as they stand in a request
-// (specification/signing.md#gloas, #heze). The fork version decides which container each is.
+// The messages that Gloas and Heze add, but the large one (specification/signing.md#gloas, #heze).
 
 import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from '../primitives.ts';
 import { bareOrVersioned } from './messages.ts';

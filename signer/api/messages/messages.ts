@@ -1,6 +1,5 @@
 // The consensus messages as they stand in a signing request (specification/signing.md#bodies). Members keep the
-// specification's names, so parsed messages go into the SSZ containers as they are. Unknown members are ignored at
-// every level.
+// specification's names. Unknown members are ignored at every level.
 
 import { z } from 'zod';
 import { anyStatedFork, isForkName, type StatedFork, statedFork } from '../forks.ts';
@@ -132,7 +131,6 @@ const altairBlock = z
     body: { kind: 'ALTAIR', content: body } as const,
   }));
 
-/** A header of any fork, or a full block of the first two. */
 export const beaconBlock = oneShape([headerBlock, phase0Block, altairBlock], (members) => {
   const hasHeader = (members['block_header'] ?? null) !== null;
   if (hasHeader) return (members['block'] ?? null) === null ? headerBlock : 'carries both block and block_header';
@@ -144,10 +142,7 @@ export const beaconBlock = oneShape([headerBlock, phase0Block, altairBlock], (me
 export type BeaconBlock = z.output<typeof beaconBlock>;
 export type AggregateAndProof = z.output<typeof aggregateAndProof>;
 
-/**
- * Which shape is meant is decided before anything is parsed: a body that fits one shape badly is never taken for
- * another.
- */
+/** Decided before anything is parsed: a body that fits one shape badly is never taken for another. */
 function oneShape<T extends readonly [z.ZodType, ...z.ZodType[]]>(
   shapes: T,
   choose: (members: Readonly<Record<string, unknown>>) => T[number] | string,

@@ -1,5 +1,5 @@
-// EXECUTION_PAYLOAD_ENVELOPE: a whole execution payload with its requests (specification/signing.md#gloas). It is only
-// hashed. Progressive lists have no limits of their own: the body's size is theirs.
+// EXECUTION_PAYLOAD_ENVELOPE (specification/signing.md#gloas). It is only hashed. Progressive lists have no limits of
+// their own: the body's size is theirs.
 
 import { z } from 'zod';
 import type { StatedFork } from '../forks.ts';
@@ -76,7 +76,6 @@ export type ExecutionPayloadEnvelope = Omit<z.output<typeof wholeEnvelope>, 'ver
 export interface EnvelopeMessage {
   readonly version: StatedFork | undefined;
   readonly slot: number;
-  /** What rules are held to; a copy, where the content is only a root. */
   readonly feeRecipient: Uint8Array;
   readonly gasLimit: bigint;
   readonly builderIndex: bigint;

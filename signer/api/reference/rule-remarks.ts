@@ -1,10 +1,10 @@
-// What rules say and their author can hardly have meant: valid, and worth a remark where they are written (the
-// configuration, `operator auth policy`). Nothing is refused for it, and no decision is taken here.
+// What rules say and their author can hardly have meant: worth a remark where they are written. Nothing is refused for
+// it.
 
 import { conditionsOf, operationsOfConditions, type PaymentOperation } from '../operations.ts';
 import type { Rule } from '../policy.ts';
 
-/** @returns what is odd about the rules, each as a sentence without its end; rules are counted from 1 */
+/** @returns sentences without their end; rules are counted from 1 */
 export function remarksOn(rules: readonly Rule[]): string[] {
   return [...paymentRemarksOn(rules), ...scopeRemarksOn(rules)];
 }

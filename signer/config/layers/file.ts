@@ -1,12 +1,10 @@
-// The file layer. What is not an option or a section is refused with its line. An empty section sets nothing but counts
-// as written: `signer_state:` without a table is a mistake to report.
+// The file layer. An empty section sets nothing but counts as written: `signer_state:` without a table is a mistake.
 
 import { renderPath, suggest, type Violation, yamlViolations } from '../../../common/command-line/violations.ts';
 import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../../../common/formats/yaml.ts';
 import { OPTION_PATHS, type OptionPath, optionWrittenAt, SECTION_PATHS } from '../options.ts';
 import type { Layer, Setting } from './layer.ts';
 
-/** More than these are no help in a message. */
 const MAX_NAMED_OPTIONS = 4;
 
 export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
@@ -30,7 +28,6 @@ export function refused(violations: readonly Violation[]): Layer {
   return { ...EMPTY_LAYER, violations, unreadable: true };
 }
 
-/** Of a list beside one that is none, it is said which options stand there. */
 function remedyFor(path: string, isList: boolean): string {
   const names = OPTION_PATHS.filter((option) => option.startsWith(`${path}.`)).map((option) =>
     option.slice(path.length + 1),

@@ -8,7 +8,6 @@ import { decodeHex } from '../../../common/formats/hex.ts';
 import type { StoredDeposit } from '../table/types.ts';
 import { depositAmountRefusal } from './withdrawal.ts';
 
-/** The release of the tool whose files these are like. */
 const DEPOSIT_CLI_VERSION = '2.8.0';
 
 export interface DepositNetwork {
@@ -88,7 +87,6 @@ function depositDataRoot(
 
 const ZERO_LEAF = Buffer.alloc(32);
 
-/** SSZ merkleization of 2^n leaves. */
 function merkleRoot(leaves: readonly Uint8Array[]): Buffer {
   const [left, right] = [leaves.slice(0, leaves.length / 2), leaves.slice(leaves.length / 2)];
   const nodeOf = (half: readonly Uint8Array[]) =>

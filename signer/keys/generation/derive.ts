@@ -1,5 +1,5 @@
 // From a mnemonic to a validator key: BIP-39 seed, then EIP-2333 derivation along an EIP-2334 path. The arithmetic is
-// blst's and the words are @scure/bip39's; both enter here. Refuses paths that are not plain `m/…` with 32-bit indices.
+// blst's and the words are @scure/bip39's; both enter here.
 
 import { SecretKey } from '@chainsafe/blst';
 import { entropyToMnemonic } from '@scure/bip39';
@@ -9,15 +9,12 @@ import { encodeHex } from '../../../common/formats/hex.ts';
 /** EIP-2334: purpose 12381, coin type 3600 (Ethereum), account 0, withdrawal key 0, its signing key 0. */
 export const SIGNING_KEY_PATH = 'm/12381/3600/0/0/0';
 
-/** The English BIP-39 mnemonic of 16 to 32 bytes of entropy: 32 bytes give 24 words. A string, because words are. */
+/** @param entropy 16 to 32 bytes: 32 bytes give 24 words */
 export function mnemonicOfEntropy(entropy: Uint8Array): string {
   return entropyToMnemonic(entropy, englishWords);
 }
 
-/**
- * The secret key (32 bytes, big endian) at `path`. The caller wipes both.
- * @throws RangeError when the seed is shorter than 32 bytes or the path is malformed
- */
+/** 32 bytes, big endian; the caller wipes both. @throws RangeError for a seed of less than 32 bytes, or a bad path */
 export function deriveSecretKey(seed: Uint8Array, path: string): Uint8Array {
   if (seed.length < 32) throw new RangeError('an EIP-2333 seed has at least 32 bytes');
   // blst wipes each SecretKey when it is collected.

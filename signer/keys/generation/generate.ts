@@ -1,5 +1,4 @@
-// A new validator key. With backup recipients it grows from a fresh 24-word mnemonic, which leaves only encrypted;
-// without, from 32 random bytes, which leave nothing behind.
+// A new validator key: with backup recipients from a fresh 24-word mnemonic, which leaves only encrypted.
 
 import { pbkdf2, randomFillSync } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -16,13 +15,11 @@ export interface GeneratedKey {
 
 export interface GenerateOptions {
   readonly backupRecipients: readonly string[];
-  /** Fills a buffer with secret random bytes; the system's CSPRNG unless given. */
   readonly fillRandom?: ((buffer: Buffer) => void | Promise<void>) | undefined;
 }
 
 /** 256 bits give 24 words (BIP-39), and are the shortest seed of EIP-2333. */
 const ENTROPY_BYTES = 32;
-/** derive_master_SK alone, for a key that no mnemonic stands for. */
 const MASTER_PATH = 'm';
 
 export async function generateKey({ backupRecipients, fillRandom }: GenerateOptions): Promise<GeneratedKey> {

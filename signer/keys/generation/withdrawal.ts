@@ -1,5 +1,4 @@
-// Where a validator's stake may go. An address with a wrong checksum and credentials that the chain does not know are
-// refused: a deposit to wrong credentials is lost.
+// Where a validator's stake may go: a deposit to wrong credentials is lost.
 
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { decodeHex } from '../../../common/formats/hex.ts';
@@ -15,11 +14,9 @@ export interface WithdrawalTarget {
 export type WithdrawalCredentials = { readonly credentials: Buffer } | { readonly refused: string };
 
 export const DEFAULT_DEPOSIT_GWEI = 32_000_000_000;
-/** MIN_DEPOSIT_AMOUNT */
 const MIN_DEPOSIT_GWEI = 1_000_000_000;
 /** MIN_ACTIVATION_BALANCE: more than this is swept from a validator that does not compound. */
 const MAX_DEPOSIT_GWEI = 32_000_000_000;
-/** MAX_EFFECTIVE_BALANCE_ELECTRA (EIP-7251) */
 const MAX_COMPOUNDING_DEPOSIT_GWEI = 2_048_000_000_000;
 
 const COMPOUNDING = 0x02;
@@ -55,7 +52,6 @@ export function isExecutionAddress(text: string): boolean {
   return ADDRESS.test(text) && (text === text.toLowerCase() || text === checksumAddress(text));
 }
 
-/** The address as EIP-55 spells it. @param address `0x` and 40 hex digits */
 export function checksumAddress(address: string): string {
   const digits = address.slice(2).toLowerCase();
   const hash = keccak256(Buffer.from(digits, 'ascii')).toString('hex');
@@ -76,8 +72,7 @@ function credentialsOfAddress(address: string, compounding: boolean): Withdrawal
   return { credentials: Buffer.concat([Buffer.of(compounding ? COMPOUNDING : 0x01), Buffer.alloc(11), bytes]) };
 }
 
-// Keccak-256, which node:crypto does not have. For the checksum of an address only (EIP-55): nothing secret passes.
-
+/** For the checksum of an address only (EIP-55): nothing secret passes. */
 export function keccak256(message: Uint8Array): Buffer {
   return Buffer.from(keccak_256(message));
 }

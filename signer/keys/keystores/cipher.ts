@@ -1,5 +1,5 @@
 // EIP-2335 decryption on node:crypto. A key derivation takes up to a second and 256 MiB, so it runs in
-// keystore-worker.ts. Whether the secret is the key that the file names is checked in store.ts.
+// keystore-worker.ts.
 
 import { createDecipheriv, createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';
 
@@ -21,10 +21,7 @@ export type DecryptedKeystore =
   | { readonly secretKey: Uint8Array<ArrayBuffer> }
   | { readonly refused: 'wrong_password' | 'password_not_utf8' };
 
-/**
- * @param password the bytes as they stand in the file; the caller wipes them
- * @returns the secret (32 bytes in an ArrayBuffer of its own), which the caller wipes
- */
+/** @returns the secret, 32 bytes in an ArrayBuffer of its own. The caller wipes it, and the password. */
 export function decryptKeystore(keystore: Keystore, password: Uint8Array): DecryptedKeystore {
   const processed = processPassword(password);
   if (processed === undefined) return { refused: 'password_not_utf8' };

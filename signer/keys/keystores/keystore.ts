@@ -1,5 +1,4 @@
-// EIP-2335 keystores, version 4. The cost of a key derivation is bounded before anything is derived, so that a hostile
-// or broken file cannot take the memory or the time of the signer.
+// EIP-2335 keystores, version 4. The cost of a key derivation is bounded before anything is derived.
 
 import { z } from 'zod';
 import { canonicalPublicKey, decodeHex } from '../../../common/formats/hex.ts';
@@ -10,7 +9,6 @@ export type ParsedKeystore = Keystore | { readonly refused: 'malformed_keystore'
 
 /** n = 2^20 with r = 8, four times EIP-2335's own parameters, takes 1 GiB and a little scratch. */
 const MAX_SCRYPT_MEMORY_BYTES = 1040 * 2 ** 20;
-/** The passes over that memory. EIP-2335 uses 1. */
 export const MAX_SCRYPT_PARALLELIZATION = 16;
 /** About 40 times EIP-2335's 2^18: some seconds. */
 export const MAX_PBKDF2_ITERATIONS = 10_000_000;
@@ -112,7 +110,6 @@ const KEYSTORE = z.object({
       if (canonical === undefined) context.addIssue('expected 48 bytes of hex');
       return canonical;
     }),
-  /** A name and nothing more: any keystore is taken, whatever stands here. */
   uuid: z
     .unknown()
     .optional()

@@ -1,5 +1,5 @@
-// Decrypts keystores in worker threads, as many at once as memory and cores allow (specification/keys.md#keystores).
-// One pool serves the process, or two loads at once would take twice the memory.
+// Decrypts keystores in worker threads (specification/keys.md#keystores). One pool serves the process, or two loads at
+// once would take twice the memory.
 
 import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -8,7 +8,6 @@ import { SignerError } from '../../api/errors.ts';
 import { type DecryptedKeystore, type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 import type { KeystoreAnswer, KeystoreJob } from './keystore-worker.ts';
 
-/** One scrypt of EIP-2335's own parameters. */
 const KEYSTORE_MEMORY_BYTES = 256 * 2 ** 20;
 export const MAX_WAITING_KEYSTORES = 1024;
 
@@ -18,7 +17,6 @@ export interface KeystorePoolOptions {
   readonly cores: number;
 }
 
-/** Beside the refusals of decryptKeystore: what this machine cannot do for a keystore. */
 export type PoolAnswer = DecryptedKeystore | { readonly refused: 'too_much_memory' | 'decryption_failed' };
 
 export function memoryLimitBytes(): number {
@@ -26,7 +24,7 @@ export function memoryLimitBytes(): number {
   return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 }
 
-/** How many keystores of the usual cost are decrypted at once. At least one. */
+/** How many keystores of the usual cost are decrypted at once. */
 export function concurrentKeystores(options: KeystorePoolOptions): number {
   const byMemory = Math.floor(options.memoryLimitBytes / 4 / KEYSTORE_MEMORY_BYTES);
   return Math.max(1, Math.min(options.keystoreLoadConcurrency, options.cores, byMemory));
@@ -56,11 +54,9 @@ export class KeystorePool {
   }
 
   /**
-   * @param password as it stands in its file; taken over and wiped
-   * @param from `request`: refused when too many wait. `load`: the signer's own files, which are never refused:
-   * otherwise the import of a client could abort the start.
-   * @returns the secret key, which the caller wipes, or why there is none @throws SignerError `overloaded`,
-   * `shutting_down`
+   * @param password taken over and wiped @param from `load`: never refused, or a client's import could abort the start
+   * @returns the secret key, which the caller wipes, or why there is none
+   * @throws SignerError `overloaded`, `shutting_down`
    */
   async decrypt(keystore: Keystore, password: Uint8Array, from: 'request' | 'load' = 'request'): Promise<PoolAnswer> {
     const own = Uint8Array.from(password);
@@ -73,7 +69,6 @@ export class KeystorePool {
     }
   }
 
-  /** Give back the memory of workers that have nothing to do. They start again when needed. */
   async endIdleWorkers(): Promise<void> {
     const workers = [...this.#idle];
     this.#idle.clear();

@@ -1,5 +1,5 @@
 // From keystores as a request brings them to secret keys: parsed, decrypted in the pool, and compared with the public
-// key that each names. Trusts nothing in them; one that is bad is answered with why, and does not stop the others.
+// key that each names. One that is bad does not stop the others.
 
 import { inParallel } from '../../parallel.ts';
 import { publicKeyOfSecret } from '../generation/derive.ts';
@@ -40,10 +40,7 @@ export function parseItem({ keystore, password }: KeystoreItem): ParsedItem | Ke
   return { kind: 'parsed', publicKey: parsed.publicKey, keystore: parsed, password };
 }
 
-/**
- * Not more at once than the pool has workers, so that many imports do not fill its queue.
- * @throws SignerError `overloaded`, `shutting_down`; the signal's reason. No secret is left unwiped then
- */
+/** @throws SignerError `overloaded`, `shutting_down`; the signal's reason. No secret is left unwiped then */
 export async function openKeystores(
   items: readonly (ParsedItem | KeystoreProblem)[],
   pool: KeystorePool,

@@ -1,7 +1,6 @@
 // Deletes keys in the order of specification/keys.md#order. A row goes after an export because the secret goes with it.
-// Their tenure ends once more when the rows are gone, so that nothing begins by a row that is gone; when no tenure has
-// moved on since, the exported file is final. A fault before the first end leaves the key whole, a later one a key that
-// nothing signs with; a repeated request finishes either.
+// When no tenure has moved on since, the exported file is final. A fault before the first end leaves the key whole, a
+// later one a key that nothing signs with; a repeated request finishes either.
 
 import { SignerError } from '../../api/errors.ts';
 import type { TableKey } from '../table/types.ts';
@@ -20,10 +19,7 @@ export interface DeleteResult {
   readonly message?: string;
 }
 
-/**
- * No signature of these keys is released here afterwards that is not in the file. A repeated request answers it again.
- * @throws SignerError `starting`, `sealed`; slashing_*, `key_table_unavailable`: some may be gone then
- */
+/** @throws SignerError `starting`, `sealed`; slashing_*, `key_table_unavailable`: some may be gone then */
 export async function deleteKeys(
   { publicKeys, fromTable }: DeleteRequest,
   parts: KeyManagementParts,
@@ -86,10 +82,7 @@ interface Deletion {
 /** Files at most, of a key that is taken in again and again, or of a store that loses what is written to it. */
 const MAX_FILES = 3;
 
-/**
- * What a signer signed in a tenure that began in between (or that a failover took back) belongs into the file. Of keys
- * that are neither here nor have records nothing is promised.
- */
+/** What a signer signed in a tenure that began in between (or that a failover took back) belongs into the file. */
 function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyManagementParts) {
   const { slashing, table, imported, log } = parts;
   return whileStopped([...removable, ...strays], parts, async (takenOut) => {

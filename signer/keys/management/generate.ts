@@ -1,6 +1,5 @@
 // Generates keys into the key table, and makes deposit data. A key is answered, and signs, only after its row is
-// durable: a key that were deposited to and then lost would take its stake along. None of it waits for the first load:
-// no source can hold a key of fresh randomness.
+// durable: a key that were deposited to and then lost would take its stake along.
 
 import { strict as assert } from 'node:assert';
 import { setImmediate } from 'node:timers/promises';
@@ -17,10 +16,7 @@ export interface PersistedKey {
 
 type Parts = Pick<KeyManagementParts, 'store' | 'turns' | 'log'> & { readonly table: TableParts };
 
-/**
- * @param terms undefined: without deposit data
- * @throws SignerError `key_table_unavailable`; the signal's reason before the first row is written
- */
+/** @throws SignerError `key_table_unavailable`; the signal's reason before the first row is written */
 export async function generateKeys(
   { count, terms }: { readonly count: number; readonly terms: DepositTerms | undefined },
   { backupRecipients, network, fillRandom }: GenerationOptions,
@@ -65,7 +61,6 @@ async function persist(
 export interface DepositRequest {
   readonly publicKeys: readonly string[];
   readonly terms: DepositTerms;
-  /** Stored data on other terms is replaced, instead of being a conflict. */
   readonly recompute: boolean;
 }
 

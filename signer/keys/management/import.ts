@@ -1,5 +1,5 @@
-// Imports EIP-2335 keystores, into memory or the key table. One that is bad does not stop the others; a key the caller
-// may not touch, or records that cannot be merged, refuse the request before anything is done.
+// Imports EIP-2335 keystores, into memory or the key table. A key the caller may not touch, or records that cannot be
+// merged, refuse the request before anything is done.
 
 import { errorCode } from '../../../common/formats/error-code.ts';
 import { SignerError } from '../../api/errors.ts';
@@ -124,10 +124,7 @@ function textOf(item: KeystoreItem | undefined): string {
   return typeof item?.keystore === 'string' ? item.keystore : JSON.stringify(item?.keystore);
 }
 
-/**
- * What is answered as imported is there after a restart. Answers the keys that had no file before, or why nothing was
- * kept.
- */
+/** What is answered as imported is there after a restart. */
 async function keepFiles(
   keystores: readonly ImportedKeystore[],
   { imported, log }: KeyManagementParts,
@@ -167,10 +164,7 @@ async function dropFiles(
   });
 }
 
-/**
- * Durable rows (`persist`), then copies that carry the next tenure; last of all that tenure begins. Nothing can fail
- * after it, so nothing that failed has begun.
- */
+/** Last of all the next tenure begins: nothing can fail after it, so nothing that failed has begun. */
 async function takeIn(
   keys: readonly OpenedKeystore[],
   { persist, before }: { readonly persist: boolean; readonly before: Tenures },
@@ -187,10 +181,9 @@ async function takeIn(
     const result = isLoaded ? load({ publicKey, secretKey }, source, tenure, parts) : IMPORTED;
     results.set(publicKey, { publicKey, ...result });
   }
-  const imported = [...results.values()]
-    .filter(({ status }) => status === 'imported')
-    .map(({ publicKey }) => publicKey);
-  const left = imported.map((publicKey = '') => publicKey).filter((publicKey) => isEnded(before.get(publicKey) ?? 0));
+  const left = [...results]
+    .filter(([publicKey, { status }]) => status === 'imported' && isEnded(before.get(publicKey) ?? 0))
+    .map(([publicKey]) => publicKey);
   const problem = await begin(new Map(left.map((publicKey) => [publicKey, before.get(publicKey) ?? 0])), parts);
   for (const publicKey of left) {
     const message = problem(publicKey);
@@ -206,10 +199,7 @@ async function takeIn(
   return results;
 }
 
-/**
- * Undefined for a key that is in its next tenure, by any request: other signers may use it by then, so an error would
- * be untrue.
- */
+/** Undefined for a key that is in its next tenure, by any request: other signers may use it by then. */
 async function begin(
   from: Tenures,
   { slashing, log }: KeyManagementParts,

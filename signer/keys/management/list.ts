@@ -1,5 +1,5 @@
-// The inventory of keys, in pages: first those in no table, then the rows of the key table. Not the list for validator
-// clients: keys that cannot sign are in it, and a key that comes into the table between two pages can be in both.
+// The inventory of keys, in pages: first those in no table, then the rows of the key table. A key that comes into the
+// table between two pages can be in both.
 
 import { SignerError } from '../../api/errors.ts';
 import type { KeySource } from '../loaded-key.ts';
@@ -36,7 +36,6 @@ export interface KeyPage {
 type Parts = Pick<KeyManagementParts, 'store' | 'table'>;
 type Rows = ReadonlyMap<string, TableKey>;
 
-/** Where the next page starts: after a key of a file or of memory, or at a place of the table. */
 const CURSOR = /^(?<part>loaded|table)\.(?<place>[\x21-\x7e]*)$/;
 
 /** @throws SignerError `malformed_parameter`, `starting`, `sealed`, `key_table_unavailable` */
@@ -63,7 +62,6 @@ function readCursor(cursor = 'loaded.'): { readonly part: string; readonly place
   return { part, place };
 }
 
-/** Keys that a file or the memory holds, ascending; a row may hold them too. */
 function outsideTable({ status, source }: ListQuery, after: string, store: KeyStore): string[] {
   const loaded = store.publicKeys();
   if (source === 'dynamodb' || (status === 'inactive' && source === undefined)) return [];
@@ -77,7 +75,6 @@ function outsideTable({ status, source }: ListQuery, after: string, store: KeySt
   return mergeSorted(loaded.filter(wanted), unloaded.filter(wanted));
 }
 
-/** Without a source asked for, keys that have a row are left to the table's part of the list. */
 async function listOutsideTable(publicKeys: readonly string[], query: ListQuery, parts: Parts): Promise<ListedKey[]> {
   const rows: Rows = (await parts.table?.rows.get(publicKeys)) ?? new Map();
   return publicKeys.flatMap((publicKey) => {

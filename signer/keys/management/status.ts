@@ -1,6 +1,5 @@
-// Activates and deactivates keys of the key table, in the order of specification/keys.md#order. A key that would sign
-// here all the same, of a file or by the configuration, is an error and stays as it is. A fault in between leaves a
-// key that no signer signs with; a repeated request finishes it.
+// Activates and deactivates keys of the key table, in the order of specification/keys.md#order. A fault in between
+// leaves a key that no signer signs with; a repeated request finishes it.
 
 import { isEnded, type Tenures } from '../../tenure.ts';
 import type { LoadedKey } from '../loaded-key.ts';
@@ -80,10 +79,7 @@ async function changeInTurn(changes: readonly StatusChange[], parts: KeyManageme
   return results;
 }
 
-/**
- * Another request may take a key in because it saw the row before that said inactive. Where the row still does, that
- * has no effect.
- */
+/** Another request may take a key in because it saw the row before that said inactive. */
 async function endAgain(ended: Tenures, { slashing, table }: KeyManagementParts): Promise<void> {
   if (ended.size === 0) return;
   const keys = [...ended.keys()];
@@ -92,7 +88,6 @@ async function endAgain(ended: Tenures, { slashing, table }: KeyManagementParts)
   if (inactive.length > 0) await slashing.endTenures(inactive);
 }
 
-/** The keys that are in a new tenure now, and those whose ended tenure was moved on by another request. */
 async function begin(
   beginning: readonly StatusChange[],
   before: Tenures,

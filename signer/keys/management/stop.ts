@@ -1,13 +1,10 @@
-// Takes keys out of service on this replica. Inside, no refresh of the key table and no import brings one back. A key
-// file that a reload reads in these moments could; what it signs comes before the retirement, and so into the file.
+// Takes keys out of service on this replica. A key file that a reload reads in these moments could bring one back; what
+// it signs comes before the retirement, and so into the file.
 
 import type { LoadedKey } from '../loaded-key.ts';
 import type { KeyManagementParts } from './management.ts';
 
-/**
- * The caller holds the turn of these keys.
- * @param work gets the copies that were taken out, of those keys that were loaded
- */
+/** The caller holds the turn of these keys. */
 export async function whileStopped<T>(
   publicKeys: readonly string[],
   { store, table, drain }: Pick<KeyManagementParts, 'store' | 'table' | 'drain'>,

@@ -1,5 +1,4 @@
-// How the key table is called: consistent reads that are complete or fail, and transactions that are tried again with
-// one token until their outcome is known. A fault that stays is SignerError `key_table_unavailable`.
+// How the key table is called. A fault that stays is SignerError `key_table_unavailable`.
 
 import {
   type DynamoDBClient,
@@ -13,7 +12,6 @@ import {
 import { faultsAs } from '../../aws/errors.ts';
 import { keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
 
-/** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 8;
 export interface TableConnection {
   readonly client: DynamoDBClient;
@@ -25,7 +23,6 @@ export interface Page {
   readonly next: string | undefined;
 }
 
-/** The rows that exist among at most MAX_BATCH_GET_ITEMS keys, in no order. */
 export function readItems({ client, tableName }: TableConnection, keys: readonly Item[]): Promise<Item[]> {
   return reading(() => readBatchOfItems({ client, tableName, keys, maxRounds: MAX_READ_ROUNDS }));
 }
@@ -43,7 +40,7 @@ export interface PageOptions {
   readonly projection?: { ProjectionExpression: string; ExpressionAttributeNames: Record<string, string> };
 }
 
-/** Keys of a shard in ascending order, never its revision row; with a status, maybe fewer than there are. */
+/** Never the revision row; with a status, maybe fewer than there are. */
 export function readPage({ client, tableName }: TableConnection, shard: number, options: PageOptions): Promise<Page> {
   const { after, limit, status, projection } = options;
   const pk = { S: partitionOf(shard) };

@@ -1,6 +1,5 @@
-// What this process remembers of the key table, so that an older row that is put back is refused. It rests on one rule:
-// every change writes, as the row's generation, a revision of its shard that no earlier change had. It remembers
-// nothing across a restart (docs/guides/key-table.md).
+// What this process remembers of the key table, so that an older row that is put back is refused: every change writes,
+// as the row's generation, a revision of its shard that no earlier change had.
 
 import { SHARDS, shardOf } from './rows.ts';
 
@@ -14,7 +13,6 @@ class ShardFreshness {
     return this.#revision;
   }
 
-  /** The generation this process last saw, or gave by a change of its own. */
   generation(publicKey: string): number | undefined {
     return this.#generations.get(publicKey);
   }
@@ -23,7 +21,6 @@ class ShardFreshness {
     return this.#generations.keys();
   }
 
-  /** Whether a row of this generation is the one last seen or a later one. */
   isFresh(publicKey: string, generation: number): boolean {
     const seen = this.#generations.get(publicKey);
     if (seen === generation || (seen === undefined && this.#revision === undefined)) return true;
@@ -31,7 +28,6 @@ class ShardFreshness {
     return generation > Math.max(seen ?? 0, this.#revision ?? 0);
   }
 
-  /** A row was verified and is fresh, or this process has changed it; deleting counts. */
   note(publicKey: string, generation: number): void {
     this.#generations.set(publicKey, Math.max(generation, this.#generations.get(publicKey) ?? 0));
   }
@@ -49,7 +45,7 @@ class ShardFreshness {
 export class TableFreshness {
   readonly #shards = SHARDS.map(() => new ShardFreshness());
 
-  /** Finding the shard of a key takes a hash: whoever has many keys of one asks here. */
+  /** Finding the shard of a key takes a hash. */
   ofShard(shard: number): ShardFreshness {
     const freshness = this.#shards[shard];
     if (freshness === undefined) throw new Error('a shard is 0 to 15');

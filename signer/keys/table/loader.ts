@@ -1,5 +1,5 @@
-// Keeps the KeyStore like the key table: a first load of every shard, then a look at 16 revision rows every interval
-// and a read of the shards that moved. A row that fails disturbs no other; a look that fails keeps the loaded set.
+// Keeps the KeyStore like the key table: after the first load a look at 16 revision rows every interval, and a read of
+// the shards that moved. A row that fails disturbs no other; a look that fails keeps the loaded set.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../../common/observe/clock.ts';
@@ -16,7 +16,7 @@ import type { KeyStatus, KeyTableLoader } from './types.ts';
 
 export interface TableLoaderOptions {
   readonly statusFilter: readonly KeyStatus[];
-  /** `key_sources.dynamodb.refresh_interval_seconds`; 0: never again after the first load. */
+  /** 0: never again after the first load. */
   readonly refreshIntervalSeconds: number;
   readonly maxConcurrentReads: number;
 }
@@ -33,7 +33,7 @@ export interface TableLoaderParts extends TableConnection {
 
 export interface TableLoad {
   readonly refusedRows: number;
-  /** Rows that are good, by status, in all shards; without those whose key another source has loaded. */
+  /** Good rows in all shards; without those whose key another source has loaded. */
   readonly keys: Readonly<Record<KeyStatus, number>>;
   readonly shardsRead: number;
   readonly seconds: number;
@@ -42,14 +42,13 @@ export interface TableLoad {
 /** The table is out of reach, or a signing worker ended with the keys that were on their way. */
 const PASSING: ReadonlySet<string> = new Set(['key_table_unavailable', 'signing_unavailable']);
 
-/** Pauses after failed first loads, doubled each time. */
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 /** No complete look for max(5 intervals, 10 s) is stale, as for the state table. */
 const STALE_INTERVALS = 5;
 const STALE_AT_LEAST_SECONDS = 10;
 
-/** One shard; `revision` is the one read before the last complete read, and undefined asks for a read. */
+/** `revision`: read before the last complete read; undefined asks for a read. */
 type ShardState = ShardRead & { readonly revision: number | undefined };
 
 const UNREAD: ShardState = {
@@ -71,7 +70,6 @@ export class TableLoader implements KeyTableLoader {
   #look: Promise<void> = Promise.resolve();
   #nextLook: Promise<void> | undefined;
   #lastLookAt: number | undefined;
-  /** Keys whose rows were read since their tenures were asked for. */
   #found: string[] = [];
   #failures = 0;
 
@@ -103,7 +101,7 @@ export class TableLoader implements KeyTableLoader {
     return this.#totals().refusedRows;
   }
 
-  /** The first load, tried again until it is complete. Rejects after `stop` and when the store is sealed. */
+  /** Rejects after `stop` and when the store is sealed. */
   async load(): Promise<void> {
     for (let pauseMs = FIRST_RETRY_MS; ; pauseMs = Math.min(2 * pauseMs, MAX_RETRY_MS)) {
       try {
@@ -200,9 +198,7 @@ export class TableLoader implements KeyTableLoader {
     onLoaded?.({ ...this.#totals(), shardsRead: moved.length, seconds: (clock.monotonic() - startedAt) / 1000 });
   }
 
-  /**
-   * The rows of these keys were just found active: their copies may carry the tenure that the slashing store says now.
-   */
+  /** The rows of these keys were just found active. */
   async #renewTenures(): Promise<void> {
     const { store, log } = this.#parts;
     const refused = store.takeRefused('dynamodb').filter((publicKey) => this.hasRow(publicKey));
@@ -215,7 +211,6 @@ export class TableLoader implements KeyTableLoader {
     });
   }
 
-  /** A revision never goes back: not even when the table says so. */
   #revisionOf(shard: number, read: number): number {
     const known = this.#parts.freshness.ofShard(shard).revision ?? 0;
     if (read < known)
@@ -252,8 +247,6 @@ export class TableLoader implements KeyTableLoader {
   }
 }
 
-// A look may have read the row of a key from before its change; when the key is released, its row is read again.
-
 class WithheldKeys {
   readonly #onReleased: (publicKey: string) => void;
   readonly #counts = new Map<string, number>();
@@ -264,7 +257,6 @@ class WithheldKeys {
     this.#onReleased = onReleased;
   }
 
-  /** @returns what releases them, once */
   withhold(publicKeys: readonly string[]): () => void {
     for (const key of publicKeys) this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
     let released = false;

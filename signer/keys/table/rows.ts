@@ -1,5 +1,4 @@
-// What the key table holds (specification/tables.md#key-table). A row of another shape, or in the place of another key,
-// is refused. Whether its content is ours is for seal.ts to say.
+// What the key table holds (specification/tables.md#key-table). Whether a row's content is ours is for seal.ts to say.
 
 import { createHash, hash } from 'node:crypto';
 import { canonicalPublicKey } from '../../../common/formats/hex.ts';
@@ -40,7 +39,6 @@ export function keyOfRow(publicKey: string): Item {
   return { pk: { S: partitionOf(shardOf(publicKey)) }, sk: { S: publicKey } };
 }
 
-/** Sorts behind every key of its shard. */
 const REVISION = 'REVISION';
 
 export function keyOfRevision(shard: number): Item {

@@ -1,6 +1,5 @@
-// How a secret key lies in the key table (specification/tables.md#key-table), bound to its row by the associated data:
-// no row can be swapped or activated, and no date, backup or deposit data changed. It cannot tell an older row of the
-// same key from the newest: freshness.ts does.
+// How a secret key lies in the key table (specification/tables.md#key-table), bound to its row by the associated data.
+// An older row of the same key is for freshness.ts to notice.
 
 import { strict as assert } from 'node:assert';
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';
@@ -26,7 +25,6 @@ export class KeySealer {
   readonly #key: Buffer;
   #wiped = false;
 
-  /** @param key 32 bytes, the sub-key for key encryption; taken over. */
   constructor(key: Buffer) {
     assert.equal(key.length, 32);
     this.#key = key;

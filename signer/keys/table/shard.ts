@@ -1,6 +1,5 @@
 // Reads one shard into a batch of the KeyStore: adds what is ours, fresh and wanted, removes what is not, and says why
-// each other row is refused. It works in small slices, on the thread that signatures pass through; each row is judged
-// when its key is derived: what holds then decides.
+// each other row is refused. It works in small slices, on the thread that signatures pass through.
 
 import { strict as assert } from 'node:assert';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -31,14 +30,12 @@ export interface ShardReaderParts extends TableConnection {
 export interface ShardRead {
   /** Rows that are good, by status, without those whose key signs from another source. */
   readonly counts: Readonly<Record<KeyStatus, number>>;
-  /** Why each refused row is refused, by sort key. */
   readonly refused: ReadonlyMap<string, string>;
   readonly present: ReadonlySet<string>;
 }
 
 /** Rows of one Query: few enough that taking its answer apart does not hold up signing. */
 const PAGE_ROWS = 250;
-/** How long the main thread works at once; then everything else has its turn. */
 const SLICE_MS = 4;
 
 const ADD_REFUSALS = {
@@ -47,7 +44,6 @@ const ADD_REFUSALS = {
   too_many_keys: 'as many keys are loaded as the signer holds',
 } as const satisfies Record<Exclude<KeyRefusal, 'sealed'>, string>;
 
-/** @param revision read before; rows may be newer. */
 export type ReadShard = (shard: number, revision: number, batch: KeyBatch) => Promise<ShardRead>;
 
 export function shardReader(parts: ShardReaderParts): ReadShard {
@@ -115,14 +111,12 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
   const counts: Record<KeyStatus, number> = { active: 0, inactive: 0 };
   const refused = new Map<string, string>();
   const present = new Set<string>();
-  /** What stays loaded, or comes. */
   const wanted = new Set<string>();
   /** A copy of a file is not the table's to stop (specification/keys.md#sources). */
   const inactive = new Set<string>();
 
   const isNewer = (publicKey: string) => (seen.generation(publicKey) ?? 0) > revision;
 
-  /** Whether the key would be loaded if its row were judged now. */
   const needsKey = ({ publicKey, status, generation }: TableRow): boolean =>
     statusFilter.has(status) &&
     store.find(publicKey) === undefined &&
@@ -155,7 +149,6 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
     log.warn({ public_key: publicKey }, 'a key that is inactive in the table signs: a key file has it');
   };
 
-  /** Why the row is refused, or undefined. */
   const judge = (row: TableRow, newKey: NewKey | undefined): string | undefined => {
     const { publicKey, status, generation } = row;
     const isLoaded = statusFilter.has(status);
@@ -198,7 +191,6 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
         opened.secretKey.fill(0);
       }
     },
-    /** A key whose row is gone, refused, or of a status that is not loaded stops signing. */
     removeUnlessWanted(publicKey: string): void {
       if (wanted.has(publicKey)) return;
       if (!present.has(publicKey) && isNewer(publicKey)) return;
@@ -221,7 +213,6 @@ function openRow(
   return secretKey === undefined ? { refused: 'not sealed under this master key as it is' } : { row, secretKey };
 }
 
-/** Work on many things, from any number of callers, never longer than SLICE_MS without a turn for everything else. */
 function slices(clock: Clock) {
   let tail: Promise<void> = Promise.resolve();
   return <T>(things: readonly T[], work: (thing: T) => void): Promise<void> => {

@@ -1,5 +1,5 @@
 // The key table as key management sees it (types.ts): it believes only rows sealed under this master key and not older
-// than what this process has seen. Keys of one shard are changed one transaction after the other.
+// than what this process has seen.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -123,7 +123,7 @@ function newRow({ publicKey, status, backup, deposit }: NewTableKey, generation:
   return { publicKey, status, generation, createdAt: now, updatedAt: now, detailsDigest, backup, deposit: depositText };
 }
 
-/** Rows with their backup and deposit data: undefined for one that is not ours, or older than what was seen. */
+/** Undefined for a row that is not ours, or older than what was seen. */
 function rowReader(parts: KeyTableParts) {
   const { sealer, freshness, log } = parts;
   const refuse = (key: string, reason: string): undefined => {
@@ -239,12 +239,9 @@ function tableKeyOf({ publicKey, status, generation, createdAt, updatedAt, backu
   };
 }
 
-// One change: the rows of some keys of one shard, and the shard's revision, in one transaction. It starts again when
-// another writer was faster; a change whose answer was lost is recognised in the table.
+// A change starts again when another writer was faster; one whose answer was lost is recognised in the table.
 
-/** Keys of one change: below what one read and one transaction may hold. */
 const MAX_KEYS_PER_CHANGE = 50;
-/** Other signers may be writing to the shard at the same time. */
 const MAX_ATTEMPTS = 12;
 const RETRY_PAUSE_MS = 20;
 

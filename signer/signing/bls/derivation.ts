@@ -1,6 +1,5 @@
-// Derives the public keys of many secrets that a core already holds, in batches for its signing threads. Both cores
-// share this code. When a batch fails, it removes all of these keys from the core, because nobody gets their handles.
-// It removes a secret that blst refuses alone.
+// Derives the public keys of many secrets that a core already holds. When a batch fails, it removes all of these keys
+// from the core, because nobody gets their handles.
 
 import { type HeldKey, type KeyHandle, SECRET_KEY_BYTES } from '../../keys/vault.ts';
 import { MAX_KEYS_AT_ONCE } from './bls.ts';
@@ -10,10 +9,9 @@ import { signingUnavailable } from './queue.ts';
 const MAX_DERIVATIONS = 16;
 export const PUBLIC_KEY_BYTES = 48;
 
-/** Derives the public keys of at most MAX_DERIVATIONS; undefined for a secret that is refused. */
 export type DerivePublicKeys = (handles: readonly KeyHandle[]) => Promise<readonly (Uint8Array | undefined)[]>;
 
-/** How many secret keys lie there one after another. @throws TypeError when that is no whole number, or too many */
+/** @throws TypeError when it is no whole number of keys, or too many */
 export function countSecretKeys(secretKeys: Uint8Array): number {
   const count = secretKeys.length / SECRET_KEY_BYTES;
   if (!Number.isInteger(count)) throw new TypeError('a secret key has 32 bytes');
@@ -21,7 +19,6 @@ export function countSecretKeys(secretKeys: Uint8Array): number {
   return count;
 }
 
-/** @throws what `derive` throws, when no batch is under way any more and all of the keys are removed */
 export async function heldKeys(
   handles: readonly KeyHandle[],
   derive: DerivePublicKeys,
@@ -46,10 +43,7 @@ export async function heldKeys(
   });
 }
 
-/**
- * The public keys of one batch out of its answer, 48 bytes a key. No compressed point begins with a zero byte:
- * undefined where there are zeros.
- */
+/** No compressed point begins with a zero byte: undefined where there are zeros. */
 export function splitPublicKeys(answer: Uint8Array, count: number): (Uint8Array | undefined)[] {
   if (answer.length !== count * PUBLIC_KEY_BYTES) throw signingUnavailable('public keys are missing');
   return Array.from({ length: count }, (_, index) => {
@@ -60,7 +54,6 @@ export function splitPublicKeys(answer: Uint8Array, count: number): (Uint8Array 
 
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
-/** Runs at most `limit` at once, first come, first served. */
 export function placesFor(limit: number): InTurn {
   let free = limit;
   const waiting: (() => void)[] = [];

@@ -1,6 +1,5 @@
-// The BLS core over our native addon. The keys are in the addon's memory, JavaScript holds handles, and threads of the
-// addon sign batches. This file only decides which jobs go when. It does not group equal roots, because the addon
-// remembers the points of the last roots.
+// The BLS core over our native addon: the keys are in its memory, its threads sign batches, and this file only decides
+// which jobs go when. It does not group equal roots, because the addon remembers the points of the last roots.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
@@ -19,14 +18,10 @@ import {
   signingUnavailable,
 } from './queue.ts';
 
-/** What the addon takes at once. */
 const MAX_BATCH_JOBS = 16;
 /** Single jobs go in small batches: answers go out and new jobs come in while the others are signed. */
 const MAX_SINGLE_JOBS = 4;
-/**
- * How many batches of each kind a thread has, begun and waiting: enough that no thread waits for the main thread,
- * which has much else to do.
- */
+/** Of each kind: enough that no thread waits for the main thread, which has much else to do. */
 const BATCHES_PER_THREAD = 4;
 /** The addon's limit (native/core-calls.c). */
 const MAX_THREADS = 256;
@@ -34,7 +29,6 @@ const MAX_THREADS = 256;
 type JobKind = 'single' | 'grouped';
 
 export interface NativeBlsCoreOptions {
-  /** Threads that sign. Default: the cores of the machine. */
   readonly cores?: number | undefined;
   readonly mlock?: MemoryPolicy | undefined;
   /** `signing.root_tables`. Default: true. */
@@ -47,21 +41,15 @@ export class NativeBlsCore implements BlsCore {
   readonly #keyring: Keyring;
   readonly #threads: number;
   readonly #queue = createJobQueue(() => this.#dispatch());
-  /** What goes to the addon, which copies it. */
   readonly #handles = new Float64Array(MAX_BATCH_JOBS);
   readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
-  /**
-   * Batches of each kind: in the addon single jobs overtake those of groups, so neither kind takes the other's
-   * places.
-   */
+  /** In the addon single jobs overtake those of groups, so neither kind takes the other's places. */
   readonly #batches: Record<JobKind, number> = { single: 0, grouped: 0 };
-  /** Jobs in them. */
   #running = 0;
   /** Limits the batches of public keys that are under way. The threads of groups derive them. */
   readonly #inPlace: InTurn;
   #derivations = 0;
   #closed = false;
-  /** Resolved when, after `close`, nothing is under way any more. */
   readonly #idle = Promise.withResolvers<void>();
 
   /** @throws Error when memory for keys, or a thread, is refused */
@@ -154,7 +142,6 @@ export class NativeBlsCore implements BlsCore {
     }
   }
 
-  /** Each thread gets a fair share of the queue, as far as batches go. */
   #dispatch(): void {
     const most = this.#threads * BATCHES_PER_THREAD;
     while (this.#queue.singles > 0 && this.#batches.single < most) {

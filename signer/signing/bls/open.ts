@@ -1,6 +1,5 @@
 // Opens the native BLS core. A core has to reproduce a known signature before it is given out: one that computes
-// wrongly must not sign, whatever the reason. An image has this core and no other; open-either.ts has the portable one
-// besides.
+// wrongly must not sign, whatever the reason.
 
 import type { Log } from '../../../common/observe/log.ts';
 import { ADDON_PATH, loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../../native/load.ts';
@@ -9,11 +8,9 @@ import { NativeBlsCore } from './native.ts';
 
 export interface OpenNativeOptions {
   readonly log: Log;
-  /** Threads that sign. Default: the cores of the machine. */
   readonly cores?: number | undefined;
-  /** `server.mlock`. Under `required` no key is ever put into memory that is not locked. Default: best_effort. */
+  /** Under `required` no key is ever put into memory that is not locked. Default: best_effort. */
   readonly mlock?: MemoryPolicy | undefined;
-  /** `signing.root_tables`. Default: true. */
   readonly rootTables?: boolean | undefined;
   readonly addonPath?: string | undefined;
 }
@@ -25,10 +22,7 @@ export async function openNativeBlsCore(options: OpenNativeOptions): Promise<Bls
   return native;
 }
 
-/**
- * Undefined when the addon is missing or does not prove itself; the log says which.
- * @throws Error when `required` memory is refused
- */
+/** Undefined when the addon is missing or does not prove itself. @throws Error when `required` memory is refused */
 export async function findNativeBlsCore(options: OpenNativeOptions): Promise<BlsCore | undefined> {
   const { log, addonPath = ADDON_PATH } = options;
   try {
@@ -61,10 +55,7 @@ function cannotBeLocked(cause: unknown): Error {
   return new Error(message, { cause });
 }
 
-/**
- * From the Web3Signer project's acceptance tests (a public test key); the signature is recomputed with @chainsafe/blst
- * in our tests.
- */
+/** From the Web3Signer project's acceptance tests (a public test key); our tests recompute it with @chainsafe/blst. */
 export const KNOWN_ANSWER = {
   secretKey: '3ee2224386c82ffea477e2adf28a2929f5c349165a4196158c7f3a2ecca40f35',
   publicKey: '989d34725a2bfc3f15105f3f5fc8741f436c25ee1ee4f948e425d6bcb8c56bce6e06c269635b7e985a7ffa639e2409bf',
@@ -73,10 +64,7 @@ export const KNOWN_ANSWER = {
     '876351b7fb6d2e58e48bc3ed71a9532b39a194d778784a33acb018316b4b87fe64eb93259e1008d54a474ec86f03cd5e1435a7461eae9c1890cfdbe63f6881b4ef4db9e18299013eaee4fb194ea79fb0f78066e3c3ff805cd5579c630cebc6bb',
 } as const;
 
-/**
- * The native core signs a root that comes the 16th time again in another way than a new one (native/sign.c): both
- * have to be right.
- */
+/** The native core signs a root that comes the 16th time in another way than a new one (native/sign.c). */
 const PROVING_SIGNATURES = 20;
 
 /** @throws Error after closing a core that does not reproduce the known answer */

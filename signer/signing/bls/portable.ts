@@ -31,6 +31,9 @@ import {
 } from './portable-workers.ts';
 import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queue.ts';
 
+/** Of five batches of a busy core one is of groups at least. */
+const MAX_PASSED_OVER = 4;
+
 export interface PortableBlsCoreOptions {
   readonly log: Log;
   /** Worker threads. Default: the cores of the machine. */
@@ -44,6 +47,7 @@ export class PortableBlsCore implements BlsCore {
   readonly memoryLocked = false;
   readonly #keys = createPortableKeys();
   readonly #queue = createJobQueue(() => this.#dispatch());
+  #passedOver = 0;
   readonly #derivations: Derivation[] = [];
   readonly #threads: SigningThreads;
   #nextBatch = 0;
@@ -123,13 +127,21 @@ export class PortableBlsCore implements BlsCore {
     await this.#threads.terminate();
   }
 
+  /** Jobs of one kind: of groups when no others wait, or when it is their turn. */
+  #takeEither(most: number): Job[] {
+    const { singles, grouped } = this.#queue;
+    const isTheirTurn = grouped > 0 && (singles === 0 || this.#passedOver >= MAX_PASSED_OVER);
+    this.#passedOver = isTheirTurn || grouped === 0 ? 0 : this.#passedOver + 1;
+    return isTheirTurn ? this.#queue.takeGrouped(most) : this.#queue.takeSingles(most);
+  }
+
   /** Give the least busy worker a fair share of the queue, until all are full or nothing waits. */
   #dispatch(): void {
     while (this.#queue.length > 0) {
       const worker = leastBusy(this.#threads.alive, hasRoomToSign);
       if (worker === undefined) break;
       const share = Math.min(Math.ceil(this.#queue.length / this.#threads.alive.size), MAX_BATCH_JOBS);
-      this.#send(worker, this.#queue.takeEither({ single: share, grouped: share }));
+      this.#send(worker, this.#takeEither(share));
     }
     while (this.#derivations.length > 0) {
       const worker = leastBusy(this.#threads.alive, hasRoomToDerive);

@@ -1,23 +1,16 @@
-// The queue of a BLS core. It has two lanes, and takes `priority` always before `normal`. In a lane the callers take
-// turns, and the jobs of one caller go in the order in which they came. The jobs of groups come behind both lanes, but
-// get a fixed share. The queue is bounded as a last resort; the permits of the
-// signing path are the real limit. It copies each root, so that the core signs exactly the root that was passed in.
+// The queue of a BLS core. It takes `priority` always before `normal`. In a lane the callers take turns. The jobs of
+// groups come behind both lanes. It is bounded as a last resort; the permits of the signing path are the real limit. It
+// copies each root, so that the core signs exactly the root that was passed in.
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/vault.ts';
 import type { GroupSignature, Lane } from './bls.ts';
 
-/** Jobs that may wait in one core. */
 export const MAX_QUEUED_JOBS = 65_536;
 
 export const ROOT_BYTES = 32;
 export const SIGNATURE_BYTES = 96;
-
-/**
- * How often in a row jobs of groups are passed over by others: of five batches of a busy core one is theirs at least.
- */
-const MAX_PASSED_OVER = 4;
 
 export interface Job {
   readonly handle: KeyHandle;
@@ -26,40 +19,25 @@ export interface Job {
   reject(error: SignerError): void;
 }
 
-/** What a core takes at once of each kind. */
-export interface BatchSizes {
-  readonly single: number;
-  readonly grouped: number;
-}
-
 export interface JobQueue {
   readonly length: number;
-  /** Single jobs, and jobs with priority. */
   readonly singles: number;
-  /** Jobs of groups without priority. */
   readonly grouped: number;
-  /** Append a job; its promise settles when whoever takes the job settles it. @param caller whose turn it takes */
+  /** @param caller whose turn it takes */
   push(handle: KeyHandle, root: Uint8Array, lane: Lane, caller?: string): Promise<Uint8Array>;
-  /** Append a job for each handle; resolves when all are settled. */
   pushGroup(handles: readonly KeyHandle[], root: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
   /** Priority first. */
   takeSingles(count: number): Job[];
   /** Jobs of one group, and so of one root. */
   takeGrouped(count: number): Job[];
-  /** Jobs of one kind: of groups when no others wait, or when it is their turn. */
-  takeEither(sizes: BatchSizes): Job[];
   rejectAll(error: SignerError): void;
 }
 
-/**
- * @param onJobs called after the microtasks in which jobs came: a group commit releases many in one turn, and they
- * should share batches
- */
+/** @param onJobs called after the microtasks in which jobs came: those of one group commit should share batches */
 export function createJobQueue(onJobs: () => void): JobQueue {
   const priority = createTurns();
   const normal = createTurns();
   const grouped = createLine();
-  let passedOver = 0;
   let isTold = false;
   const tellSoon = (): void => {
     if (isTold) return;
@@ -110,11 +88,6 @@ export function createJobQueue(onJobs: () => void): JobQueue {
     },
     takeSingles,
     takeGrouped: grouped.takeAlike,
-    takeEither(sizes) {
-      const isTheirTurn = grouped.length > 0 && (this.singles === 0 || passedOver >= MAX_PASSED_OVER);
-      passedOver = isTheirTurn || grouped.length === 0 ? 0 : passedOver + 1;
-      return isTheirTurn ? grouped.takeAlike(sizes.grouped) : takeSingles(sizes.single);
-    },
     rejectAll(error) {
       rejectJobs(takeSingles(this.singles), error);
       rejectJobs(grouped.take(grouped.length), error);
@@ -122,7 +95,6 @@ export function createJobQueue(onJobs: () => void): JobQueue {
   };
 }
 
-/** Jobs that are answered together. */
 class Group {
   readonly signatures: GroupSignature[];
   readonly #resolve: (signatures: readonly GroupSignature[]) => void;
@@ -167,10 +139,7 @@ export function signingUnavailable(why: string, cause?: unknown): SignerError {
   return new SignerError('signing_unavailable', { detail: { why }, cause });
 }
 
-/**
- * Give every job its signature out of one buffer of 96 bytes a job. Zeros mean that the key was gone: no compressed
- * point begins with a zero byte, so this cannot be a signature.
- */
+/** Zeros mean that the key was gone: no compressed point begins with a zero byte. */
 export function settleJobs(jobs: readonly Job[], signatures: Uint8Array): void {
   assert.equal(signatures.length, jobs.length * SIGNATURE_BYTES);
   let at = 0;
@@ -186,12 +155,8 @@ export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
   for (const job of jobs) job.reject(error);
 }
 
-/**
- * A line for each caller, which take turns of one job. A caller alone has its one line, which stays when it is empty:
- * the signing path makes none anew.
- */
+/** Callers take turns of one job. A caller alone has its one line, which stays when it is empty. */
 function createTurns() {
-  /** The next turn's first. */
   const lines = new Map<string, ReturnType<typeof createLine>>();
   let length = 0;
   const takeInTurn = (count: number): Job[] => {

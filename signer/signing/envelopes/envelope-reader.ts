@@ -1,7 +1,6 @@
 // Reads large signing bodies beside the main thread, which continues to sign: parsing and hashing 10 MiB takes half a
-// second. There is one worker, which the first large body starts. It reads one body at a time, and a few may wait. When
-// a request is given up, the work on its body stops. The worker has its own heap, so a body that needs too much memory
-// ends the worker and not the signer.
+// second. One worker reads one body at a time, and a few may wait. The worker has its own heap, so a body that needs
+// too much memory ends the worker and not the signer.
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../common/observe/log.ts';
@@ -10,17 +9,12 @@ import type { EnvelopeAnswer, EnvelopeJob } from './envelope-worker.ts';
 
 /** Smaller bodies are read in some milliseconds, at once. */
 export const MAX_BODY_READ_AT_ONCE_BYTES = 32_768;
-/** Each waiting body has 10 MiB at most. */
 export const MAX_WAITING_BODIES = 16;
 const WORKER_HEAP_MB = 512;
 const WORKER = new URL('./envelope-worker.ts', import.meta.url);
 
 export interface EnvelopeReader {
-  /**
-   * @param body is taken over
-   * @throws SignerError `overloaded` when too many wait, `internal_error` when the worker died or cannot start; the
-   * signal's reason when it aborts
-   */
+  /** Takes the body over. @throws SignerError `overloaded`, `internal_error`; the signal's reason when it aborts */
   read(body: Uint8Array, signal: AbortSignal): Promise<EnvelopeAnswer>;
   close(): Promise<void>;
 }
@@ -32,7 +26,6 @@ interface Job extends EnvelopeJob {
 
 export interface EnvelopeReaderOptions {
   readonly log: Log;
-  /** Tests put a worker here that says when it has answered. */
   readonly workerUrl?: URL | undefined;
 }
 

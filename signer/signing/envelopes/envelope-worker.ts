@@ -1,6 +1,5 @@
-// The thread that reads large signing bodies, one at a time. It parses a body and, if it is an envelope, hashes it, so
-// the main thread gets only the root. The parser is as strict as the main thread's; only the limit of values in a body
-// is the envelope's own. A body of another type goes back unchanged. Nothing here is secret.
+// The thread that reads large signing bodies. It parses a body and, if it is an envelope, hashes it, so the main thread
+// gets only the root. Only the limit of values in a body is the envelope's own. Nothing here is secret.
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
@@ -12,13 +11,9 @@ export interface EnvelopeJob {
   readonly body: Uint8Array<ArrayBuffer>;
 }
 
-/** `other`: the body is none of an envelope, or not even JSON. */
 export type EnvelopeAnswer = ParsedSignRequest | { readonly kind: 'other'; readonly body: Uint8Array<ArrayBuffer> };
 
-/**
- * 8,192 deposits of a payload, the most that consensus knows, have six values each; no payload has so many
- * transactions.
- */
+/** 8,192 deposits of a payload have six values each; no payload has so many transactions. */
 const MAX_ENVELOPE_VALUES = 200_000;
 
 const port = parentPort;

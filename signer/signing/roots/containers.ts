@@ -1,5 +1,5 @@
 // The SSZ containers of all messages, with the limits of the mainnet preset. @chainsafe/ssz does not check its input:
-// it gets only the output of the parser (api/messages/), which has checked every length and range.
+// it gets only the output of the parser (api/messages/).
 
 import {
   BitArray,
@@ -62,8 +62,7 @@ export const ContributionAndProof = new ContainerType({
     slot: SlotOrEpoch,
     beacon_block_root: Bytes32,
     subcommittee_index: uint64,
-    // The minimal preset's 8 bits and mainnet's 128 both fill one chunk with zeros, so this container has the root of
-    // either.
+    // The minimal preset's 8 bits and mainnet's 128 both fill one chunk with zeros.
     aggregation_bits: new ByteVectorType(SYNC_COMMITTEE_BYTES.mainnet / 4),
     signature: Bytes96,
   }),
@@ -106,7 +105,6 @@ export const GloasAggregateAndProof = new ContainerType({
       aggregation_bits: new ProgressiveBitListType(),
       data: AttestationData,
       signature: Bytes96,
-      /** Gloas kept the vector of fixed length that Electra has. */
       committee_bits: new ByteVectorType(COMMITTEE_BYTES.mainnet),
     },
     [true, true, true, true],
@@ -177,7 +175,6 @@ function altairBody(syncCommitteeBytes: number) {
   return new ContainerType({
     ...phase0BodyFields,
     sync_aggregate: new ContainerType({
-      /** Bitvector, hashed as its bytes. */
       sync_committee_bits: new ByteVectorType(syncCommitteeBytes),
       sync_committee_signature: Bytes96,
     }),
@@ -205,8 +202,7 @@ function blockHeader<T extends UintNumberType | UintBigintType>(slot: T) {
   });
 }
 
-// The containers that Gloas and Heze add (specification/signing.md#gloas). A progressive container mixes in which of
-// its fields are active: all of them here. A progressive list has no limit in its root.
+// Gloas and Heze (specification/signing.md#gloas). A progressive container mixes in which of its fields are active.
 
 const boolean = new BooleanType();
 const uint256 = new UintBigintType(32);

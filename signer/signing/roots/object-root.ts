@@ -1,5 +1,5 @@
-// Computes the hash_tree_root of a typed request, in the container of its fork. It trusts the parser's types. It also
-// trusts that the caller has checked the fork (message-fork.ts): an aggregate of no fork is a bug here.
+// Computes the hash_tree_root of a typed request, in the container of its fork, which the caller has checked
+// (message-fork.ts): an aggregate of no fork is a bug here.
 
 import assert from 'node:assert/strict';
 import type { ForkName } from '../../api/forks.ts';
@@ -11,6 +11,7 @@ import {
   isOfMinimalSlot,
 } from '../../api/messages/messages.ts';
 import type { EnvelopeMessage } from '../../api/messages/payload-envelope.ts';
+import { unreachable } from '../../api/operations.ts';
 import type { SignRequest } from '../../api/sign-request.ts';
 import { isSince } from '../message-fork.ts';
 import {
@@ -116,8 +117,4 @@ function bodyRoot(body: BeaconBlock['body']): Uint8Array {
   if (body.kind === 'PHASE0') return Phase0Body.hashTreeRoot({ ...body.content, attestations });
   const minimal = body.content.sync_aggregate.sync_committee_bits.length === SYNC_COMMITTEE_BYTES.minimal;
   return (minimal ? MinimalAltairBody : AltairBody).hashTreeRoot({ ...body.content, attestations });
-}
-
-function unreachable(request: never): never {
-  throw new Error(`no root for this operation: ${(request as SignRequest).operation}`);
 }

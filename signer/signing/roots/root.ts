@@ -1,9 +1,8 @@
 // The 32 bytes to sign, from a typed request, and the facts that slashing protection needs. A root from a client is
-// only compared with this one. The chain is always that of the configured network; only the fork comes from the request
-// (message-fork.ts).
+// only compared with this one. The chain is always that of the configured network.
 
 import { hashInto } from '@chainsafe/persistent-merkle-tree';
-import type { Operation } from '../../api/operations.ts';
+import { type Operation, unreachable } from '../../api/operations.ts';
 import { type ParsedSignRequest, parseSignRequest, type SignRequest } from '../../api/sign-request.ts';
 import type { LoadedKey } from '../../keys/loaded-key.ts';
 import type { SlashableMessage } from '../../slashing/types.ts';
@@ -12,8 +11,7 @@ import type { Network } from '../networks.ts';
 import { ForkData, SigningData } from './containers.ts';
 import { objectRoot } from './object-root.ts';
 
-// Signing domains (consensus-specs, compute_domain and get_domain; specification/signing.md#bodies): which message it
-// is, on which chain, under which fork. Two messages of different domains never have the same signing root.
+// consensus-specs, compute_domain and get_domain; specification/signing.md#bodies.
 
 export const DOMAIN_TYPES = {
   BEACON_PROPOSER: 0x00000000,
@@ -82,10 +80,7 @@ export function rememberedDomains(): ComputeDomain {
 
 const ZERO_ROOT = new Uint8Array(32);
 
-/**
- * consensus-specs, compute_signing_root.
- * @param request one that forkRefusal has nothing against on this network
- */
+/** consensus-specs, compute_signing_root. @param request one that forkRefusal has nothing against on this network */
 export function computeSigningRoot(
   request: SignRequest,
   network: Network,
@@ -106,7 +101,6 @@ export function envelopeBlockSigningRoot(
   return SigningData.hashTreeRoot({ object_root: request.message.beaconBlockRoot, domain });
 }
 
-/** What slashing protection has to judge before this request is signed; null where nothing is slashable. */
 export function slashableMessage(
   request: SignRequest,
   { publicKey, tenure }: Pick<LoadedKey, 'publicKey' | 'tenure'>,
@@ -177,13 +171,8 @@ function domainOf(request: SignRequest, network: Network, domains: ComputeDomain
   }
 }
 
-function unreachable(request: never): never {
-  throw new Error(`nothing known of this operation: ${(request as SignRequest).operation}`);
-}
-
 // The signing root of a vote, computed in place: votes are most of what a validator signs, and the SSZ library takes
-// three times as long. Two containers of fixed size, every field one chunk of 32 bytes (SSZ, "Merkleization").
-// test/signing compares this code with the library, and both with an oracle.
+// three times as long (SSZ, "Merkleization"). test/signing compares this code with the library and with an oracle.
 
 type Attestation = Extract<SignRequest, { operation: 'ATTESTATION' }>['message'];
 
@@ -191,7 +180,6 @@ const CHUNK = 32;
 /** slot, index, beacon_block_root, source, target, and three of zeros: a tree has a power of two. */
 const LEAVES = 8;
 const [SLOT, INDEX, BLOCK_ROOT, SOURCE] = [0, CHUNK, 2 * CHUNK, 3 * CHUNK];
-/** Bytes of a checkpoint. */
 const [EPOCH, ROOT] = [0, CHUNK];
 
 /** Overwritten by each call, which is over before the next: nothing here is secret. */
@@ -234,16 +222,12 @@ function writeUint64(view: DataView, at: number, value: number): void {
   view.setUint32(at + 4, Math.floor(value / 2 ** 32), true);
 }
 
-// Bodies that come again: the attesters of a slot that agree send the same bytes, each for their own key, and these are
-// parsed and hashed once. Two bodies are the same only when all their bytes are equal; the digest only says where to
-// look. Refusals are not remembered, nor long bodies: a whole block does not come again. A body contains no secret.
+// The attesters of a slot that agree send the same bytes, each for their own key: these are parsed and hashed once. Two
+// bodies are the same only when all their bytes are equal. Long bodies are not remembered: a block does not come again.
 
-/** A slot has some ten kinds of message; before Electra the votes of each of its 64 committees differ. */
 export const MAX_REMEMBERED_BODIES = 128;
-/** A vote has about 700 bytes, the contribution of a sync committee 1,500. */
 export const MAX_REMEMBERED_BODY_BYTES = 2048;
 
-/** A prime, so that the bytes looked at are not always the same digit of some number. */
 const DIGEST_STEP = 3;
 const DIGEST_FACTOR = 0x01000193;
 
@@ -251,15 +235,12 @@ export type ComputeRoot = (request: SignRequest) => Uint8Array;
 
 /** What both give back is shared: nobody writes to it. */
 export interface RememberedRequests {
-  /** parseSignRequest that gives equal bodies one request. */
   readonly parse: (body: Uint8Array) => ParsedSignRequest;
-  /** computeSigningRoot on the network, once for each request that is remembered. */
   readonly rootOf: ComputeRoot;
 }
 
 export function rememberedRequests(network: Network): RememberedRequests {
   const domains = rememberedDomains();
-  // One ring; a place of it is an index of each of these.
   const digests = new Int32Array(MAX_REMEMBERED_BODIES);
   const bodies: Uint8Array[] = [];
   const requests: SignRequest[] = [];
