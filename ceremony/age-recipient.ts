@@ -4,7 +4,6 @@
 import { bech32 } from '@scure/base';
 
 const RECIPIENT_BYTES = 32;
-/** A recipient is bech32 with a checksum (the plugin and post-quantum kinds of `age1…` are longer). */
 const RECIPIENT = /^age1[02-9ac-hj-np-z]{58}$/;
 
 export function isAgeRecipient(text: string): boolean {

@@ -3,7 +3,7 @@
 import { armor, Encrypter } from 'age-encryption';
 import { isAgeRecipient } from './age-recipient.ts';
 
-/** @returns the armored file, which `age -d` opens; each recipient alone can open it */
+/** @returns the armored file; each recipient alone can open it */
 export async function encryptToRecipients(plaintext: Uint8Array, recipients: readonly string[]): Promise<string> {
   if (recipients.length === 0) throw new Error('an age file needs a recipient');
   const encrypter = new Encrypter();

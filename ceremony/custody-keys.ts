@@ -3,7 +3,7 @@
 
 import type { Deployment } from './definition.ts';
 
-/** Why one key ARN did not serve. The words say what an operator looks at next. */
+/** Why one key ARN did not serve, and what an operator looks at next. */
 export const KEY_FAULTS = {
   outside_ceremony: 'not in the ceremony of this signer, so it was not called',
   disabled: 'disabled: enable it',
@@ -37,11 +37,10 @@ export type KeyAnswer =
   | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
 
-/** The encryption context of a share (specification/custody.md#shares). */
 export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>> &
   Partial<Readonly<Record<'network' | 'deployment', string>>>;
 
-/** @param deployment undefined for a share of a record that was written before records named one */
+/** @param deployment undefined for a share of a record from before records named one */
 export function shareContext({ network, id }: Deployment, generation: number, index: number): ShareContext {
   return { service: 'strongroom', network, deployment: id, generation: String(generation), index: String(index) };
 }

@@ -39,7 +39,6 @@ export const ageRecipientSchema = z
   .string('must be an age X25519 public key, age1…')
   .refine(isAgeRecipient, 'must be an age X25519 public key, age1…, with a valid checksum');
 
-/** `thresholdIsReachable` is checked beside it. */
 export const ceremonySchema = z
   .strictObject({
     generation: z.int().min(1).max(MAX_GENERATION),
@@ -83,14 +82,10 @@ export interface Ceremony {
   readonly kmsThreshold: number;
   /** Share i is encrypted under the i-th of them, counted from one. */
   readonly kmsKeys: readonly CustodyKey[];
-  /** Keys of earlier generations, which may still open what was wrapped under them. */
   readonly retiredKmsKeys: readonly CustodyKey[];
-  /**
-   * Without this floor, a role that may encrypt under one of the keys and write the row could
-   * plant a master key of its own as an "earlier generation".
-   */
+  /** Without this floor, whoever may encrypt under a key and write the row could plant an "earlier" master key. */
   readonly retiredKmsThreshold: number | undefined;
-  /** Hex: in an enclave, a record that was written under it is opened. */
+  /** Hex. An enclave opens a record that was written under it. */
   readonly previousCeremony: string | undefined;
   readonly rootTokenRecipients: readonly string[];
 }
@@ -114,7 +109,6 @@ const wholeSchema = ceremonySchema.refine(thresholdIsReachable, {
   error: 'must be at most the number of kms_keys: the master key could never be unsealed',
 });
 
-/** @throws InvalidCeremony with every rule it breaks */
 export function parseCeremony(value: unknown): Ceremony {
   const { data, error } = wholeSchema.safeParse(value, { error: missing });
   if (error !== undefined) {
@@ -150,7 +144,6 @@ export function canonicalBytes(ceremony: Ceremony): Buffer {
   return Buffer.from(`${CANONICAL_FORM}\n${JSON.stringify(ceremonyBlock(ceremony))}\n`, 'ascii');
 }
 
-/** The hash of the platform's measurements, so that it can be one of them: PCR17. */
 export function ceremonyDigest(ceremony: Ceremony): Buffer {
   return createHash('sha384').update(canonicalBytes(ceremony)).digest();
 }
@@ -186,7 +179,6 @@ function isOneMultiRegionKey(texts: readonly string[]): boolean {
   );
 }
 
-/** Replicas of one multi-region key share a key id. An entry that is no ARN has its own violation already. */
 function everyKeyOnce(keys: readonly CustodyKey[]): boolean {
   const ids = keys.map(({ arns: [first = ''] }) => parseKeyArn(first)?.keyId ?? first);
   return new Set(ids).size === ids.length;
@@ -197,12 +189,11 @@ function everyArnOnce(block: CeremonyBlock): boolean {
   return new Set(arns).size === arns.length;
 }
 
-/** The root, because a custom network has no other name of its own. 32 bytes, lower case. */
+/** The genesis validators root, 32 bytes in lower case. */
 const NETWORK = /^0x[0-9a-f]{64}$/;
-/** Names of DynamoDB tables are such, for the table's name is the id when none is stated. */
 const DEPLOYMENT_ID = /^[A-Za-z0-9._:/-]{1,1024}$/;
 
-/** In the encryption context of a share: shares of two deployments with the same custody keys cannot be mixed. */
+/** In the encryption context of a share: shares of two deployments with the same custody keys do not mix. */
 export interface Deployment {
   readonly network: string;
   readonly id: string;

@@ -1,6 +1,5 @@
 // Wraps the master key into its record and opens it (specification/custody.md#opening). It trusts nothing of a record
-// until the share binding verifies, and returns one for writing only after it has opened it again. It wipes shares in
-// every case.
+// until the share binding verifies, and returns one for writing only after it has opened it again.
 
 import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
 import { type Ceremony, type CustodyKey, ceremonyArns, type Deployment, isSameDeployment } from './definition.ts';
@@ -17,7 +16,6 @@ import {
 } from './refusals.ts';
 import { combineShares, splitSecret } from './shares.ts';
 
-/** What a record has to match when it is opened, and is made for when it is written. */
 export interface EnvelopeTerms {
   readonly ceremony: Ceremony;
   readonly deployment: Deployment;
@@ -27,9 +25,8 @@ export interface Unwrapped {
   readonly ok: true;
   /** 32 bytes, the caller's to wipe. */
   readonly masterKey: Buffer;
-  /** The record is of an earlier generation: wrap the same master key for this ceremony and replace the record. */
+  /** The record is of an earlier generation, and should be replaced. */
   readonly rotationDue: boolean;
-  /** In the order of the shares; those that did not serve deserve a warning. */
   readonly keys: readonly KeyResult[];
 }
 
@@ -53,7 +50,7 @@ export async function wrapMasterKey(
     answer.ok ? [{ index, arns: [...arns].sort(), ciphertext: answer.bytes }] : [],
   );
   const record = bindRecord(masterKey, { deployment, generation, threshold, shares });
-  // A role that may encrypt and not decrypt would seal the master key for ever: found out here.
+  // A role that may encrypt and not decrypt would seal the master key for ever.
   const proof = await unwrapMasterKey(record, terms, custodyKeys);
   if (!proof.ok) return proof;
   proof.masterKey.fill(0);
@@ -95,9 +92,7 @@ interface Asked {
   readonly answer: KeyAnswer;
 }
 
-/**
- * For words that help. What makes it certain is the encryption context: no key opens the shares for another deployment.
- */
+/** For words that help: the encryption context already makes it impossible to open another deployment's shares. */
 function refuseForeign(record: MasterKeyRecord, { deployment }: EnvelopeTerms): CustodyRefusal | undefined {
   return isSameDeployment(record.deployment, deployment) ? undefined : otherDeployment(record.deployment, deployment);
 }
@@ -116,10 +111,7 @@ export function refuseRecord(record: MasterKeyRecord, terms: EnvelopeTerms): Cus
   return undefined;
 }
 
-/**
- * The binding cannot replace this: a role that may encrypt under one of the keys and write the row could state the
- * threshold 1 and bind a master key of its own.
- */
+/** Not left to the binding: whoever may encrypt and write the row could state threshold 1 and bind a key of his own. */
 function isOfCeremony(record: MasterKeyRecord, ceremony: Ceremony): boolean {
   return record.threshold === ceremony.kmsThreshold && keySet(record.shares) === keySet(ceremony.kmsKeys);
 }
@@ -157,7 +149,7 @@ function decryptShares(
 ): Promise<readonly Asked[]> {
   const accepted = ceremonyArns(ceremony);
   return askAll(record.shares, async ({ index, arns, ciphertext }: WrappedShare) => {
-    // In the ceremony's order: the row keeps them sorted, the ceremony says which replica comes first.
+    // The row keeps them sorted; the ceremony says which replica comes first.
     const callable = accepted.filter((arn) => arns.includes(arn));
     if (callable.length > 0) {
       return custodyKeys.decryptShare(
@@ -171,10 +163,7 @@ function decryptShares(
   });
 }
 
-/**
- * At most MAX_CUSTODY_KEYS, and a lost key costs its timeout once. Waits for all, so that nothing opened is left
- * behind.
- */
+/** Waits for all, so that nothing opened is left behind. */
 async function askAll<Key extends { readonly index: number; readonly arns: readonly string[] }>(
   keys: readonly Key[],
   ask: (key: Key) => Promise<KeyAnswer>,
@@ -197,18 +186,13 @@ function wipeAnswers(asked: readonly Asked[]): void {
   for (const { answer } of asked) if (answer.ok) answer.bytes.fill(0);
 }
 
-// A result counts only when the share binding of the record verifies under it. Other candidates are wiped.
-
 interface OpenedShare {
   readonly index: number;
   readonly arn: string;
   readonly bytes: Buffer;
 }
 
-/**
- * A share can be wrong although its key decrypted it: AES-CBC carries no MAC. One run of `threshold` neighbours, the
- * last followed by the first, is without any given share.
- */
+/** A share can be wrong although its key decrypted it (no MAC): some run of `threshold` neighbours is without it. */
 async function recover(
   record: MasterKeyRecord,
   shares: readonly OpenedShare[],
@@ -226,11 +210,7 @@ async function recover(
   return undefined;
 }
 
-/**
- * The shares that do not give the master key in place of one of the run, and copies: they count once, so the redundancy
- * that they seem to be is none. A share carries its point and not its index, so
- * no share tells which key gave it; the binding proves what came out.
- */
+/** Shares that do not give the master key in place of one of the run, and copies, whose redundancy is none. */
 async function strangers(
   masterKey: Buffer,
   shares: readonly OpenedShare[],

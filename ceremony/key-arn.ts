@@ -1,5 +1,4 @@
-// The ARN of a KMS key, taken apart. Key ARNs only: an alias can be pointed at another key by whoever may change
-// aliases, and a bare key id says neither region nor account.
+// The ARN of a KMS key, taken apart. An alias can be pointed at another key, and a bare key id says no region.
 
 export interface KeyArn {
   readonly partition: string;
@@ -18,7 +17,7 @@ export function parseKeyArn(text: string): KeyArn | undefined {
   return { partition, region, account, keyId };
 }
 
-/** @throws Error for anything but a well-formed key ARN: for ARNs that a schema has already seen */
+/** @throws Error for an ARN that no schema has checked */
 export function keyArn(text: string): KeyArn {
   const arn = parseKeyArn(text);
   if (arn === undefined) throw new Error('an ARN that no schema has checked');

@@ -36,11 +36,6 @@ export interface MasterKeyRecord extends RecordContent {
   readonly binding: Buffer;
 }
 
-/** Sub-key of the master key for the share binding: HKDF-SHA256 without a salt. The caller's to wipe. */
-function shareBindingKey(masterKey: Buffer): Buffer {
-  return deriveSubKey(masterKey, BINDING_INFO);
-}
-
 /** HMAC-SHA256 over every member but the binding (specification/custody.md#share-binding). */
 function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
   const hmac = createHmac('sha256', bindingKey);
@@ -67,7 +62,7 @@ function shareBinding(bindingKey: Buffer, record: RecordContent): Buffer {
 }
 
 export function bindRecord(masterKey: Buffer, record: RecordContent): MasterKeyRecord {
-  const bindingKey = shareBindingKey(masterKey);
+  const bindingKey = deriveSubKey(masterKey, BINDING_INFO);
   try {
     return { ...record, binding: shareBinding(bindingKey, record) };
   } finally {
@@ -76,7 +71,7 @@ export function bindRecord(masterKey: Buffer, record: RecordContent): MasterKeyR
 }
 
 export function bindingVerifies(masterKey: Buffer, record: MasterKeyRecord): boolean {
-  const bindingKey = shareBindingKey(masterKey);
+  const bindingKey = deriveSubKey(masterKey, BINDING_INFO);
   try {
     return timingSafeEqual(shareBinding(bindingKey, record), record.binding);
   } finally {
@@ -96,7 +91,7 @@ export function serializeRecord(record: MasterKeyRecord): string {
   return JSON.stringify({ ...head, shares: written, binding: binding.toString('base64') });
 }
 
-/** @returns undefined for anything that `serializeRecord` does not write: startup failure 9, see `malformedRecord` */
+/** @returns undefined for anything that `serializeRecord` does not write */
 export function parseRecord(text: string): MasterKeyRecord | undefined {
   let value: unknown;
   try {
@@ -147,25 +142,14 @@ const recordSchema = z
     binding: bytesSchema(BINDING_BYTES, BINDING_BYTES),
   })
   .refine(({ threshold, shares }) => threshold <= shares.length)
-  .transform(
-    ({ deployment, generation, threshold, shares, binding }): MasterKeyRecord => ({
-      deployment,
-      generation,
-      threshold,
-      shares,
-      binding,
-    }),
-  );
+  .transform(({ version: _, ...record }): MasterKeyRecord => record);
 
 // HKDF-SHA256 without a salt, one `info` a purpose (specification/custody.md#master-key).
 
 const NO_SALT = Buffer.alloc(32);
 const FIRST_BLOCK = Buffer.of(1);
 
-/**
- * The caller's to wipe. Not crypto.hkdfSync: that leaves a copy of its input in a key object until the garbage
- * collector comes, and sealing has to forget at once.
- */
+/** The caller's to wipe. Not crypto.hkdfSync: that leaves a copy of its input until the garbage collector comes. */
 export function deriveSubKey(masterKey: Uint8Array, info: string): Buffer {
   const pseudorandomKey = createHmac('sha256', NO_SALT).update(masterKey).digest();
   const subKey = createHmac('sha256', pseudorandomKey).update(info, 'ascii').update(FIRST_BLOCK).digest();

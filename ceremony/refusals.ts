@@ -1,5 +1,4 @@
-// Why the master key of a record was not opened or not wrapped: a closed union. Each reason has its startup failure and
-// words that say what to do. It contains no secrets: only ARNs, generations and reasons.
+// Why the master key of a record was not opened or not wrapped. No reason contains a secret.
 
 import { describeKeyResult, type KeyResult } from './custody-keys.ts';
 import type { Ceremony, Deployment } from './definition.ts';
@@ -18,7 +17,6 @@ export interface CustodyRefusal {
     | 'key_refused_share';
   readonly startupFailure: 8 | 9;
   readonly message: string;
-  /** Empty when no key was called. */
   readonly keys: readonly KeyResult[];
 }
 

@@ -1,5 +1,4 @@
 // The root token in the ROOT_TOKEN_BOOTSTRAP row (specification/authorization.md#root-token), as an enclave writes it.
-// A person opens it (root-token-opening.ts).
 
 import { encryptToRecipients } from './age.ts';
 

@@ -13,10 +13,7 @@ export async function splitSecret(secret: Buffer, count: number, threshold: numb
   return (await split(plainArray(secret), count, threshold)).map(moved);
 }
 
-/**
- * @param shares as many as the threshold: another number gives another secret
- * @returns a candidate, or undefined when these cannot be shares of one secret
- */
+/** @param shares as many as the threshold @returns a candidate, or undefined when these cannot be of one secret */
 export async function combineShares(shares: readonly Buffer[]): Promise<Buffer | undefined> {
   const [only] = shares;
   if (shares.length <= 1) return only?.length === MASTER_KEY_BYTES ? Buffer.from(only) : undefined;
@@ -26,15 +23,12 @@ export async function combineShares(shares: readonly Buffer[]): Promise<Buffer |
   return moved(await combine(shares.map(plainArray)));
 }
 
-/** The package takes arrays whose constructor is Uint8Array itself. The same memory, so wiping one wipes both. */
+/** The package takes arrays whose constructor is Uint8Array itself. The memory is the same. */
 function plainArray({ buffer, byteOffset, byteLength }: Uint8Array): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-/**
- * The package's array is so small that it lies on the JavaScript heap; its `buffer` would be a copy that leaves the
- * bytes behind out of reach of any wiping.
- */
+/** The package's small array lies on the JavaScript heap; its `buffer` would be a copy that leaves the bytes behind. */
 function moved(array: Uint8Array): Buffer {
   const own = Buffer.from(new ArrayBuffer(array.length));
   own.set(array);

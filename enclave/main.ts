@@ -1,5 +1,4 @@
-// The program of the measured image: what init starts, as `server` and nothing else (eif/init/signer.c). It reads no
-// options from arguments or the environment.
+// The program of the measured image (eif/init/signer.c). It reads no options from arguments or the environment.
 
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { COMPILED } from './compiled.ts';

@@ -1,5 +1,5 @@
-// The start inside an image, up to the configuration (specification/enclave.md#measured-configuration). There are no
-// arguments and no environment variables: only measured input decides.
+// The start inside an image, up to the configuration (specification/enclave.md#measured-configuration). Only measured
+// input decides.
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { type Ceremony, ceremonyDigest, parseCeremony } from '../ceremony/definition.ts';
@@ -33,7 +33,6 @@ import type { EnclavePlatform } from './platform.ts';
 export interface MeasuringParts {
   readonly log: Log;
   readonly configurationPath?: string | undefined;
-  /** How long the start waits for its parent; as the module says unless given. */
   readonly limits?: FetchLimits | undefined;
 }
 
@@ -127,7 +126,6 @@ function tellAuthorities({ authorities }: CompiledImage, config: Config, log: Lo
     log.warn({ hostname }, 'the image has authorities for a host that tee.nitro.egress does not declare');
 }
 
-/** Hosts with authorities of their own that this enclave never reaches. */
 export function undeclaredHosts(authorities: NamedAuthorities, config: Config): readonly string[] {
   const declared = new Set(config.tee.nitro.egress.endpoints.map(({ hostname }) => hostname));
   return Object.keys(authorities).filter((hostname) => !declared.has(hostname));
@@ -148,7 +146,7 @@ function warnOfSecrets({ static_auth: { tokens, anonymous }, anti_slashing }: Co
   }
 }
 
-/** The file layer alone, without arguments and environment. @param name what messages call the file */
+/** @param name what messages call the file */
 export function readMeasuredConfiguration(
   bytes: Uint8Array,
   {
@@ -185,8 +183,6 @@ function countNsmCalls() {
   };
 }
 
-// A register that was used before is refused: its value would not say what this boot runs.
-
 /** Zero in debug mode, whatever the image is (specification/evidence.md#checks, debug). */
 const IMAGE_PCRS = [0, 1, 2] as const;
 const NEEDED_PCRS = 18;
@@ -201,10 +197,7 @@ export async function describeNsm(nsm: Nsm): Promise<NsmDescription> {
   return description;
 }
 
-/**
- * @param digest SHA-384 of what is measured
- * @throws Error when the register was used before, or does not hold what it was given
- */
+/** @param digest SHA-384 @throws Error when the register was used before, or does not hold what it was given */
 export async function measureOnce(nsm: Nsm, index: number, digest: Uint8Array): Promise<void> {
   const before = await nsm.describePcr(index);
   if (before.locked || !before.value.equals(UNUSED)) {

@@ -1,5 +1,5 @@
-// What the program of the measured image has: the stores of many signers, the native BLS core, attested listeners, and
-// the parent as the only way to the outside. It has no SQLite, no portable core and no key files.
+// What the program of the measured image has: stores of many signers, the native BLS core, attested listeners, and the
+// parent as the only way to the outside.
 
 import { ceremonyArns } from '../ceremony/definition.ts';
 import type { AwsCredentials } from '../signer/aws/client.ts';
@@ -29,7 +29,6 @@ import { RatlsRotation } from './ratls/rotation.ts';
 export interface EnclaveWays {
   readonly enclave: Enclave;
   readonly platform: EnclavePlatform;
-  /** How long the start waits for the parent's credentials; as the module says unless given. */
   readonly credentialsPatience: Patience | undefined;
 }
 
@@ -68,14 +67,13 @@ export function enclaveParts({ enclave, platform, credentialsPatience }: Enclave
   };
 }
 
-// Step "credentials" of an enclave. It decrypts with the parent's credentials, and KMS encrypts its answers to this
-// process. It calls the tables, and has shares encrypted, with sealed credentials that only this image can open.
+// Step "credentials" of an enclave. The parent's credentials decrypt, for KMS encrypts its answers to this process. The
+// tables, and the encryption of shares, take sealed credentials that only this image can open.
 
 interface InEnclave {
   readonly enclave: Enclave;
 }
 
-/** @throws Error when the parent gives no credentials, or the sealed ones do not open */
 async function openEnclaveAccess(
   config: Parameters<OpenAwsAccess>[0],
   { telemetry }: Parameters<OpenAwsAccess>[1],
@@ -121,8 +119,7 @@ async function openSealed(
   }
 }
 
-// Step "listeners": attested TLS with the whole API, probes, metrics. The certificate is made before the first of them
-// listens.
+// Step "listeners". The certificate is made before the first of them listens.
 
 async function openEnclaveListeners(
   config: Pick<Config, 'metrics' | 'server' | 'tls'>,

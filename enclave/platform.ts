@@ -1,5 +1,5 @@
-// What an enclave finds around it: the Nitro Secure Module and its parent, and nothing else. The one place that opens
-// them; tests put an emulator and Unix sockets in their stead and start the same program.
+// What an enclave finds around it: the Nitro Secure Module and its parent. Tests put an emulator and Unix sockets
+// there.
 
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,10 +14,10 @@ export interface EnclavePlatform {
   /** Who signs the NSM's documents: what this enclave finds in its tables has to be signed by the same. */
   readonly documents: DocumentProvider;
   readonly parent: Transport;
-  /** The image states that its NSM signs nothing (QEMU): no client and no KMS believes what such an enclave shows. */
+  /** The image states that its NSM signs nothing (QEMU): no client and no KMS believes such an enclave. */
   readonly unsignedEvidence?: true;
   readonly hostsPath: string;
-  /** Where the alias of a declared port listens. Unless given at that port: PID 1's program may have any. */
+  /** Where the alias of a declared port listens. */
   readonly aliasPort?: (port: number) => number;
 }
 
@@ -44,7 +44,7 @@ function requiredAddon(): Addon {
   return addon;
 }
 
-/** 1 loops back, for a parent and an enclave in one guest; 2 is the host of QEMU's machine. */
+/** 1 loops back; 2 is the host of QEMU's machine. */
 export function parentCid(text: string | undefined): number {
   if (text === undefined) return PARENT_CID;
   const cid = /^[0-9]{1,10}$/.test(text) ? Number(text) : Number.NaN;
@@ -57,11 +57,11 @@ export function statesUnsignedEvidence(text: string | undefined): boolean {
   throw new Error('STRONGROOM_EVIDENCE: the one word that it takes is unsigned');
 }
 
-// The device file: bytes out, bytes back. CBOR, order and time limits are the client's (nsm/client.ts).
+// The device file: bytes out, bytes back.
 
 const NSM_PATH = '/dev/nsm';
 
-/** What went wrong on the way to the device, with the system's code. The device's own refusals are answers. */
+/** With the system's code. The device's own refusals are answers. */
 class NsmDeviceError extends Error {
   readonly code: string;
 
@@ -73,13 +73,11 @@ class NsmDeviceError extends Error {
 }
 
 interface OpenNsmDevice {
-  /** @throws NsmDeviceError */
   exchange(request: Uint8Array): Promise<Buffer>;
-  /** Exchanges under way end first; later ones are refused. */
+  /** Exchanges under way end first. */
   close(): void;
 }
 
-/** @throws NsmDeviceError when there is no such device, or it cannot be opened */
 export function openNsmDevice(addon: Addon, path: string = NSM_PATH): OpenNsmDevice {
   const descriptor = openDevice(path);
   let underWay = 0;
@@ -132,14 +130,14 @@ function exchangeError(path: string, error: unknown): unknown {
   return new NsmDeviceError(code, `the exchange with ${path} failed, ${code} (${text})${remedy}`);
 }
 
-/** A pause that doubles, with jitter, so that many enclaves of one parent do not knock at once. */
+/** A pause that doubles, with jitter, so that the enclaves of one parent do not knock at once. */
 export interface Patience {
   readonly patienceMs: number;
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
 }
 
-/** @param onFailure told of every attempt that is followed by another @throws the last error; that of the signal */
+/** @param onFailure told of every attempt that another follows @throws the last error, or the signal's */
 export async function keepTrying<T>(
   attempt: () => Promise<T>,
   { patienceMs, firstPauseMs, maxPauseMs }: Patience,

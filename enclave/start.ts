@@ -1,5 +1,4 @@
 // The start inside an enclave, to the end of the process. The image and the measured configuration decide everything.
-// The parent's log says why a start fails.
 
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { endOnBugs, endOnSignals, limitHeapGrowth, liveWorkers } from '../common/command-line/serving.ts';
@@ -19,11 +18,10 @@ import { type EnclavePlatform, openNitroPlatform, type Patience } from './platfo
 
 export interface EnclaveStart {
   readonly configurationPath?: string | undefined;
-  /** How long the start waits for its parent; as the modules say unless given. */
   readonly patience?: { readonly configuration?: FetchLimits; readonly credentials?: Patience } | undefined;
 }
 
-/** @param env what init takes from the kernel's command line (platform.ts); nothing else of it is read */
+/** @param env what init takes from the kernel's command line (platform.ts) */
 export async function runImage(image: CompiledImage, env: Readonly<Record<string, string | undefined>>): Promise<void> {
   let platform: EnclavePlatform;
   try {
@@ -64,7 +62,6 @@ export async function runEnclave(
   }
 }
 
-/** @throws StartupError */
 async function serve(config: Config, parts: SignerParts, world: World): Promise<void> {
   limitHeapGrowth();
   const workers = liveWorkers();

@@ -12,12 +12,11 @@ export function isEnded(tenure: number): boolean {
   return tenure % 2 === 1;
 }
 
-/** The next odd number. */
 export function ended(tenure: number): number {
   return tenure + (isEnded(tenure) ? 2 : 1);
 }
 
-/** The tenure in which the key signs when it is taken in: the present one, or the next after an ended one. */
+/** The tenure in which the key signs when it is taken in. */
 export function begun(tenure: number): number {
   return tenure + (isEnded(tenure) ? 1 : 0);
 }

@@ -1,6 +1,5 @@
-// X.509 certificates of evidence, read byte by byte in the one form of specification/evidence.md#certificates. What is
-// not DER down to the members that are read, and what is there twice, is refused, so no two verifiers differ in what
-// they can read.
+// X.509 certificates of evidence, read byte by byte in the one form of specification/evidence.md#certificates: no two
+// verifiers differ in what they can read.
 
 import { createPublicKey, type KeyObject, verify as verifySignature } from 'node:crypto';
 import { demand, EvidenceError, type FailureCode } from './failure.ts';
@@ -10,7 +9,6 @@ export interface Certificate {
   /** Milliseconds since the epoch, both inside the validity. */
   readonly notBefore: number;
   readonly notAfter: number;
-  /** DER. Equal names are equal bytes. */
   readonly issuer: Buffer;
   readonly subject: Buffer;
   readonly spki: Buffer;
@@ -27,7 +25,7 @@ export interface Certificate {
   readonly signature: Buffer;
 }
 
-/** The two kinds of keys that evidence has, each with the one algorithm that signs with it (RFC 5480, RFC 5758). */
+/** Each with the one algorithm that signs with it (RFC 5480, RFC 5758). */
 export type KeyKind = 'P-384' | 'P-256';
 
 const POINT = 0x04; // uncompressed
@@ -76,7 +74,7 @@ interface Value {
   readonly der: Buffer;
 }
 
-/** @throws EvidenceError malformed_certificate: also for PEM, and for DER with bytes after it */
+/** @throws EvidenceError malformed_certificate: also for DER with bytes after it */
 export function readCertificate(bytes: Uint8Array): Certificate {
   const der = Buffer.from(bytes);
   const [signed, outer, bits, ...others] = valuesIn(only(der, TAG.sequence).content);
@@ -104,7 +102,7 @@ export function readOctetString(der: Buffer): Buffer {
   return value.content;
 }
 
-/** Its key, when that and the signature's algorithm are of this kind; undefined for every other one. */
+/** Undefined unless the key and the signature's algorithm are of this kind. */
 export function keyOf({ spki, algorithm }: Certificate, kind: KeyKind): KeyObject | undefined {
   const { spki: head, algorithm: signedWith } = KINDS[kind];
   const isOfKind =
@@ -204,7 +202,7 @@ function only(bytes: Buffer, tag: number): Value {
   return value;
 }
 
-/** One behind the other; every length is definite and in its shortest form (X.690 §10.1). */
+/** Every length is definite and in its shortest form (X.690 §10.1). */
 function valuesIn(bytes: Buffer, code: FailureCode = 'malformed_certificate'): readonly Value[] {
   const values: Value[] = [];
   for (let at = 0; at < bytes.length; ) {

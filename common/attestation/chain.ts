@@ -1,5 +1,4 @@
-// The certificate chain of an attestation document (specification/evidence.md#chain). It ends in the one pinned root,
-// never in whatever the bundle begins with.
+// The certificate chain of an attestation document (specification/evidence.md#chain). It ends in the one pinned root.
 
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
 import { bounded } from '../command-line/text.ts';
@@ -11,7 +10,7 @@ import { demand } from './failure.ts';
 const MAX_NAME_CHARACTERS = 120;
 
 export interface ChainCertificate {
-  /** The common name, or all of the subject; fit for a terminal. */
+  /** The common name, or all of the subject. */
   readonly name: string;
   readonly sha256: string;
   readonly notBefore: number;
@@ -30,7 +29,6 @@ interface Link extends ChainCertificate {
 
 export interface Moment {
   readonly at: number;
-  /** How much later than that a certificate may begin. None may end earlier. */
   readonly toleranceMs: number;
 }
 
@@ -55,7 +53,7 @@ export function checkChain(document: AttestationDocument, provider: DocumentProv
   };
 }
 
-/** The leaf, then the bundle from its end: AWS writes the root first. @throws EvidenceError */
+/** The leaf, then the bundle from its end, for AWS writes the root first. @throws EvidenceError */
 export function readLinks({ certificate, cabundle }: AttestationDocument): readonly Link[] {
   return [certificate, ...cabundle.toReversed()].map(readLink);
 }
@@ -70,7 +68,7 @@ function readLink(der: Buffer): Link {
   };
 }
 
-/** For people only: names are compared as bytes. */
+/** For people only. */
 function nameOf(der: Buffer): string {
   try {
     const subject: string | undefined = new X509Certificate(der).subject; // none for an empty name

@@ -1,6 +1,5 @@
-// What an attested certificate and an attestation document have to say, for the side that makes them (signer/tee) and
-// the side that checks them (operator/attestation): names, limits, and the two bindings. No I/O
-// (specification/evidence.md#tls).
+// What an attested certificate and an attestation document have to say, for the side that makes them and the side that
+// checks them (specification/evidence.md#tls).
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -26,12 +25,12 @@ export const SIGNATURE_PCR = 8;
 
 const BINDING_TAG = Buffer.from('strongroom ra-tls v1\0');
 
-/** `user_data` of the document in a certificate. @param spki DER of the certificate's SubjectPublicKeyInfo */
+/** @param spki DER of the certificate's SubjectPublicKeyInfo */
 export function keyBinding(spki: Uint8Array): Buffer {
   return Buffer.concat([BINDING_TAG, createHash('sha384').update(spki).digest()]);
 }
 
-/** It belongs to that connection, and to no other that relays it. */
+/** It belongs to that connection, and to no other. */
 export function connectionNonce(clientNonce: Uint8Array, exported: Uint8Array): Buffer {
   return createHash('sha256').update(clientNonce).update(exported).digest();
 }
@@ -47,7 +46,7 @@ export const acceptedImagesSchema = z
 
 export type AcceptedImage = z.output<typeof acceptedImagesSchema>[number];
 
-/** Tests hand the program another provider; no flag, variable or file of an operator can. */
+/** No flag, variable or file of an operator gives another. */
 export interface DocumentProvider {
   readonly name: string;
   readonly rootSha256: string;

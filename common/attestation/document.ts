@@ -1,5 +1,5 @@
 // Nitro attestation documents as bytes (specification/evidence.md#document). One encoding is accepted, so that nothing
-// outside the signature can be varied; fields that are not known are refused.
+// outside the signature can be varied.
 
 import { type KeyObject, verify as verifySignature } from 'node:crypto';
 import { bounded } from '../command-line/text.ts';
@@ -13,7 +13,7 @@ export const MAX_DOCUMENT_BYTES = 0x3000;
 const MAX_CERTIFICATE_BYTES = 1024;
 const MAX_BUNDLE_CERTIFICATES = 8;
 const MAX_MODULE_ID_CHARACTERS = 256;
-/** The end of the year 9999, in milliseconds: RFC 3339 has no later time. */
+/** RFC 3339 has no later time. */
 const MAX_TIMESTAMP_MS = 253_402_300_799_999;
 
 /** RFC 9052 §4.2, table 2 of §9: COSE_Sign1 is tag 18, in one byte. */
@@ -63,7 +63,7 @@ export function readCoseSign1(bytes: Uint8Array): CoseSign1 {
     'malformed_document',
     `the signature is not of ${SIGNATURE_BYTES} bytes`,
   );
-  // Nothing outside of the signed bytes could be written in another way and mean the same (RFC 8949 §4.2.1).
+  // Nothing outside of the signed bytes may be written in another way (RFC 8949 §4.2.1).
   const untagged = bytes[0] === TAG_HEAD ? bytes.subarray(1) : bytes;
   const canonical = encodeCbor([protectedHeader, new Map(), payload, signature]);
   demand(canonical.equals(untagged), 'malformed_document', 'not in the deterministic encoding');

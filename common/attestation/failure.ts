@@ -1,5 +1,4 @@
-// What can be wrong with evidence, each under a literal code. Evidence that is bad proves nothing; good evidence may
-// still be of another enclave than was asked for.
+// What can be wrong with evidence. Good evidence may still be of another enclave than was asked for.
 
 export type Fault = 'not_authentic' | 'not_expected' | 'no_reference_values';
 

@@ -1,5 +1,4 @@
-// The provenance of a master key: a chain of attestation documents (specification/evidence.md#master-key). It trusts
-// the root of the given provider alone.
+// The provenance of a master key: a chain of attestation documents (specification/evidence.md#master-key).
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -10,7 +9,7 @@ import { EvidenceError } from './failure.ts';
 import { IMAGE_PCRS } from './policy.ts';
 import { verifyDocument } from './verify.ts';
 
-/** DynamoDB keeps 400 KiB in an item. The next wrapping drops the second link; every link names the first. */
+/** DynamoDB keeps 400 KiB in an item. */
 export const MAX_KEY_LINKS = 16;
 export const MAX_KEY_EVIDENCE_CHARACTERS = 300_000;
 
@@ -23,7 +22,7 @@ export interface KeyStatement {
   readonly generation: number;
   readonly ceremony: string;
   readonly record: string;
-  /** SHA-384 of the document that made the key and of the one before this, hex; null in the first link. */
+  /** SHA-384, hex, of the document that made the key and of the one before this; null in the first link. */
   readonly origin: string | null;
   readonly previous: string | null;
 }
@@ -60,7 +59,7 @@ export interface KeyEvidenceTerms {
   readonly deployment: KeyStatement['deployment'];
   readonly generation: number;
   readonly record: string;
-  /** Digests, hex: this ceremony's, and that of the ceremony before, when this one names it. */
+  /** Digests, hex: this ceremony's, and the one before when this one names it. */
   readonly ceremonies: readonly string[];
   readonly accepts: (pcrs: ReadonlyMap<number, Buffer>) => boolean;
 }
@@ -69,7 +68,7 @@ export function sha384Hex(content: Uint8Array | string): string {
   return createHash('sha384').update(content).digest('hex');
 }
 
-/** `user_data` of the document: the tag, and SHA-384 of the statement as one line of JSON, members in this order. */
+/** The tag, and SHA-384 of the statement as one line of JSON, members in this order. */
 export function keyStatementBinding(statement: KeyStatement): Buffer {
   const { purpose, counter, deployment, generation, ceremony, record, origin, previous } = statement;
   const { network, id } = deployment;
@@ -93,7 +92,7 @@ export function placeAfter(
   };
 }
 
-/** With the link at its end; the second one goes when there are too many. */
+/** The second one goes when there are too many. */
 export function withKeyLink(links: readonly KeyLink[], link: KeyLink): readonly KeyLink[] {
   const all = [...links, link];
   return all.length <= MAX_KEY_LINKS ? all : [...all.slice(0, 1), ...all.slice(2)];
@@ -120,7 +119,7 @@ export function readKeyEvidence(text: string): readonly KeyLink[] | undefined {
     return undefined;
   }
   const links = evidenceSchema.safeParse(value).data?.links;
-  // One spelling: a member that is there twice, or a base64 with other bits, does not come out as it was.
+  // One spelling: a member that is there twice, or base64 with other bits, does not come out as it was.
   return links === undefined || serializeKeyEvidence(links) !== text ? undefined : links;
 }
 
@@ -175,7 +174,7 @@ function verifyLink(link: KeyLink, provider: DocumentProvider): VerifiedKeyLink 
 
 export type Attested = Pick<VerifiedKeyLink, 'moduleId' | 'madeAt' | 'pcrs'>;
 
-/** Judge a document at its own time: authentic, of no debug mode, of this statement, of an enclave of its ceremony. */
+/** At its own time: authentic, of no debug mode, of this statement, of an enclave of its ceremony. */
 export function openStatement(
   at: string,
   { document, binding, ceremony }: { readonly document: Buffer; readonly binding: Buffer; readonly ceremony: string },
@@ -207,7 +206,7 @@ function readDocument(bytes: Buffer): AttestationDocument | undefined {
   }
 }
 
-/** The order of the links: only the second may be missing its predecessors, and only in a full chain. */
+/** Only the second may be missing its predecessors, and only in a full chain. */
 function refuseChain(links: readonly VerifiedKeyLink[]): KeyEvidenceRefusal | undefined {
   for (const [index, link] of links.entries()) {
     const before = links.slice(0, index);

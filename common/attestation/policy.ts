@@ -1,5 +1,5 @@
 // Reference values: which register contents are the expected image (specification/evidence.md#reference-values). PCR0
-// is always among them, because the other registers alone do not name an image. reference-file.ts reads them.
+// is always among them: the others do not name an image.
 
 import type { AttestationDocument } from './document.ts';
 import type { Failure } from './failure.ts';
@@ -9,7 +9,7 @@ export type ReferenceValues = ReadonlyMap<number, readonly string[]>;
 /** Zero in an enclave that is debugged. */
 export const IMAGE_PCRS: readonly number[] = [0, 1, 2];
 
-/** How one register compares. `unchecked`: there is no reference value for it. */
+/** `unchecked`: there is no reference value for it. */
 export interface RegisterComparison {
   readonly index: number;
   readonly value: string | undefined;

@@ -1,5 +1,4 @@
-// The evidence of what an enclave wrote beside its master key (specification/evidence.md#rows). It trusts the root of
-// the given provider alone.
+// The evidence of what an enclave wrote beside its master key (specification/evidence.md#rows).
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
@@ -33,7 +32,7 @@ export type VerifiedRow = RowEvidence & Attested;
 export type RowTerms = Pick<KeyEvidenceTerms, 'provider' | 'deployment' | 'accepts'> &
   Pick<RowStatement, 'purpose' | 'origin' | 'content'>;
 
-/** `user_data` of the document: the tag, and SHA-384 of the statement as one line of JSON, members in this order. */
+/** As `keyStatementBinding`. */
 export function rowStatementBinding(statement: RowStatement): Buffer {
   const line = JSON.stringify(inOrder(statement));
   return Buffer.concat([BINDING_TAG, createHash('sha384').update(line).digest()]);

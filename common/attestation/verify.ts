@@ -1,6 +1,5 @@
 // Verification of a Nitro attestation document: an ordered list of named steps, of which the first that fails ends it
-// (specification/evidence.md#checks). It trusts the root of the given provider and the time it is given; without
-// reference values there is no success.
+// (specification/evidence.md#checks). Without reference values there is no success.
 
 import { type Chain, checkChain } from './chain.ts';
 import type { DocumentProvider } from './contract.ts';
@@ -8,13 +7,13 @@ import { type AttestationDocument, checkSignature, readCoseSign1, readPayload } 
 import { demand, EvidenceError, FAILURES, type Failure, type FailureCode } from './failure.ts';
 import { IMAGE_PCRS, policyFailures, type ReferenceValues } from './policy.ts';
 
-/** How far the clocks of the enclave and of the verifier may be apart. */
+/** Between the clocks of the enclave and of the verifier. */
 export const CLOCK_SKEW_SECONDS = 300;
 
 export interface VerifyOptions {
   readonly provider: DocumentProvider;
   readonly at: number;
-  /** `at` is now, by a clock that may be behind: then certificates may begin as much later as clocks may be apart. */
+  /** `at` is now, by a clock that may be behind: certificates may begin later by the skew. */
   readonly live?: boolean | undefined;
   readonly maxAgeSeconds: number;
   readonly nonce?: Uint8Array | undefined;
@@ -54,7 +53,6 @@ export interface RefusedVerdict extends Report {
 
 export type Verdict = AuthenticVerdict | RefusedVerdict;
 
-/** Evidence of the past is judged by the time that was chosen for it. */
 export function toleranceMs({ live = false }: Pick<VerifyOptions, 'live'>): number {
   return live ? CLOCK_SKEW_SECONDS * 1000 : 0;
 }
@@ -89,7 +87,7 @@ export function verifyDocument(bytes: Uint8Array, options: VerifyOptions): Verdi
 }
 
 interface StepLog {
-  /** The value of the step; its detail is kept. @throws EvidenceError what the step throws, noted as its failure */
+  /** @throws EvidenceError what the step throws, noted as its failure */
   run<T>(name: StepName, check: () => readonly [T, string]): T;
   skip(name: StepName, detail: string): void;
   steps(): readonly Step[];

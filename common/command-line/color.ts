@@ -1,5 +1,4 @@
-// Whether an output is coloured, decided in one place for every program (specification/operating.md#colour). NO_COLOR
-// (no-color.org) and TERM=dumb turn colour off, FORCE_COLOR (force-color.org) turns it on where no terminal is.
+// Whether an output is coloured (specification/operating.md#colour; no-color.org, force-color.org).
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -1,4 +1,4 @@
-// What a program of the tree ends with (specification/operating.md#exit-codes). Scripts decide by it.
+// What a program ends with (specification/operating.md#exit-codes). Scripts decide by it.
 
 export const EXIT = {
   ok: 0,
@@ -24,9 +24,7 @@ export const EXIT = {
   notInReceipts: 13,
   /** Evidence: authentic and expected in what was compared; configuration, ceremony or TLS key was not. */
   partlyCompared: 14,
-  /** EX_SOFTWARE of sysexits(3) */
   bug: 70,
-  /** EX_CONFIG */
   configuration: 78,
 } as const;
 

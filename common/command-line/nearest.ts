@@ -1,9 +1,7 @@
-// What was probably meant by a name that does not exist: of an option, a flag, a command, a profile.
+// What was probably meant by a name that does not exist.
 
-/** A name farther away is not near by accident. */
 const MAX_DISTANCE = 3;
 
-/** A shorter beginning says too little. */
 const MIN_BEGINNING = 4;
 
 export function nearest(written: string, known: Iterable<string>): string | undefined {
@@ -28,7 +26,7 @@ function mostAlike(written: string, known: readonly string[]): string | undefine
   return best;
 }
 
-/** Edits and exchanges of two neighbours (optimal string alignment), row by row. */
+/** Edits and exchanges of two neighbours (optimal string alignment). */
 function editDistance(left: string, right: string): number {
   let beforeThat: readonly number[] = [];
   let previous = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -1,5 +1,4 @@
-// How a program that serves runs and ends: with a heap that grows slowly, by signals gracefully first, and by bugs at
-// once. The program gives what to close and where to say so.
+// How a program that serves runs and ends: by signals gracefully first, by bugs at once.
 
 import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
@@ -18,13 +17,9 @@ export interface LastWords {
   end(): Promise<void>;
 }
 
-/**
- * In percent. V8 would leave a signer that is not busy some 10 MB, and collect every few seconds, which slows signing
- * (docs/decisions/0006-threads-for-signing-and-checkpoints.md).
- */
+/** In percent. V8's would collect every few seconds (docs/decisions/0006-threads-for-signing-and-checkpoints.md). */
 const HEAP_GROWTH_PERCENT = 200;
 
-/** Before anything is loaded that the program will hold. */
 export function limitHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`);
 }
@@ -38,13 +33,9 @@ export function liveWorkers(): ReadonlySet<Worker> {
   return live;
 }
 
-/** For workers that were told to end and do nothing but that. */
 const WORKERS_END_MS = 250;
 
-/**
- * Ending a process joins its threads, and one that hangs in a system call is joined never. Then the kernel ends the
- * process: what is durable is durable.
- */
+/** Ending a process joins its threads; for one that hangs in a system call the kernel ends the process. */
 async function endProcess(code: number, workers: ReadonlySet<Worker>): Promise<void> {
   setTimeout(() => {
     process.kill(process.pid, 'SIGKILL');
@@ -70,10 +61,7 @@ export function endOnSignals(serving: Serving, workers: ReadonlySet<Worker>, log
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void end(signal));
 }
 
-/**
- * A bug leaves the process in a state that was never thought about: it must not sign on.
- * @param isTaken whether an unhandled rejection is the fault of one request alone
- */
+/** A bug must not sign on. @param isTaken whether an unhandled rejection is the fault of one request alone */
 export function endOnBugs(logger: LastWords, isTaken: (error: unknown) => boolean): void {
   const end = (error: unknown): void => {
     logger.module('server').error({ err: error }, 'the signer ends: a fault that nothing handles');

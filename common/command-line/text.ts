@@ -1,5 +1,4 @@
-// Text that others wrote, made fit for a terminal: a token's description or a refusal's message could hold escape
-// sequences that move the cursor, hide lines or turn the writing direction. They are shown as what they are.
+// Text that others wrote, made fit for a terminal: escape sequences could move the cursor or hide lines.
 
 /** Control, format (bidirectional among them) and line-separating characters. */
 export const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
@@ -14,7 +13,7 @@ export function bounded(text: string, maxCharacters: number): string {
   return printable(shown);
 }
 
-/** `rules`, 0, `scopes` as `rules[0].scopes`. Others may have chosen the names: fit for a terminal, and bounded. */
+/** `rules`, 0, `scopes` as `rules[0].scopes`: fit for a terminal, and bounded. */
 export function renderPlace(path: readonly PropertyKey[]): string {
   const place = path
     .map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at === 0 ? '' : '.'}${String(part)}`))

@@ -1,11 +1,10 @@
-// A violation: one thing wrong with the configuration, said so that the operator finds the place and knows what to do.
-// Violations never repeat what was written, because it may be a secret in the wrong place.
+// One thing wrong with the configuration. It never repeats what was written, which may be a secret in the wrong place.
 
 import type { YamlProblem } from '../formats/yaml.ts';
 import { nearest } from './nearest.ts';
 
 export interface Violation {
-  /** The option, or the place in it: `static_auth.tokens[2].secret`. */
+  /** `static_auth.tokens[2].secret`. */
   readonly path: string;
   readonly problem: string;
   readonly remedy: string;
@@ -25,7 +24,7 @@ export function yamlViolations(problems: readonly YamlProblem[], name: string): 
   }));
 }
 
-/** `static_auth`, `tokens`, 2 as `static_auth.tokens[2]`; names that are not plain are not repeated. */
+/** `static_auth`, `tokens`, 2 as `static_auth.tokens[2]`. */
 export function renderPath(path: readonly PropertyKey[]): string {
   return path
     .map((part, index) => {
@@ -35,7 +34,7 @@ export function renderPath(path: readonly PropertyKey[]): string {
     .join('');
 }
 
-/** A name the operator wrote. `{secret:hunter2}` is a key in YAML, so what does not look like a name is not shown. */
+/** `{secret:hunter2}` is a key in YAML, so what does not look like a name is not shown. */
 export function renderName(name: string): string {
   return name.length <= MAX_NAME_CHARACTERS && /^[A-Za-z_-][A-Za-z0-9_.-]*$/.test(name) ? name : '(not a name)';
 }

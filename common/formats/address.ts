@@ -1,5 +1,5 @@
-// Execution addresses in text: 20 bytes of hex in any case, with or without 0x. A text that mixes upper and lower case
-// states a checksum (EIP-55), and one that does not hold is refused: somebody mistyped where money goes.
+// Execution addresses in text. A text that mixes upper and lower case states a checksum (EIP-55), and one that does not
+// hold is refused: somebody mistyped where money goes.
 
 import { hash } from 'node:crypto';
 import { decodeHex, encodeHex } from './hex.ts';

@@ -1,5 +1,4 @@
 // The form of BER, byte by byte (ITU-T X.690 §8), for asn1js is lenient where a reader of foreign bytes must not be.
-// What passes here is nested to its last byte with nothing between, before or after.
 
 const MAX_DEPTH = 16;
 
@@ -12,10 +11,7 @@ const PRIMITIVE = { boolean: 1, integer: 2, null: 5, oid: 6 } as const;
 const SEQUENCE = 16;
 const SET = 17;
 
-/**
- * Every length in its shortest form, or indefinite with end-of-contents octets of 00 00; one form for each type; tags
- * below 31.
- */
+/** Every length in its shortest form, or indefinite; one form for each type; tags below 31. */
 export function isStrictBer(bytes: Uint8Array): boolean {
   return valueEnd(bytes, 0, bytes.length, 0) === bytes.length;
 }
@@ -36,7 +32,7 @@ function valueEnd(bytes: Uint8Array, start: number, limit: number, depth: number
   return hasItsContents(identifier, bytes.subarray(length.contents, end)) ? end : undefined;
 }
 
-/** @param end `marked` by end-of-contents octets, which are part of the value; or `known`: the limit itself */
+/** @param end `marked` by end-of-contents octets, part of the value; or `known`: the limit itself */
 function membersEnd(
   bytes: Uint8Array,
   start: number,
@@ -46,7 +42,7 @@ function membersEnd(
 ): number | undefined {
   let at = start;
   while (at < limit) {
-    // §8.1.5. Their identifier, universal 0, is no value's: hasItsForm refuses it elsewhere.
+    // §8.1.5. Their identifier, universal 0, is no value's.
     if (end === 'marked' && bytes[at] === 0) return bytes[at + 1] === 0 && at + 2 <= limit ? at + 2 : undefined;
     const next = valueEnd(bytes, at, limit, depth + 1);
     if (next === undefined) return undefined;
@@ -81,7 +77,7 @@ function shortestLength(
 function hasItsContents(identifier: number, contents: Uint8Array): boolean {
   if (identifier === PRIMITIVE.null) return contents.length === 0;
   if (identifier !== PRIMITIVE.oid) return true;
-  // §8.19.2: a subidentifier does not begin with 0x80, and the last octet of the value ends one.
+  // §8.19.2: a subidentifier does not begin with 0x80, and the last octet ends one.
   const ends = (at: number): boolean => at < 0 || (contents[at] ?? 0) < 0x80;
   return (
     contents.length > 0 && ends(contents.length - 1) && contents.every((byte, at) => byte !== 0x80 || !ends(at - 1))

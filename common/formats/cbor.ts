@@ -1,9 +1,9 @@
-// CBOR (RFC 8949) as NSM messages, attestation documents and CMW records use it. It reads only what a message of ours
-// may have, and refuses what is not well formed, nested deeply, repeats a key, or has bytes left over.
+// CBOR (RFC 8949) as NSM messages, attestation documents and CMW records use it. What is not well formed, is nested
+// deeply, repeats a key, or has bytes left over is refused.
 
 import { isUtf8 } from 'node:buffer';
 
-/** Maps are Maps: their keys are text or integers. Integers beyond 2^53 are bigints. */
+/** Integers beyond 2^53 are bigints. */
 export type CborValue =
   | number
   | bigint
@@ -30,7 +30,7 @@ const ARRAY = 4;
 const MAP = 5;
 const TAG = 6;
 const SIMPLE = 7;
-/** RFC 8949 §3.3. `undefined` (23) is not a value of any message of ours. */
+/** RFC 8949 §3.3, without `undefined` (23). */
 const SIMPLE_VALUES: readonly (readonly [code: number, value: false | true | null])[] = [
   [20, false],
   [21, true],
@@ -78,7 +78,7 @@ function head(major: number, argument: number | bigint): Buffer {
   return bytes.subarray(0, 1 + size);
 }
 
-/** @param options.tag a tag that may stand before the item, and is dropped @throws CborError */
+/** @param options.tag may stand before the item, and is dropped @throws CborError */
 export function decodeCbor(bytes: Uint8Array, { tag }: { readonly tag?: number } = {}): CborValue {
   const reader = new Reader(bytes);
   const value = reader.item(tag !== undefined && reader.drops(tag) ? 1 : 0);

@@ -1,11 +1,10 @@
-// IP addresses between text and bytes. It trusts no text: node:net's strict grammar decides what an address is (no
-// octal, no short forms). What is read from a socket or a header has one canonical spelling.
+// IP addresses between text and bytes. node:net's strict grammar decides what an address is.
 
 import { isIP, isIPv4, SocketAddress } from 'node:net';
 
 const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex');
 
-/** Undefined when the text is no IP address. An IPv4-mapped IPv6 address stays one; a zone is no part of it. */
+/** An IPv4-mapped IPv6 address stays one; a zone is no part of it. */
 export function parseAddress(text: string): Uint8Array | undefined {
   return isIP(text) === 0 || text.includes('%') ? undefined : addressBytes(text);
 }
@@ -43,7 +42,7 @@ function addressBytes(address: string): Uint8Array {
   return Uint8Array.from([...before, ...zeros, ...after].flatMap((group) => [group >>> 8, group & 0xff]));
 }
 
-/** RFC 4291 §2.2, form 3: the last 32 bits of an IPv6 address may be written as an IPv4 address. */
+/** RFC 4291 §2.2, form 3. */
 function withoutDottedQuad(address: string): string {
   const start = address.lastIndexOf(':') + 1;
   const quad = address.slice(start);

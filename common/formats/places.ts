@@ -1,6 +1,5 @@
-// The places of a listener, and who loses one when all are taken: of those not admitted yet, the one who has waited
-// longest, of the address that has most of them. So an address that opens connections and says nothing displaces its
-// own.
+// The places of a listener. When all are taken, the one not admitted yet that has waited longest loses its, of the
+// address that has most of them: an address that opens connections and says nothing displaces its own.
 
 import { addressText, parsePeerAddress } from './ip-address.ts';
 
@@ -21,10 +20,7 @@ export class Places<Member extends object> {
     return this.#shareOf.size + this.#settled.size;
   }
 
-  /**
-   * @param address undefined where it is not known (yet)
-   * @returns the member that lost its place: the newcomer itself when all others are admitted
-   */
+  /** @returns the member that lost its place: the newcomer itself when all others are admitted */
   enter(member: Member, address: string | undefined): Member | undefined {
     this.#wait(member, shareOf(address));
     if (this.taken <= this.#limit) return undefined;
@@ -70,7 +66,7 @@ export class Places<Member extends object> {
   }
 }
 
-/** An IPv4 address, or the /64 of an IPv6 one; all without an address share one. */
+/** An IPv4 address, or the /64 of an IPv6 one. */
 export function shareOf(address: string | undefined): string {
   const bytes = address === undefined ? undefined : parsePeerAddress(address);
   if (bytes === undefined) return '';

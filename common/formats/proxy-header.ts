@@ -1,5 +1,4 @@
-// The PROXY protocol, version 2 (haproxy, doc/proxy-protocol.txt §2.2): as trustworthy as the parent, which writes it.
-// PROXY with TCP over IPv4 or IPv6, or LOCAL; TLVs are skipped, everything else is refused.
+// The PROXY protocol, version 2 (haproxy, doc/proxy-protocol.txt §2.2): TLVs are skipped, everything else is refused.
 
 import { strict as assert } from 'node:assert';
 import { addressText } from './ip-address.ts';
@@ -21,14 +20,14 @@ export interface ProxyHeaderRefusal {
   readonly problem: string;
 }
 
-/** The whole header, TLVs included: what fits into the smallest TCP segment. */
+/** TLVs included: what fits into the smallest TCP segment. */
 export const MAX_PROXY_HEADER_BYTES = 536;
 export const PROXY_PREAMBLE_BYTES = 16;
 
 export const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 const VERSION = 0x20;
 export const COMMAND = { local: 0x20, proxy: 0x21 } as const;
-/** Family in the upper half, transport in the lower: AF_INET and AF_INET6 with STREAM. */
+/** AF_INET and AF_INET6 with STREAM. */
 export const TCP_OVER = { ipv4: 0x11, ipv6: 0x21 } as const;
 const ADDRESS_BYTES: ReadonlyMap<number, number> = new Map([
   [TCP_OVER.ipv4, 4],

@@ -1,9 +1,7 @@
 // JSON bytes → value, for bodies that are signed: nothing is accepted that another parser on the way may have read
-// differently. JSON.parse decides what the text means; the scan ahead of it only refuses (docs/decisions/0002): a
-// member name given twice, deep nesting, and more of anything than a message has. It stops at the first character that
-// cannot be there, so a body of 2 MB blocks the main thread for a few milliseconds only. Bytes that are not UTF-8 are
-// refused too. A number that is not written as a plain non-negative integer becomes NaN, which no schema of ours takes;
-// in an ignored member it is ignored with it.
+// differently. JSON.parse decides what the text means; the scan ahead of it only refuses (docs/decisions/0002), so a
+// body of 2 MB blocks the main thread for a few milliseconds only. A number that is not written as a plain non-negative
+// integer becomes NaN, which no schema of ours takes.
 
 const PLAIN_INTEGER = /^[0-9]+$/;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
@@ -28,16 +26,16 @@ function inexactToNaN(_key: string, value: unknown, context?: { readonly source?
   return typeof value === 'number' && !PLAIN_INTEGER.test(context?.source ?? '') ? Number.NaN : value;
 }
 
-/** A full block, the deepest message, has nine levels. Ignored members count too. */
+/** A full block, the deepest message, has nine levels. */
 export const MAX_JSON_DEPTH = 32;
 
 /** A full block at each of its limits has some 11,000. */
 export const MAX_JSON_VALUES = 20_000;
 
-/** Members of one object. JSON.parse makes an object of many times as many slowly. */
+/** Of one object: JSON.parse makes a larger one slowly. */
 export const MAX_JSON_MEMBERS = 1_000;
 
-/** JSON.parse hands over each value of a body with a number that is no plain integer: a microsecond a piece. */
+/** JSON.parse hands over each value of a body with a number that is no plain integer. */
 export const MAX_JSON_VALUES_BESIDE_INEXACT = 5_000;
 
 export const NOT_JSON = 'the body is not JSON in UTF-8';
@@ -68,7 +66,7 @@ const LOWER_E = 0x65;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** What may come next. The two for values are the smallest: a value may come when it is at most FIRST_VALUE. */
+/** A value may come when this is at most FIRST_VALUE. */
 const VALUE = 0;
 const FIRST_VALUE = 1;
 const NAME = 2;
@@ -145,7 +143,7 @@ function opening(scan: Scan, names: SeenNames | null, next: number): string | un
   return goOn(scan, scan.next <= FIRST_VALUE, next);
 }
 
-/** @param whenEmpty what is expected in an object or array that has nothing yet */
+/** @param whenEmpty what is expected when it has nothing yet */
 function closing(scan: Scan, whenEmpty: typeof FIRST_NAME | typeof FIRST_VALUE): string | undefined {
   const isArray = scan.open.at(-1) === null;
   const isOpen = scan.open.length > 0 && isArray === (whenEmpty === FIRST_VALUE);
@@ -188,7 +186,7 @@ function excessBesideInexact({ values, inexactNumbers }: Scan): string | undefin
   return `the body has more than ${MAX_JSON_VALUES_BESIDE_INEXACT} values and a number that is no plain integer`;
 }
 
-/** The index of the quote that ends the string opened at `start`; past the text when there is none. */
+/** Past the text when there is none. */
 function endOfString(text: string, start: number): number {
   const end = text.indexOf('"', start + 1);
   if (end === -1) return text.length;
@@ -218,7 +216,6 @@ function endOfDigits(text: string, start: number): number {
   return at;
 }
 
-/** Whatever JSON has in numbers, in any order. */
 function endOfNumber(text: string, start: number): number {
   let at = start;
   while (at < text.length) {
@@ -234,7 +231,7 @@ function isDigit(code: number): boolean {
   return code >= ZERO && code <= NINE;
 }
 
-/** Two spellings of one name (`"type"`, `"\u0074ype"`) are one name. Undefined when it is too long to be worked out. */
+/** `"type"` and `"\u0074ype"` are one name. Undefined when it is too long to be worked out. */
 function unescaped(name: string): string | undefined {
   if (!name.includes('\\')) return name;
   return name.length > MAX_ESCAPED_NAME_CHARACTERS ? undefined : String(JSON.parse(`"${name}"`));
@@ -244,16 +241,9 @@ function quote(name: string): string {
   return JSON.stringify(name.length > MAX_QUOTED_CHARACTERS ? `${name.slice(0, MAX_QUOTED_CHARACTERS)}…` : name);
 }
 
-// The member names of one JSON object as they come, so that the second of one name is noticed. Its size is its owner's
-// to bound.
-
-/** Member names of one object that are looked through one by one. */
 const LONGEST_NAME_LIST = 16;
 
-/**
- * A list while it is short, as it is in every message of ours: a Set for each object costs more than the rest of the
- * scan.
- */
+/** A list while it is short: a Set for each object costs more than the rest of the scan. */
 class SeenNames {
   readonly #list: string[] = [];
   #set: Set<string> | undefined;

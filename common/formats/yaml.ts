@@ -1,6 +1,5 @@
-// YAML 1.2, strictly: the only file that reads with the yaml package, for every file of the product. It refuses what
-// lets two readers see two documents (repeated keys, anchors, aliases, tags, directives, several documents where one is
-// expected) and says where, never what: the package's own messages quote the text around an error.
+// YAML 1.2, strictly, for every file of the product. What lets two readers see two documents is refused, saying where,
+// never what: the package's own messages quote the text around an error.
 
 import {
   type Document,
@@ -19,7 +18,7 @@ import {
 
 export interface StrictDocument {
   readonly value: unknown;
-  /** The line of the deepest node that exists on the path. */
+  /** Of the deepest node that exists on the path. */
   lineAt(path: readonly PropertyKey[]): number;
 }
 
@@ -28,7 +27,7 @@ export interface YamlProblem {
   readonly problem: string;
 }
 
-/** Room for 100,000 keys named in policies, with their punctuation. */
+/** Room for 100,000 keys named in policies. */
 export const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
 
 const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
@@ -46,11 +45,10 @@ const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
 };
 
 export interface YamlReading {
-  /** `text`: every scalar is the text that stands there, quoted or not, and nothing is a number, a boolean or null. */
+  /** `text`: every scalar is the text that stands there, quoted or not. */
   readonly scalars?: 'typed' | 'text';
 }
 
-/** Why a document is refused, each with its line. */
 export interface RefusedDocument {
   readonly problems: readonly YamlProblem[];
 }
@@ -98,8 +96,7 @@ function strictly(document: Document.Parsed, lines: LineCounter): StrictDocument
 
 function syntaxProblems(document: Document, lineOf: (offset: number) => number): YamlProblem[] {
   const found = [...document.errors, ...document.warnings];
-  // A key that is indented too far is reported twice, from the end of the value above it on: what is wrong is the key's
-  // line.
+  // A key that is indented too far is reported twice: what is wrong is the key's line.
   const indented = new Set(found.flatMap(({ code, pos }) => (code === 'MULTILINE_IMPLICIT_KEY' ? [pos[0]] : [])));
   const once = found.filter(({ code, pos }) => code !== 'BLOCK_AS_IMPLICIT_KEY' || !indented.has(pos[0]));
   const problems = once.map(({ code, pos }) => ({
@@ -126,7 +123,7 @@ function forbiddenNodes(document: Document, lineOf: (offset: number) => number):
   return problems;
 }
 
-/** A pair has its key's offset, so that the line is the one that names it. */
+/** A pair has its key's offset. */
 function offsetAt(document: Document, path: readonly PropertyKey[]): number {
   let offset = isNode(document.contents) ? (document.contents.range?.[0] ?? 0) : 0;
   let node: unknown = document.contents;

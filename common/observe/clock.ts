@@ -1,9 +1,9 @@
 // Time as a dependency, so that tests decide what time it is.
 
 export interface Clock {
-  /** Wall time, milliseconds since the Unix epoch. For records and expiry. */
+  /** Milliseconds since the Unix epoch. For records and expiry. */
   now(): number;
-  /** Monotonic milliseconds with fractions. For durations and staleness. */
+  /** Milliseconds with fractions. For durations and staleness. */
   monotonic(): number;
 }
 
@@ -12,10 +12,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
 };
 
-/**
- * For slots and lifetimes: the system's in a service, the security module's in an enclave
- * (specification/enclave.md#time).
- */
+/** For slots and lifetimes: the security module's in an enclave (specification/enclave.md#time). */
 export type SignerTime = Pick<Clock, 'now'>;
 
 export function clockBy({ now }: SignerTime, { monotonic }: Clock): Clock {

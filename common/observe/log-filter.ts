@@ -1,9 +1,6 @@
 // What is logged: levels, by module. Apart from the logger, because the configuration and its help need no logger.
 
-/**
- * `audit`: the audit lines of requests; `slashing_trace`: what the slashing store is asked and answers, at debug. The
- * default level does not touch them.
- */
+/** The default level does not touch `audit` and `slashing_trace` (what the store is asked and answers, at debug). */
 export const LOG_MODULES = [
   'audit',
   'server',
@@ -27,10 +24,7 @@ export interface LogFilter {
   readonly modules: ReadonlyMap<LogModule, LogLevel>;
 }
 
-/**
- * The default level and the modules' own; undefined when the filter is not well formed or names a module that does not
- * exist.
- */
+/** Undefined when the filter is not well formed or names a module that does not exist. */
 export function parseLogFilter(filter: string): LogFilter | undefined {
   let level: LogLevel = 'info';
   const modules = new Map<LogModule, LogLevel>();

@@ -1,5 +1,5 @@
-// Text form of one JSON log line: `time LEVEL module: message name=value …`. Values with spaces or quotes are quoted as
-// JSON, so that no value can pass for another field or start a new line.
+// Text form of one JSON log line: `time LEVEL module: message name=value …`. No value can pass for another field or
+// start a new line.
 
 const COLORS: Readonly<Record<string, string>> = {
   trace: '\u001B[90m',

@@ -1,5 +1,5 @@
-// The signer's log: pino as JSON lines, or the same records as text for people. Secrets are kept out at the call sites;
-// redaction is the second line of defence. plain-logger.ts writes the same JSON lines without pino.
+// The signer's log: pino as JSON lines, or text for people. Secrets are kept out at the call sites; redaction is the
+// second line of defence.
 
 import { pino } from 'pino';
 import { hasColor } from '../command-line/color.ts';
@@ -9,10 +9,10 @@ import { textLine } from './log-text.ts';
 import { redacted } from './redaction.ts';
 
 export interface LoggerOptions {
-  /** `info`, or `info,http=debug,slashing=warn`: a default level and levels of single modules. */
+  /** `info`, or `info,http=debug,slashing=warn`. */
   readonly level: string;
   readonly format: 'text' | 'json';
-  /** ANSI colour in text; unset: as the programs decide (common/command-line/color.ts). */
+  /** Unset: as the programs decide (common/command-line/color.ts). */
   readonly color?: boolean | undefined;
 }
 
@@ -22,23 +22,20 @@ export interface LogDestination {
 
 export interface Logger extends ModuleLogs<LogModule> {
   droppedLines(): number;
-  /** Write out what is buffered, however long that takes; before the process ends for a bug. */
+  /** However long that takes: before the process ends for a bug. */
   flush(): void;
-  /** Write out what is buffered, and give up when the reader of the log does not take it. */
+  /** Gives up when the reader of the log does not take what is buffered. */
   end(): Promise<void>;
 }
 
 const WITHOUT_DEFAULT_LEVEL: ReadonlySet<LogModule> = new Set(['audit', 'slashing_trace']);
 
-/**
- * Who lowers the log does not mean to lose who signed what: audit lines end with `audit=off`, and with a log that is
- * off as a whole. Who raises it does not mean two lines for each check.
- */
+/** Who lowers the log does not mean to lose who signed what, nor who raises it to get two lines for each check. */
 function levelOf(module: LogModule, { level, modules }: LogFilter): LogLevel {
   return modules.get(module) ?? (WITHOUT_DEFAULT_LEVEL.has(module) && level !== 'off' ? 'info' : level);
 }
 
-/** @throws RangeError when the level filter is not well formed. */
+/** @throws RangeError when the level filter is not well formed */
 export function createLogger(options: LoggerOptions, destination: LogDestination = standardOutput()): Logger {
   const filter = parseLogFilter(options.level);
   if (filter === undefined) throw new RangeError(`logging.level: not a level filter: ${options.level}`);
@@ -85,7 +82,7 @@ function isBuffered(destination: LogDestination): destination is BufferedDestina
 async function endInTime(destination: BufferedDestination): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, END_TIMEOUT_MS);
-  // Not flush: while one write is under way its callback comes when that one is done, and what waits would be lost.
+  // Not flush: its callback comes when the write under way is done, and what waits would be lost.
   destination.once('close', resolve).once('error', () => resolve());
   destination.end();
   await promise;
@@ -93,15 +90,14 @@ async function endInTime(destination: BufferedDestination): Promise<void> {
   destination.destroy(); // else it would write the rest, blocking, when the process exits
 }
 
-/** Bytes that may wait for a slow reader of the log; lines beyond are dropped and counted. */
+/** Lines beyond are dropped and counted. */
 const MAX_BUFFERED_BYTES = 16 * 1024 * 1024;
 const END_TIMEOUT_MS = 2000;
-/** Bytes of log lines that are written together: one system call for many audit lines. */
+/** One system call for many audit lines. */
 const BUFFERED_BYTES = 32 * 1024;
-/** A line waits no longer than this for others. */
 const FLUSH_INTERVAL_MS = 100;
 
-/** Written in the background, so that a slow reader of the log does not hold up signing. */
+/** In the background: a slow reader of the log does not hold up signing. */
 export function standardOutput(): LogDestination {
   return pino.destination({
     fd: 1,

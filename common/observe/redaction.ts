@@ -1,10 +1,6 @@
-// The second line of defence against secrets in the log: fields with a name that could hold one lose their value. The
-// first is that no call site logs one.
+// The second line of defence against secrets in the log. The first is that no call site logs one.
 
-/**
- * Field names that never reach a log line with their value, at the top level and one level down. Members of a log line
- * are snake_case (log.ts); an object of the program that is logged whole has camelCase.
- */
+/** At the top level and one level down. An object of the program that is logged whole has camelCase. */
 const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'authorization',
   'password',
@@ -24,7 +20,7 @@ const SECRET_FIELDS: ReadonlySet<string> = new Set([
   'keystores',
 ]);
 
-/** Runs for every line of the signer's: pino's own redaction by paths costs ten times as much. */
+/** pino's own redaction by paths costs ten times as much. */
 export function redacted(fields: Record<string, unknown>, level = 0): Record<string, unknown> {
   let clean = fields;
   for (const name in fields) {

@@ -1,5 +1,5 @@
-// One span per request with children for its parts, exported over OTLP gRPC. The exporter's packages are loaded only
-// when tracing is on; otherwise the signing path carries `undefined` and pays nothing. Span attributes hold no secrets.
+// One span per request with children for its parts, exported over OTLP gRPC. The packages are loaded only when tracing
+// is on. Span attributes hold no secrets.
 
 import type { Span as OtelSpan } from '@opentelemetry/api';
 import type { Log } from './log.ts';
@@ -11,12 +11,9 @@ export interface Span {
 }
 
 export interface Tracing {
-  /**
-   * A span of its own, the root of its trace: a client's `traceparent` is not taken over, because whoever may send a
-   * request would then choose the identity, and the sampling, of what the operator reads.
-   */
+  /** A root of its own: with a client's `traceparent`, whoever may send a request would choose what is sampled. */
   startRequest(request: TracedRequest): Span;
-  /** Send what is buffered and stop; a collector that does not answer costs at most `timeoutMs`. */
+  /** A collector that does not answer costs at most `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }
 
@@ -28,7 +25,7 @@ export interface TracedRequest {
 export interface TracingOptions {
   readonly endpoint: string;
   readonly serviceName: string;
-  /** PEM of those that alone vouch for the collector; the process-wide roots do unless given. */
+  /** PEM; the process-wide roots unless given. */
   readonly authorities?: readonly string[] | undefined;
 }
 
@@ -47,8 +44,7 @@ export async function openTracing(options: TracingOptions, log: Log): Promise<Tr
   });
   api.diag.setLogger(diagnosticsTo(log), { logLevel: api.DiagLogLevel.WARN });
   const tracer = provider.getTracer('strongroom');
-  // All times of one trace come from one clock that only goes forward: spans that are left to read the system's clock
-  // begin at whole milliseconds, and a child could begin after its parent's end.
+  // One clock that only goes forward: by the system's clock a child could begin after its parent's end.
   const wrap = (span: OtelSpan, now: () => number): Span => ({
     child: (name) => wrap(tracer.startSpan(name, { startTime: now() }, api.trace.setSpan(api.ROOT_CONTEXT, span)), now),
     setAttribute: (name, value) => void span.setAttribute(name, value),
@@ -79,7 +75,6 @@ async function vouchedCredentials({ endpoint, authorities }: TracingOptions) {
   return { credentials: credentials.createSsl(Buffer.from(authorities.join('\n'))) };
 }
 
-/** The exporter's complaints, as warnings of ours. */
 function diagnosticsTo(log: Log): Record<'verbose' | 'debug' | 'info' | 'warn' | 'error', (message: string) => void> {
   const warn = (message: string): void => log.warn({ detail: message }, 'tracing export failed');
   const silent = (): void => undefined;

@@ -1,6 +1,5 @@
-// The envelope in which KMS gives bytes to an enclave (specification/enclave.md#kms), compared member by member with
-// the one structure that KMS sends: anything else is refused, each under its name. The content carries no
-// MAC: its opener verifies what came out (specification/custody.md#share-binding).
+// The envelope in which KMS gives bytes to an enclave (specification/enclave.md#kms): exactly the structure that KMS
+// sends. The content carries no MAC: its opener verifies what came out (specification/custody.md#share-binding).
 
 import { constants, createDecipheriv, createHash, generateKeyPair, type KeyObject, privateDecrypt } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -39,11 +38,11 @@ export interface EnvelopeKey {
   readonly keyIdentifier: Buffer;
 }
 
-/** @returns what was enveloped, in memory of its own that is the caller's to wipe @throws EnvelopeError */
+/** @returns what was enveloped, the caller's to wipe @throws EnvelopeError */
 export function openEnvelope(bytes: Uint8Array, { privateKey, keyIdentifier }: EnvelopeKey): Buffer {
   const envelope = parseEnvelope(bytes);
   demand(envelope.keyIdentifier.equals(keyIdentifier), 'other_recipient');
-  // One name for every way in which decryption fails: which one it was is of no use to an honest reader.
+  // One name for every way in which decryption fails.
   const contentKey = attempt('undecryptable', () =>
     privateDecrypt({ key: privateKey, ...OAEP }, envelope.encryptedKey),
   );
@@ -70,7 +69,6 @@ const AES_KEY_BYTES = 32;
 const AES_BLOCK_BYTES = 16;
 const RSA_BYTES = 256;
 const KEY_IDENTIFIER_BYTES = 32;
-/** The form that is read has 30 values, 10 deep; a content in segments has a few more. */
 const LIMITS = { maxDepth: 16, maxNodes: 64, maxContentLength: MAX_ENVELOPE_BYTES, parseEmbedded: false };
 
 interface Identity {
@@ -142,7 +140,6 @@ function parseContent(node: Node): Pick<Envelope, 'iv' | 'ciphertext'> {
   return { iv, ciphertext };
 }
 
-/** In one piece, or in segments (X.690 §8.7.3), which KMS sends for contents beyond one block. */
 function encryptedContent(node: Node): Buffer {
   if (!(node instanceof asn1js.Constructed)) return octets(node, context(0), 'not_enveloped_data');
   const segments = membersOf(node, context(0), 'not_enveloped_data');
@@ -211,9 +208,6 @@ function attempt<Result>(problem: EnvelopeProblem, run: () => Result): Result {
   }
 }
 
-// The enclave as the recipient of what KMS decrypts: an RSA key that never leaves the process, and a document for every
-// call. It trusts KMS to have checked the document.
-
 /** The private key stays in OpenSSL's memory; no copy of it is ever on the JavaScript heap. */
 export async function createKmsRecipient({ nsm }: { readonly nsm: Pick<Nsm, 'attest'> }): Promise<KmsRecipient> {
   const { publicKey, privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: MODULUS_BITS });
@@ -225,5 +219,5 @@ export async function createKmsRecipient({ nsm }: { readonly nsm: Pick<Nsm, 'att
   };
 }
 
-/** AWS KMS Developer Guide, Nitro Enclaves: the public key of the document is RSA of 2048 to 4096 bits. */
+/** KMS takes RSA of 2048 to 4096 bits. */
 const MODULUS_BITS = 2048;

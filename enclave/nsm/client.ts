@@ -1,5 +1,5 @@
-// The NSM over its device: one call at a time, a bounded queue before it, a time limit from the question to the answer.
-// An answer that is not what was asked for is an error, and so is the device's own word for one.
+// The NSM over its device: one call at a time, a bounded queue before it, a time limit. An answer that is not exactly
+// what was asked for is an error.
 
 import { MAX_DOCUMENT_FIELD_BYTES, PCR_COUNT } from '../../common/attestation/contract.ts';
 import { CborError, type CborValue, decodeCbor, encodeCbor } from '../../common/formats/cbor.ts';
@@ -18,7 +18,6 @@ export interface NsmOptions {
   readonly timeoutMs?: number;
   readonly maxCalls?: number;
   readonly signsNothing?: true | undefined;
-  /** A call ended: `refused` is the device's own word, `failed` everything else. */
   readonly onCall?: (operation: NsmOperation, outcome: NsmOutcome, seconds: number) => void;
 }
 
@@ -31,7 +30,7 @@ type Call = <T>(
   fields?: Readonly<Record<string, CborValue>>,
 ) => Promise<T>;
 
-/** Every method throws an NsmError; one with the code `Timeout` may have been carried out all the same. */
+/** Every method throws an NsmError; a call with the code `Timeout` may have been carried out. */
 export function createNsm(exchange: NsmDevice, options: NsmOptions = {}): Nsm {
   const call = caller(exchange, options);
   return {
@@ -65,7 +64,7 @@ function caller(exchange: NsmDevice, { timeoutMs = TIMEOUT_MS, maxCalls = MAX_CA
   };
 }
 
-/** The answer may hold random bytes; what is read of it is a copy. */
+/** The answer may hold random bytes. */
 function readAndWipe(operation: NsmOperation, answer: Buffer): NsmFields | string {
   try {
     return readNsmAnswer(operation, answer);
@@ -74,7 +73,7 @@ function readAndWipe(operation: NsmOperation, answer: Buffer): NsmFields | strin
   }
 }
 
-/** The device cannot be interrupted: whoever waits behind a call that hangs runs into the time limit too. */
+/** The device cannot be interrupted: whoever waits behind a call that hangs runs into the time limit. */
 function serialised(
   exchange: NsmDevice,
   { timeoutMs, maxCalls }: { readonly timeoutMs: number; readonly maxCalls: number },
@@ -134,8 +133,7 @@ function deviceFailure(operation: NsmOperation, error: unknown): NsmError {
   return new NsmError(code, `${operation}: ${error instanceof Error ? error.message : String(error)}`);
 }
 
-// What is said to the NSM and back (aws-nitro-enclaves-nsm-api, src/api/mod.rs). What is not exactly what was asked for
-// is an error; fields that a later minor version adds are ignored.
+// aws-nitro-enclaves-nsm-api, src/api/mod.rs. Fields that a later minor version adds are ignored.
 
 /** The driver's own limits. */
 const MAX_NSM_REQUEST_BYTES = 0x1000;
@@ -145,9 +143,8 @@ type NsmFields = ReadonlyMap<string | number | bigint, CborValue>;
 
 const MAX_RANDOM_BYTES = 4096;
 const MAX_MODULE_ID_CHARACTERS = 128;
-/** The only one there is; another may mean other things by the same names. */
+/** Another may mean other things by the same names. */
 const API_MAJOR_VERSION = 1;
-/** The device's own words: `InvalidIndex`, `ReadOnlyIndex`, … */
 const ERROR_NAME = /^[A-Za-z]{1,64}$/;
 
 function encodeNsmRequest(operation: NsmOperation, fields: Readonly<Record<string, CborValue>> | undefined): Buffer {

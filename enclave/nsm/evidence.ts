@@ -1,5 +1,4 @@
-// Attestation documents as their maker holds them: how long one is good for, and the ones made lately. It does not
-// verify: the enclave's clients do.
+// Attestation documents as their maker holds them: how long one is good for, and the ones made lately.
 
 import { X509Certificate } from 'node:crypto';
 import { CborError, type CborValue, decodeCbor } from '../../common/formats/cbor.ts';
@@ -8,22 +7,20 @@ import { type AttestationFields, type Nsm, NsmError } from '../../signer/tee/nsm
 
 export interface Evidence {
   readonly document: Buffer;
-  /** When the last certificate of its chain begins, milliseconds. */
+  /** Milliseconds, as all three. */
   readonly validFrom: number;
-  /** When the first certificate of its chain ends, milliseconds: the NSM's own lives three hours. */
   readonly expiresAt: number;
-  /** When the NSM made it, by its own clock, milliseconds. */
   readonly timestamp: number;
 }
 
-/** Younger than what KMS takes (five minutes), by far. */
+/** KMS takes five minutes. */
 export const CACHED_DOCUMENT_SECONDS = 60;
 const MAX_CACHED_DOCUMENTS = 16;
 
-/** As long as the NSM's own certificate, for a document that has none. */
+/** As long as the NSM's own certificate lives. */
 const UNSIGNED_LIFETIME_MS = 3 * 3_600_000;
 
-/** @param nsm who made it @throws NsmError `InvalidAnswer` when it is no attestation document */
+/** @throws NsmError `InvalidAnswer` when it is no attestation document */
 export function evidenceOf(document: Buffer, { signsNothing }: Pick<Nsm, 'signsNothing'> = {}): Evidence {
   try {
     const payload = payloadOf(document);
@@ -40,10 +37,7 @@ export function evidenceOf(document: Buffer, { signsNothing }: Pick<Nsm, 'signsN
   }
 }
 
-/**
- * For a minute at most and never beyond its evidence: the NSM is one slow device. A document with a nonce is always
- * new.
- */
+/** The NSM is one slow device. A document with a nonce is always new. */
 export function cachedDocuments(
   nsm: Pick<Nsm, 'attest' | 'signsNothing'>,
   clock: Pick<Clock, 'now'>,

@@ -1,5 +1,4 @@
-// The time by the Nitro Secure Module, which the parent does not set (specification/enclave.md#time). A time that is
-// behind the certificates of its own document is refused.
+// The time by the Nitro Secure Module, which the parent does not set (specification/enclave.md#time).
 
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
@@ -10,7 +9,7 @@ const READ_EVERY_MS = 60_000;
 
 export interface NsmClock {
   now(): number;
-  /** Read the module again; rejects, and goes on by the last reading, when it does not answer. */
+  /** Rejects, and goes on by the last reading, when the module does not answer. */
   read(): Promise<void>;
 }
 
@@ -27,7 +26,7 @@ export async function openNsmClock(
   };
 }
 
-/** Every minute until the signer is closed. A reading that fails is logged and stops nothing. */
+/** A reading that fails is logged and stops nothing. */
 export function keepReading(
   nsmClock: Pick<NsmClock, 'read'>,
   log: Log,
@@ -46,6 +45,6 @@ async function readAnchor(nsm: Pick<Nsm, 'attest' | 'signsNothing'>, clock: Pick
   if (timestamp < validFrom) {
     throw new Error('the time of the Nitro Secure Module is behind its own certificates: it cannot be relied on');
   }
-  // After the answer: so the time that is carried on is never ahead of the module's.
+  // After the answer: the time that is carried on is never ahead of the module's.
   return { time: timestamp, monotonic: clock.monotonic() };
 }

@@ -1,5 +1,5 @@
 // Where the enclave's configuration comes from: the image, or the parent, at boot. What arrives is measured before
-// anything acts on it; a bad answer is asked for again, for a bounded time.
+// anything acts on it.
 
 import { open } from 'node:fs/promises';
 import type { Socket } from 'node:net';
@@ -16,7 +16,6 @@ export interface FetchLimits extends Patience {
   readonly attemptMs: number;
 }
 
-/** A parent proxy that starts beside the enclave is there within seconds. */
 export const FETCH_LIMITS: FetchLimits = {
   patienceMs: 120_000,
   attemptMs: 10_000,

@@ -1,5 +1,5 @@
-// AWS credentials of an enclave, from the parent (specification/enclave.md#ports). What they open inside the enclave is
-// up to key policies that ask for its attestation. Answers are never logged.
+// AWS credentials of an enclave, from the parent (specification/enclave.md#ports). Key policies ask for more than them:
+// its attestation. Answers are never logged.
 
 import http from 'node:http';
 import { z } from 'zod';
@@ -17,15 +17,13 @@ export interface ExpiringCredentials {
   readonly expiration: Date;
 }
 
-/** Expected to be asked before every call: answers from what it holds as long as that is good. */
 export type CredentialProvider = () => Promise<ExpiringCredentials>;
 
 /** The SDK asks before every call from five minutes before the end on. */
 const RENEW_BEFORE_MS = 10 * 60_000;
 const LAST_MS = 30_000;
-/** While there are good ones, the parent is asked no more often. */
 const PACE_MS = 1_000;
-/** A start waits for a parent that is still looking for its own. */
+/** The parent may still look for its own. */
 const FIRST_CREDENTIALS_PATIENCE: Patience = { patienceMs: 60_000, firstPauseMs: 200, maxPauseMs: 5_000 };
 const ANSWER_WITHIN_MS = 3_000;
 const MAX_HEADER_BYTES = 8 * 1024;
@@ -66,7 +64,7 @@ export function parentCredentials(
       });
     return asking;
   };
-  /** In the background: no call waits for a parent that is slow while there are good ones. */
+  /** In the background: no call waits for a slow parent while there are good ones. */
   const renew = (): void => {
     ask().catch((error: unknown) => {
       const fields = { error: nameOf(error), expire_in_seconds: Math.round(livesMs() / 1000) };
@@ -80,7 +78,6 @@ export function parentCredentials(
   };
 }
 
-/** Wait until there are any. @throws Error saying what to do */
 export async function firstCredentials(
   provider: CredentialProvider,
   { log, patience = FIRST_CREDENTIALS_PATIENCE }: { readonly log: Log; readonly patience?: Patience | undefined },
@@ -120,7 +117,7 @@ async function get(socket: Awaited<ReturnType<Transport['connect']>>, signal: Ab
     resolve,
   );
   request.on('error', reject);
-  // Also when there is neither an answer nor an error: a 101 that nobody asked for ends a request without a word.
+  // Also for a 101 that nobody asked for, which ends a request without a word.
   request.once('close', () => reject(new UnusableCredentials('there is none')));
   request.end();
   const response = await promise;

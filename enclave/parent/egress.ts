@@ -1,6 +1,5 @@
 // The only ways out of an enclave (specification/enclave.md#egress). TLS goes from the client here to the endpoint; the
-// parent carries bytes. A name that is not declared does not resolve, and a port that is not declared is never
-// connected to.
+// parent carries bytes.
 
 import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -11,10 +10,9 @@ import { keepTrying } from '../platform.ts';
 
 /** More than the sockets of all clients of an endpoint (MAX_SOCKETS of signer/aws/client.ts; a pool of 1,024). */
 const MAX_EGRESS_CONNECTIONS = 2048;
-/** A parent proxy that restarts is back within it; clients wait two seconds for an answer. */
+/** A parent proxy that restarts is back within it. */
 const CONNECT_PATIENCE = { patienceMs: 1_500, firstPauseMs: 25, maxPauseMs: 400 };
 const CONNECT_ATTEMPT_MS = 1_000;
-/** Clients keep unused connections open, and open another when theirs has gone. */
 const IDLE_MS = 15 * 60_000;
 const BACKLOG = 1024;
 
@@ -23,7 +21,7 @@ export type EgressOutcome = 'connected' | 'unreachable' | 'over_limit';
 export interface EgressParts {
   readonly parent: Transport;
   readonly hostsPath: string;
-  /** Where an alias listens for its declared port. Another than that only where ports below 1024 are not to be had. */
+  /** Where an alias listens for its declared port, where ports below 1024 are not to be had. */
   readonly aliasPort?: ((port: number) => number) | undefined;
   readonly onConnection: (endpoint: number, outcome: EgressOutcome) => void;
   readonly log: Log;
@@ -33,7 +31,6 @@ export interface Egress {
   close(): Promise<void>;
 }
 
-/** @throws Error naming the endpoint whose alias cannot be had */
 export async function openEgress(endpoints: readonly EgressEndpoint[], parts: EgressParts): Promise<Egress> {
   await writeFile(parts.hostsPath, hostsFile(endpoints), { mode: 0o644 });
   const opened = new AsyncDisposableStack();
@@ -115,8 +112,7 @@ async function listen(server: Server, host: string, port: number): Promise<void>
   server.off('error', reject);
 }
 
-// A TCP connection and a stream to the parent made one, with backpressure and half-open ends. What breaks one breaks
-// the other: an end would pass for a complete answer.
+// What breaks one of the two streams breaks the other: an end would pass for a complete answer.
 
 export function splice(client: Socket, outside: Socket, { idleMs }: { readonly idleMs: number }): void {
   const cut = (): void => {

@@ -1,5 +1,5 @@
 // The log's way out: lines wait in a bounded ring for the parent. Writing never waits: the oldest lines are dropped and
-// counted. Lines in flight are sent again after a reconnect.
+// counted.
 
 import type { Socket } from 'node:net';
 import { textLine } from '../../common/observe/log-text.ts';
@@ -18,10 +18,9 @@ export interface LogRingLimits {
   readonly maxLines: number;
   readonly maxLineBytes: number;
   readonly batchMs: number;
-  /** Between attempts to connect; doubling up to `maxPauseMs`, with jitter. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
-  /** A parent that does not take what is written within this is given up. */
+  /** A parent that takes nothing for this long is given up. */
   readonly stalledMs: number;
 }
 
@@ -36,9 +35,8 @@ export const LOG_RING_LIMITS: LogRingLimits = {
 };
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** Written at a time; kept until the system has taken it. */
 const CHUNK_BYTES = 64 * 1024;
-/** For the parent to read to the end of the stream. */
+/** For the parent to read to the end. */
 const FAREWELL_MS = 500;
 
 export class LogRing {
@@ -80,14 +78,14 @@ export class LogRing {
     return this.#dropped;
   }
 
-  /** What the system takes at once, for a process that ends in this moment. */
+  /** For a process that ends in this moment. */
   flush(): void {
     const socket = this.#socket;
     if (socket === undefined) return;
     while (this.#waiting.length > 0) socket.write(this.#waiting.take());
   }
 
-  /** Send what waits, and stop; what the parent has not taken within the time is lost. */
+  /** What the parent has not taken within the time is lost. */
   async end(timeoutMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, timeoutMs);
@@ -195,7 +193,6 @@ export class LogRing {
     return this.#state === 'closed';
   }
 
-  /** The one timer: each state waits for one thing at most. */
   #later(delayMs: number, run: () => void): void {
     this.#clearTimer();
     this.#timer = setTimeout(() => {
@@ -222,7 +219,7 @@ function droppedLine(lines: number): string {
   return `${JSON.stringify(line)}\n`;
 }
 
-// First in, first out. Taking one does not move the others: there may be tens of thousands.
+// First in, first out. Taking one does not move the others.
 
 class LineQueue {
   readonly #compactAfter: number;
@@ -260,14 +257,13 @@ class LineQueue {
   }
 }
 
-// The log of a signer in an enclave. Every line goes to the parent as JSON, through the ring; the console gets those of
-// the start, and all in debug mode. Otherwise it cannot be read, and a serial line is too slow.
+// Every line goes to the parent as JSON, through the ring; the console gets those of the start, and all in debug mode.
 
-/** For the parent to take the last lines: a start that fails has to say why. */
+/** A start that fails has to say why. */
 const END_TIMEOUT_MS = 3_000;
 
 interface EnclaveLog {
-  /** @param onConsole whether the console has its lines too @throws RangeError for a bad level filter */
+  /** @param onConsole whether the console has its lines too */
   logger(options: LoggerOptions, onConsole?: boolean): Logger;
 }
 

@@ -9,17 +9,16 @@ import { evidenceOf } from '../nsm/evidence.ts';
 
 export interface RatlsIdentity {
   readonly cert: string;
-  /** PEM; wiped when another identity takes its place. */
   readonly key: Buffer;
   readonly spki: Buffer;
-  /** SHA-256 fingerprint of the certificate, which names it in the log. */
+  /** SHA-256 of the certificate. */
   readonly fingerprint: string;
   readonly document: Buffer;
   readonly madeAt: number;
-  /** The certificate's last moment, milliseconds: never after that of its evidence. */
+  /** Milliseconds; never after the end of the evidence. */
   readonly expiresAt: number;
   readonly evidenceExpiresAt: number;
-  /** By how much the NSM's clock was ahead of the own, milliseconds; negative: behind. 0 when the answer allows it. */
+  /** The NSM's clock against the own, milliseconds; 0 when the answer allows it. */
   readonly nsmAheadMs: number;
 }
 
@@ -85,7 +84,6 @@ import {
 import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE } from '../../common/attestation/contract.ts';
 import { encodeCbor } from '../../common/formats/cbor.ts';
 
-/** A P-256 key that is used for one certificate. */
 export interface CertificateKey {
   readonly pair: webcrypto.CryptoKeyPair;
   readonly spki: Buffer;
@@ -109,7 +107,7 @@ export async function generateCertificateKey(): Promise<CertificateKey> {
   return { pair, spki: Buffer.from(await webcrypto.subtle.exportKey('spki', pair.publicKey)) };
 }
 
-/** @returns PEM, which is what TLS takes */
+/** @returns PEM */
 export async function createAttestedCertificate(options: AttestedCertificateOptions): Promise<string> {
   const { key, document, notBefore, notAfter } = options;
   const certificate = await X509CertificateGenerator.createSelfSigned({
@@ -128,7 +126,7 @@ export async function createAttestedCertificate(options: AttestedCertificateOpti
   return certificate.toString('pem');
 }
 
-/** PKCS #8 as PEM: TLS takes no other form. The caller wipes it. */
+/** PKCS #8 as PEM; the caller wipes it. */
 export function privateKeyPem({ pair }: CertificateKey): Buffer {
   return Buffer.from(KeyObject.from(pair.privateKey).export({ type: 'pkcs8', format: 'pem' }));
 }

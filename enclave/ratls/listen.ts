@@ -86,7 +86,6 @@ interface AcceptParts {
 }
 
 interface Handshake {
-  /** Undefined until it begins. */
   facts: ConnectionFacts | undefined;
   readonly deadline: NodeJS.Timeout;
 }
@@ -142,8 +141,7 @@ function identityInForce(server: TlsServer): (identity: RatlsIdentity) => void {
   };
 }
 
-// Takes exactly the PROXY header off the beginning of a stream: all bytes after it belong to the client. It refuses a
-// peer that sends something else, too much, too slowly or nothing. The caller then closes the connection.
+// Takes exactly the PROXY header off the beginning of a stream, or refuses the peer.
 
 export async function readProxyHeader(socket: Socket, timeoutMs: number): Promise<ProxyHeader | ProxyHeaderRefusal> {
   const { promise: late, resolve: expire } = Promise.withResolvers<undefined>();

@@ -1,5 +1,4 @@
-// Keeps the RA-TLS identity fresh. While the NSM fails, the identity in force goes on as long as its evidence is good:
-// then there is no new connection (fail closed).
+// Keeps the RA-TLS identity fresh. While the NSM fails, the identity in force goes on as long as its evidence is good.
 
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
@@ -7,7 +6,7 @@ import type { Nsm } from '../../signer/tee/nsm.ts';
 import { createIdentity, type RatlsIdentity } from './identity.ts';
 
 export interface IdentitySource {
-  /** What new connections are served with; undefined once it is over. */
+  /** Undefined once it is over. */
   current(): RatlsIdentity | undefined;
 }
 
@@ -20,20 +19,19 @@ export interface RotationParts {
   readonly nsm: Pick<Nsm, 'attest' | 'signsNothing'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
-  /** For metrics: a new identity is in force, or none could be made. */
   readonly onRotation?: (outcome: { readonly identity: RatlsIdentity } | 'failed') => void;
-  /** Runs something later; a timer unless a test decides. @returns what calls it off */
+  /** A timer unless a test decides. @returns what calls it off */
   readonly schedule?: (run: () => void, afterMs: number) => () => void;
 }
 
-/** The NSM's leaf is used again until its end: the next one is fetched in time (specification/evidence.md#tls). */
+/** The NSM uses its leaf again until its end (specification/evidence.md#tls). */
 export const EVIDENCE_MARGIN_MS = 15 * 60_000;
-/** Between rotations at most, also when the clock is behind the NSM's; far below setTimeout's limit. */
+/** Also when the clock is behind the NSM's; far below setTimeout's limit. */
 const MAX_PAUSE_MS = 3 * 3_600_000 - EVIDENCE_MARGIN_MS;
-/** Between rotations at least, when the NSM gives the leaf again that is about to end. */
+/** The NSM may give the leaf again that is about to end. */
 const MIN_PAUSE_MS = 60_000;
 const RETRY_MS = { first: 1000, most: 60_000 } as const;
-/** A tenth of what clients take, so that there is time to do something about it. */
+/** A tenth of what clients take. */
 const MAX_CLOCKS_APART_MS = 30_000;
 const CLOCKS_APART =
   'the clock of the Nitro Secure Module and the own differ: clients refuse the evidence when it is 300 s. The own clock is the ' +
@@ -54,7 +52,7 @@ export class RatlsRotation implements IdentitySource {
     this.#schedule = parts.schedule ?? afterTimer;
   }
 
-  /** The first identity, and from then on the next ones. @throws NsmError: a signer without evidence does not start */
+  /** @throws NsmError: a signer without evidence does not start */
   async start(): Promise<void> {
     this.#install(await this.#create());
     this.#rotateLater();

@@ -1,12 +1,12 @@
-// Network ranges a token can be bound to (specification/authorization.md#source-networks). Host bits are refused with
-// the canonical form as a hint, and a range that would let in a large part of the Internet is called unsafe.
+// Network ranges a token can be bound to (specification/authorization.md#source-networks). A range that would let in a
+// large part of the Internet is unsafe.
 
 import { addressText, isMapped, parseAddress, parsePeerAddress } from '../../common/formats/ip-address.ts';
 import type { Caller } from './authenticator.ts';
 
 export interface Cidr {
   readonly family: 4 | 6;
-  /** The network address, 4 or 16 bytes, host bits zero. */
+  /** 4 or 16 bytes, host bits zero. */
   readonly network: Uint8Array;
   readonly prefixLength: number;
   /** Canonical: `10.0.0.0/8`, `2001:db8::/32`. */
@@ -17,7 +17,6 @@ export interface CidrRefusal {
   readonly refused: string;
 }
 
-/** The shortest prefixes that are safe to bind a token to. */
 const MIN_PREFIX_LENGTH = { 4: 8, 6: 16 } as const;
 
 /** Syntax only: the range may still be unsafe. */
@@ -41,7 +40,7 @@ export function parseCidr(text: string): Cidr | CidrRefusal {
   return { family, network, prefixLength, text: canonical };
 }
 
-/** Why a token or a trusted proxy must not be bound to this range, or undefined when it may. */
+/** Undefined when a token or a trusted proxy may be bound to this range. */
 export function unsafeCidrReason(cidr: Cidr): string | undefined {
   const shortest = MIN_PREFIX_LENGTH[cidr.family];
   if (cidr.prefixLength >= shortest) return undefined;
@@ -65,10 +64,7 @@ export function anyCidrContains(cidrs: readonly Cidr[], address: string): boolea
   return bytes !== undefined && cidrs.some((cidr) => matchesPrefix(cidr, bytes));
 }
 
-/**
- * The one spelling of a TCP peer's address: IPv4-mapped IPv6 becomes IPv4, zone identifiers are dropped. Undefined when
- * the text is no IP address.
- */
+/** IPv4-mapped IPv6 becomes IPv4, zone identifiers are dropped. Undefined when the text is no IP address. */
 export function canonicalPeerAddress(address: string): string | undefined {
   const bytes = parsePeerAddress(address);
   return bytes === undefined ? undefined : addressText(bytes);
@@ -92,7 +88,7 @@ function byteMask(prefixLength: number, index: number): number {
   return (0xff << (8 - kept)) & 0xff;
 }
 
-/** A caller of the stateless mode with the networks that its credential is good from. */
+/** A caller of the stateless mode. */
 export interface BoundCaller {
   readonly caller: Caller;
   /** Empty: from anywhere. */

@@ -1,6 +1,5 @@
-// The client's address for audit lines; authorization goes by the TCP peer
-// (specification/authorization.md#client-address). The client itself writes the left end of X-Forwarded-For, so it is
-// read from the right, and only behind trusted proxies.
+// The client's address for audit lines (specification/authorization.md#client-address). The client itself writes the
+// left end of X-Forwarded-For, so it is read from the right, and only behind trusted proxies.
 
 import { anyCidrContains, type Cidr, canonicalPeerAddress } from './cidr.ts';
 
@@ -11,10 +10,7 @@ export interface ClientAddressOptions {
 
 export const MAX_FORWARDED_HOPS = 32;
 
-/**
- * The right-most hop that is no trusted proxy; the left-most one when all are; `unknown` when there is no peer.
- * @param forwardedFor every X-Forwarded-For header of the request, in order
- */
+/** @param forwardedFor every X-Forwarded-For header of the request, in order */
 export function clientAddress(
   options: ClientAddressOptions,
   peerAddress: string | undefined,

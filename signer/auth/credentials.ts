@@ -1,11 +1,11 @@
-// The Authorization header (specification/authorization.md#credentials). Trusts nothing. What is present but not
-// understood is malformed, never absent, so it cannot fall through to anonymous access.
+// The Authorization header (specification/authorization.md#credentials). What is present but not understood is
+// malformed, never absent, so it cannot fall through to anonymous access.
 
 export const MAX_AUTHORIZATION_CHARACTERS = 8192;
 
 export type Credential =
   | { readonly kind: 'none' }
-  /** Raw bytes: a static token may be any string. Wiped by the authenticator that takes it. */
+  /** A static token may be any string. Wiped by the authenticator that takes it. */
   | { readonly kind: 'token'; readonly token: Buffer }
   | { readonly kind: 'malformed' };
 
@@ -29,7 +29,7 @@ export function parseAuthorization(values: readonly string[] | undefined): Crede
 const MALFORMED: Credential = Object.freeze({ kind: 'malformed' });
 const COLON = 0x3a;
 
-/** RFC 7617 §2: base64 of `user-id ":" password`; the first colon ends the user name, the password may hold more. */
+/** RFC 7617 §2: the first colon ends the user name, the password may hold more. */
 function parseBasic(base64: string): Credential {
   const decoded = Buffer.from(base64, 'base64');
   const colon = decoded.indexOf(COLON);

@@ -1,5 +1,5 @@
 // May this caller do this? Pure, and the only place that answers it (specification/authorization.md#rules). Policies
-// are compiled once: keys become Sets, scopes and operations bits, so a request costs one step a rule.
+// are compiled once, so a request costs one step a rule.
 
 import assert from 'node:assert/strict';
 import {
@@ -17,7 +17,7 @@ export interface AccessRequest {
   readonly scope: Scope;
   readonly publicKey?: string;
   readonly operation?: Operation;
-  /** What the message of a payment operation states; of every other message undefined. */
+  /** What the message of a payment operation states. */
   readonly payment?: Payment | undefined;
 }
 
@@ -36,7 +36,7 @@ interface CompiledRule {
   readonly statesScopes: boolean;
   readonly keys: ReadonlySet<string> | undefined;
   readonly operations: number;
-  /** What the rule asks of the payment. Undefined: nothing, and it covers messages without one, too. */
+  /** Undefined: the rule asks nothing, and covers messages without a payment, too. */
   readonly payment: PaymentConditions | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface CompiledAccess {
 
 export const NO_ACCESS: CompiledAccess = Object.freeze({ allows: [], denies: [] });
 
-/** Callers bound to the same policy share what this returns, so its keys are in memory once. */
+/** Callers bound to the same policy share it, so its keys are in memory once. */
 export function compilePolicy(policy: Policy): CompiledAccess {
   const compile = (rule: Rule) => compileRule(policy.name, rule);
   return {
@@ -77,8 +77,7 @@ export function evaluate(access: CompiledAccess, request: AccessRequest): Access
 }
 
 /**
- * The decision before the message is known: allowed when some message may be. An allow rule about payments counts, a
- * deny rule about payments does not. So nothing is denied here that `evaluate` would allow.
+ * Before the message is known: denies nothing that `evaluate` would allow.
  * @param request.operation when only messages of one operation are meant
  */
 export function evaluateBeforeBody(
@@ -102,8 +101,7 @@ export function evaluateBatch(access: CompiledAccess, scope: Scope, publicKeys: 
 
 /**
  * The decision on a route without a key (specification/authorization.md#routes-without-keys). A rule without scopes
- * that states keys or operations does not name a scope that acts on the signer as a whole, for there nothing narrows it
- * afterwards: "everything on this key" would include sealing the cluster.
+ * that states keys or operations names no scope of the whole signer: "everything on this key" would include sealing.
  */
 export function admitsRoute(access: CompiledAccess, scope: Scope): AccessDecision {
   if ((coveredOperations(access.denies, { scope }, 'none') & NO_OPERATION) !== 0) {
@@ -135,7 +133,7 @@ const SCOPE_BITS = bitsOf(SCOPES);
 const OPERATION_BITS = bitsOf(OPERATIONS);
 const EVERY_SCOPE = 2 ** SCOPES.length - 1;
 const EVERY_OPERATION = 2 ** OPERATIONS.length - 1;
-/** Stands for "the request has no operation": met by a rule that omits its operations, and by no other. */
+/** Met by a rule that omits its operations, and by no other. */
 const NO_OPERATION = 2 ** OPERATIONS.length;
 
 /** Their routes never name an existing key; a log is of all keys. */
@@ -164,9 +162,7 @@ function compileRule(policy: string, rule: Rule): CompiledRule {
   };
 }
 
-/**
- * What a decision knows of the payment: what it is, that there is none, or that it may be any and meet every condition.
- */
+/** What it is, that there is none, or that it may be any and meet every condition. */
 type KnownPayment = Payment | 'none' | 'some';
 
 interface Target {
@@ -194,7 +190,7 @@ function matchesPayment({ payment: conditions }: CompiledRule, payment: KnownPay
   return payment !== 'none' && unmetCondition(conditions, payment) === undefined;
 }
 
-/** Names what the rule asks last that comes nearest to allowing the payment; nothing without rules about it. */
+/** What the rule asks last that comes nearest to allowing the payment. */
 function paymentRefusal(access: CompiledAccess, target: Target, payment: Payment, wanted: number): AccessDecision {
   const unmet = new Set<UnmetCondition>();
   for (const rule of access.allows) {
@@ -228,12 +224,9 @@ function maskOf<Name extends string>(names: readonly Name[], bits: Readonly<Reco
   return names.reduce((mask, name) => mask | bits[name], 0);
 }
 
-/**
- * What a rule asks of a payment (specification/authorization.md#payments). A rule that states any of it covers no other
- * message. signing/sign.ts asks whether an envelope is for a block of its own key.
- */
+/** specification/authorization.md#payments. A rule that states any of it covers no other message. */
 interface PaymentConditions {
-  /** Canonical (common/formats/address.ts). Undefined, like the others: anybody. */
+  /** Canonical. Undefined, like the others: anybody. */
   readonly feeRecipients: ReadonlySet<string> | undefined;
   readonly maxGasLimit: bigint | undefined;
   readonly builders: ReadonlySet<string> | undefined;
@@ -241,7 +234,7 @@ interface PaymentConditions {
   readonly onlyForOwnBlocks: boolean;
 }
 
-/** In the order in which they are asked: where money goes is the gravest mistake. */
+/** Where money goes is the gravest mistake, and asked first. */
 const UNMET_CONDITIONS = ['fee_recipient', 'gas_limit', 'builder', 'builder_index'] as const;
 
 export type UnmetCondition = (typeof UNMET_CONDITIONS)[number];

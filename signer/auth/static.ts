@@ -1,6 +1,6 @@
-// The stateless mode: policies, tokens and known clients, fixed at startup
-// (specification/authorization.md#static-auth). It refuses to start on an undeclared policy or a secret given
-// twice. Secrets are digested under a key of this boot and wiped. A reload replaces all of it, or nothing.
+// The stateless mode: policies, tokens and known clients of the configuration
+// (specification/authorization.md#static-auth). Secrets are digested under a key of this boot and wiped. A reload
+// replaces all of it, or nothing.
 
 import { randomBytes } from 'node:crypto';
 import type { Policy } from '../api/policy.ts';
@@ -12,7 +12,7 @@ import { tokenDigest } from './tokens.ts';
 
 export interface StaticToken {
   readonly name?: string | undefined;
-  /** UTF-8 bytes. Wiped by createStaticAuthenticator. */
+  /** UTF-8. Wiped by createStaticAuthenticator. */
   readonly secret: Buffer;
   readonly policies: readonly string[];
   /** Empty: from anywhere. */
@@ -21,10 +21,10 @@ export interface StaticToken {
 
 export interface StaticAuthOptions {
   readonly policies: readonly Policy[];
-  /** Names of the policies of requests without a token. Empty: such requests get 401. */
+  /** Policies of requests without a token. Empty: such requests get 401. */
   readonly anonymousPolicies: readonly string[];
   readonly tokens: readonly StaticToken[];
-  /** Clients that are known by a certificate; undefined in a program that asks for none. */
+  /** Undefined in a program that asks for no certificates. */
   readonly clients?: DeclareClients | undefined;
 }
 
@@ -39,21 +39,17 @@ export type JudgedClient =
   | { readonly kind: 'known'; readonly bound: BoundCaller }
   | { readonly kind: 'refused'; readonly reason: AuthenticationRefusal };
 
-/** The access of named policies. @throws Error naming the place, when one is not declared */
 export const DIGEST_KEY_BYTES = 32;
 
 export interface StaticAuthenticator extends Authenticator {
-  /**
-   * From now on these are in force and no others, also for requests under way.
-   * @throws Error as createStaticAuthenticator; then everything stays as it was
-   */
+  /** Also for requests under way. @throws Error as createStaticAuthenticator; then everything stays as it was */
   replace(options: StaticAuthOptions): void;
 }
 
 /** @throws Error, a startup failure, naming the place in the configuration */
 export function createStaticAuthenticator(options: StaticAuthOptions): StaticAuthenticator {
   const digestKey = randomBytes(DIGEST_KEY_BYTES);
-  /** Under which token each caller came: its digest, or ANONYMOUS. One that is not in it came by its certificate. */
+  /** One that is not in it came by its certificate. */
   const identities = new WeakMap<Caller, string>();
   const declared = (given: StaticAuthOptions): Declared => {
     const inForce = declare(given, digestKey);
@@ -66,7 +62,7 @@ export function createStaticAuthenticator(options: StaticAuthOptions): StaticAut
   return {
     authenticate(credential, peerAddress, certificate): Authentication {
       if (credential.kind === 'malformed') return refused('malformed_credentials');
-      // Before anything else: whatever is found out of the certificate, the token is wiped.
+      // Before anything else, so that the token is wiped whatever the certificate says.
       const digest = credential.kind === 'token' ? digestOf(digestKey, credential.token) : undefined;
       const client = certificate === undefined ? undefined : clientOf(inForce, certificate, peerAddress);
       if (digest === undefined) return client ?? anonymousOf(inForce);

@@ -1,5 +1,5 @@
-// Tokens: their formats, and the keyed digest under which they are known. Looking a digest up in a Map tells nothing
-// about a token that is nearly right: digests cannot be chosen without the key.
+// Tokens: their formats, and the keyed digest under which they are known. Looking one up in a Map tells nothing about a
+// token that is nearly right: digests cannot be chosen without the key.
 
 import assert from 'node:assert/strict';
 import { hash, randomBytes } from 'node:crypto';
@@ -14,7 +14,7 @@ const SHA256_BLOCK_BYTES = 64;
 /** RFC 2104 §2. */
 const [INNER_PAD, OUTER_PAD] = [0x36, 0x5c];
 
-/** A fresh token of 256 random bits (`sr_client_` or `sr_mgmt_` and 43 base64url characters); the caller wipes it. */
+/** 256 random bits; the caller wipes it. */
 export function createToken(kind: TokenKind): Buffer {
   const secret = randomBytes(TOKEN_BYTES);
   const token = Buffer.from(PREFIX[kind] + secret.toString('base64url'), 'ascii');
@@ -26,10 +26,7 @@ export function createAccessor(): string {
   return `acc_${randomBytes(ACCESSOR_BYTES).toString('hex')}`;
 }
 
-/**
- * HMAC-SHA256 (RFC 2104), as two hashes in one call each: createHmac makes a stream, at four times the price.
- * @param key at most 64 bytes: from the master key (stateful) or random bytes of this boot (stateless)
- */
+/** HMAC-SHA256 as two hashes: createHmac makes a stream, at four times the price. @param key at most 64 bytes */
 export function tokenDigest(key: Uint8Array, token: Uint8Array): string {
   assert(key.length <= SHA256_BLOCK_BYTES);
   const inner = Buffer.allocUnsafe(SHA256_BLOCK_BYTES + token.length);

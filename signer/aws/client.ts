@@ -1,11 +1,10 @@
-// How every AWS client of the signer reaches its service. It trusts the SDK for signatures and TLS, and refuses to wait
-// for ever: nothing here is unbounded.
+// How every AWS client of the signer reaches its service: nothing here is unbounded.
 
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https';
 import type { AuthoritiesOf } from '../tee/authorities.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 
-/** Attempts of one call, the first included; the SDK waits between them with full jitter. */
+/** Of one call, the first included. */
 const MAX_ATTEMPTS = 3;
 const CONNECT_TIMEOUT_MS = 1_000;
 const REQUEST_TIMEOUT_MS = 2_000;
@@ -23,14 +22,14 @@ export interface AwsClientOptions {
   readonly region?: string;
   readonly endpoint?: string;
   readonly credentials?: AwsCredentials | AwsCredentialProvider;
-  /** Which authorities vouch for each host; the process-wide roots unless given. */
+  /** The process-wide roots unless given. */
   readonly authorities?: AuthoritiesOf | undefined;
   readonly maxSockets?: number;
   readonly maxAttempts?: number;
   readonly connectTimeoutMs?: number;
-  /** For one attempt: until its answer begins, and again for every silence within the answer. */
+  /** Of one attempt: until its answer begins, and for every silence within the answer. */
   readonly requestTimeoutMs?: number;
-  /** Told of every call when it ends, its retries included: `PutItem`, and `ok` or the fault. For metrics. */
+  /** At a call's end, its retries included: `PutItem`, and `ok` or the fault. */
   readonly onCall?: (operation: string, outcome: 'ok' | AwsFault, seconds: number) => void;
 }
 
@@ -46,9 +45,9 @@ export function awsClientConfiguration(options: AwsClientOptions) {
     requestHandler: {
       connectionTimeout: options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS,
       requestTimeout,
-      // Without this the SDK only logs a warning when the time is up, and goes on waiting.
+      // Else the SDK only logs a warning when the time is up.
       throwOnRequestTimeout: true,
-      // The SDK's request timeout ends with the first byte of the answer: an answer that stalls is bounded here.
+      // The SDK's request timeout ends with the first byte of the answer.
       socketTimeout: requestTimeout,
       httpAgent: agent,
       httpsAgent: options.authorities === undefined ? agent : vouchedAgent(agent, options.authorities),
@@ -56,7 +55,6 @@ export function awsClientConfiguration(options: AwsClientOptions) {
   };
 }
 
-/** Each connection trusts the authorities of the name that its certificate is checked for. */
 function vouchedAgent(options: AgentOptions, authorities: AuthoritiesOf): Agent {
   const agent = new Agent(options);
   const connect: Agent['createConnection'] = agent.createConnection.bind(agent);
@@ -67,7 +65,6 @@ function vouchedAgent(options: AgentOptions, authorities: AuthoritiesOf): Agent 
   return agent;
 }
 
-/** The outermost step (CALL_WATCHER_STEP), so it sees whole calls. */
 export function callWatcher(onCall: NonNullable<AwsClientOptions['onCall']>) {
   return <Call, Answer>(next: (call: Call) => Promise<Answer>, context: { readonly commandName?: string }) =>
     async (call: Call): Promise<Answer> => {

@@ -1,5 +1,4 @@
-// The one file through which the DynamoDB client enters the program. The service trusts nothing it is told here beyond
-// what the SDK authenticates (TLS to the endpoint); whoever reads an item checks that item's own integrity.
+// The one file through which the DynamoDB client enters the program. Whoever reads an item checks its integrity.
 
 import { strict as assert } from 'node:assert';
 import { randomUUID } from 'node:crypto';
@@ -42,14 +41,14 @@ export {
 
 export type Item = Record<string, AttributeValue>;
 
-/** The entry of a BatchGetItem of one table, whether the answer calls the table by its name or by its ARN. */
+/** The answer calls the table by its name or by its ARN. */
 export function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | undefined): Entry | undefined {
   const entries = Object.values(byTable ?? {});
   if (entries.length > 1) throw new Error('DynamoDB answered for tables that were not asked for');
   return entries[0];
 }
 
-/** Tell the service's time of each answer, whole seconds as milliseconds since the epoch, where the answer has it. */
+/** Tells the service's time of each answer, milliseconds in whole seconds. */
 export function onAnswerDate(command: GetItemCommand, told: (date: number) => void): void {
   command.middlewareStack.add(
     (next) => async (call) => {
@@ -65,25 +64,22 @@ export function onAnswerDate(command: GetItemCommand, told: (date: number) => vo
 
 export function createDynamoDBClient(options: AwsClientOptions): DynamoDBClient {
   const client = new DynamoDBClient(awsClientConfiguration(options));
-  // It copies every answer, without what is sensitive, for a logger that nobody gave.
+  // It copies every answer for a logger that nobody gave.
   client.middlewareStack.remove('loggerMiddleware');
   if (options.onCall !== undefined) client.middlewareStack.add(callWatcher(options.onCall), CALL_WATCHER_STEP);
   return client;
 }
 
-// A write transaction that is tried again until its outcome is known.
-
 const MAX_TRANSACTION_ITEMS = 100;
-/** The pause before a try grows by this, with jitter. */
 const MAX_TRIES = 3;
 export const RETRY_PAUSE_MS = 50;
-/** Faults after which the same call may well succeed, or may have succeeded already. */
+/** The same call may succeed later, or may have succeeded already. */
 const PASSING_FAULTS: ReadonlySet<AwsFault> = new Set(['conflict', 'throttled', 'unreachable']);
 
 /** `condition_failed` may also be the echo of our own write whose answer was lost: callers read back and compare. */
 export type WriteOutcome = 'written' | 'condition_failed';
 
-/** The same token in every try: the service applies the transaction once. @throws what the last try failed with */
+/** The service applies the same token once. @throws what the last try failed with */
 export async function transactWrite(
   client: DynamoDBClient,
   items: readonly TransactWriteItem[],
@@ -107,7 +103,7 @@ export function jittered(milliseconds: number): number {
   return milliseconds * (0.5 + Math.random() / 2);
 }
 
-/** Keys of one BatchGetItem: the service's own limit. */
+/** The service's own limit. */
 export const MAX_BATCH_GET_ITEMS = 100;
 
 interface BatchRead {
@@ -115,14 +111,11 @@ interface BatchRead {
   readonly tableName: string;
   readonly keys: readonly Item[];
   readonly maxRounds: number;
-  /** Members of the table's request that say which attributes are wanted; default: all. */
+  /** Which attributes are wanted; default: all. */
   readonly projection?: object;
 }
 
-/**
- * Asks again for what the service leaves unprocessed. Strongly consistent item by item.
- * @throws what a call failed of; Error when keys stay unprocessed
- */
+/** Strongly consistent item by item. @throws Error when keys stay unprocessed */
 export async function readBatchOfItems({ client, tableName, keys, maxRounds, projection }: BatchRead): Promise<Item[]> {
   assert(keys.length <= MAX_BATCH_GET_ITEMS);
   const found: Item[] = [];

@@ -1,5 +1,5 @@
-// What an error of an AWS call means to the signer. Only `condition_failed` is an answer about the data: everything
-// else says that the outcome is unknown or that nothing was done, and must never be shown as a refusal.
+// What an error of an AWS call means to the signer. Only `condition_failed` is an answer about the data: every other
+// one must never be shown as a refusal.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 
@@ -40,7 +40,7 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
   AbortError: 'unreachable',
 };
 
-/** What the environment has to say before any call; the AWS SDK names neither what lacks nor what to export. */
+/** The AWS SDK names neither what lacks nor what to export. */
 export const LACKING_REGION = {
   problem: 'AWS_REGION is not set to a region',
   remedy: 'export AWS_REGION=eu-central-1 (the region of the tables)',
@@ -51,7 +51,6 @@ export const LACKING_CREDENTIALS = {
     'export AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where an instance or a pod has a role',
 };
 
-/** Of an error of a call that was never made. */
 export function lackingSetting(error: unknown): typeof LACKING_REGION | undefined {
   if (!(error instanceof Error)) return undefined;
   if (/^Region (is missing|not accepted)/.test(error.message)) return LACKING_REGION;
@@ -59,7 +58,7 @@ export function lackingSetting(error: unknown): typeof LACKING_REGION | undefine
   return isOfDefaultChain ? LACKING_CREDENTIALS : undefined;
 }
 
-/** CancellationReasons of a transaction, the most telling first: one failed condition is an answer about the data. */
+/** The most telling first: one failed condition is an answer about the data. */
 const CANCELLATIONS: readonly (readonly [code: string, fault: AwsFault])[] = [
   ['ConditionalCheckFailed', 'condition_failed'],
   ['TransactionConflict', 'conflict'],

@@ -1,6 +1,5 @@
 // The one file through which KMS enters the program. A key ARN outside the ceremony is refused before any network call
-// (specification/custody.md#ceremony). An answer counts only when it names the key that was asked. In an enclave an
-// answer that carries the plaintext is refused (specification/enclave.md#kms).
+// (specification/custody.md#ceremony). An answer counts only when it names the key that was asked.
 
 import {
   DecryptCommand,
@@ -20,9 +19,9 @@ import { type AwsFault, awsFault } from './errors.ts';
 
 export interface KmsOptions extends Omit<AwsClientOptions, 'region'> {
   readonly ceremonyArns: readonly string[];
-  /** In an enclave: then KMS decrypts to this recipient only. Encrypt cannot be attested (AWS KMS API Reference). */
+  /** KMS decrypts to this recipient only. Encrypt cannot be attested. */
   readonly recipient?: KmsRecipient;
-  /** For Encrypt alone, in place of `credentials`: an enclave's sealed ones, which its parent has not. */
+  /** For Encrypt alone: an enclave's sealed ones, which its parent has not. */
   readonly encryptCredentials?: AwsClientOptions['credentials'];
 }
 
@@ -36,7 +35,7 @@ export interface Kms {
   /** @param plaintext at most 4096 bytes; stays the caller's to wipe */
   encrypt(arns: readonly string[], plaintext: Buffer, context: EncryptionContext): Promise<KeyAnswer>;
   decrypt(arns: readonly string[], ciphertext: Buffer, context: EncryptionContext): Promise<KeyAnswer>;
-  /** By DescribeKey, for the chamber's status: it proves no permission to decrypt. */
+  /** By DescribeKey: it proves no permission to decrypt. */
   reachable(arns: readonly string[]): Promise<Reachability>;
   close(): void;
 }
@@ -143,7 +142,7 @@ function createClient(options: KmsOptions, region: string): KMSClient {
   return client;
 }
 
-/** The SDK's attempts of one call share the document, and are over long before KMS calls it too old. */
+/** The SDK's attempts of one call share the document. */
 async function decryptAttested(
   client: KMSClient,
   input: DecryptCommandInput & { readonly KeyId: string },
@@ -159,7 +158,7 @@ async function decryptAttested(
   return recipient.open(usable(input.KeyId, answer.KeyId, answer.CiphertextForRecipient));
 }
 
-/** Without a copy: what KMS answered is wiped where the Buffer is. */
+/** Without a copy: what KMS answered is wiped where it is. */
 function usable(asked: string, answered: string | undefined, bytes: Uint8Array | undefined): Buffer {
   if (answered !== asked || bytes === undefined || bytes.length === 0) {
     bytes?.fill(0);
@@ -168,10 +167,9 @@ function usable(asked: string, answered: string | undefined, bytes: Uint8Array |
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Their messages are the service's own words, or ours. */
+/** Their messages are the service's own words, or ours; a parser's message quotes the answer, which may be a share. */
 const QUOTABLE = [KMSServiceException, EnvelopeError, NsmError];
 
-/** Nothing else is repeated: a parser's message quotes the answer, which may be a share. */
 function errorFields(error: unknown): { readonly error: string; readonly said?: string } {
   if (!(error instanceof Error)) return { error: typeof error };
   const isQuotable = QUOTABLE.some((type) => error instanceof type);
@@ -182,8 +180,7 @@ function asKeyAnswer(served: Served<Buffer>): KeyAnswer {
   return served.ok ? { ok: true, arn: served.arn, bytes: served.answer } : served;
 }
 
-// What an error of a KMS call says about the key (AWS KMS API Reference, Errors). What every service shares is told
-// apart in errors.ts.
+// What an error of a KMS call says about the key (AWS KMS API Reference, Errors).
 
 class UnusableKey extends Error {
   readonly fault: KeyFault;
@@ -215,7 +212,6 @@ const SHARED: Readonly<Record<AwsFault, KeyFault>> = {
   failed: 'failed',
 };
 
-/** @param attested the call carried an attestation document */
 function kmsFault(error: unknown, attested = false): KeyFault {
   if (error instanceof UnusableKey) return error.fault;
   if (error instanceof NsmError) return 'no_attestation';
@@ -226,7 +222,7 @@ function kmsFault(error: unknown, attested = false): KeyFault {
   return named ?? SHARED[awsFault(error)];
 }
 
-/** Outside an enclave the SDK's own chain decides; enclave/parts.ts has the enclave's way. */
+/** The SDK's own chain, outside an enclave. */
 export interface AwsAccess {
   readonly client: Pick<AwsClientOptions, 'region' | 'credentials' | 'authorities'>;
   readonly kms: Pick<KmsOptions, 'credentials' | 'recipient' | 'encryptCredentials' | 'authorities'>;

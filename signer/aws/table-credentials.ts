@@ -1,5 +1,4 @@
-// Sealed credentials for the tables (specification/custody.md#table-credentials). A key outside the ceremony, another
-// encryption context and every other form are refused.
+// Sealed credentials for the tables (specification/custody.md#table-credentials).
 
 import { z } from 'zod';
 import { KEY_FAULTS, type KeyAttempt } from '../../ceremony/custody-keys.ts';
@@ -25,10 +24,7 @@ export interface SealedTableCredentials {
   readonly keyArn: string;
 }
 
-/**
- * What the SDK signs with is text, which stays in the memory of this process.
- * @throws Error, a startup failure, which says nothing of what was opened
- */
+/** @throws Error, a startup failure, which says nothing of what was opened */
 export async function openTableCredentials(
   { ciphertext, keyArn }: SealedTableCredentials,
   { kms, ceremony }: { readonly kms: Pick<Kms, 'decrypt'>; readonly ceremony: Ceremony },
@@ -65,7 +61,7 @@ const OTHER_CONTEXT =
     .map(([name, value]) => `${name}=${value}`)
     .join(',')}: encrypt the credentials again (docs/guides/custody.md)`;
 
-/** No message repeats what was opened, nor what a parser says of it. */
+/** No message repeats what was opened. */
 function credentialsIn(bytes: Buffer): AwsCredentials {
   const json = parseStrictJson(bytes);
   if (json.kind === 'refused') throw new Error(`${OPTION}: what the ciphertext holds is not JSON: ${WANTED}`);

@@ -1,5 +1,4 @@
-// How a configuration names a DynamoDB table. A bare name is looked for in the account of the credentials; an ARN is
-// that one table, or a refusal (Developer Guide, Cross-account access with resource-based policies).
+// How a configuration names a DynamoDB table. A bare name is of the account of the credentials.
 
 export interface TableArn {
   readonly partition: string;

@@ -1,5 +1,4 @@
-// Step "state watcher": it watches the state table from now on, and seals the chamber when a latch appears there. It
-// starts when everything that holds secrets is open. It exists only with `signer_state`.
+// Step "state watcher": it seals the chamber when a latch appears in the state table.
 
 import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
@@ -13,10 +12,7 @@ export interface WatchParts {
   readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 
-/**
- * Undefined when there is nothing to watch. Resolves after the first look, so that nothing is served on what was read
- * before the other steps.
- */
+/** Undefined when there is nothing to watch. Resolves after the first look, so nothing older is served. */
 export async function watchState(
   { refresh_interval_seconds: intervalSeconds }: Config['signer_state'],
   { auth, custody, telemetry: { metrics } }: WatchParts,

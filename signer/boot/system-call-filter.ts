@@ -1,5 +1,5 @@
-// Step "system call filter": it installs the filter of server.seccomp as early as possible, so that only a filtered
-// process ever holds secrets. No later step starts a program, mounts a file system, or changes its user.
+// Step "system call filter" (native/seccomp.c), as early as possible, so that only a filtered process ever holds
+// secrets.
 
 import type { Log } from '../../common/observe/log.ts';
 import type { Config } from '../config/options.ts';
@@ -16,10 +16,7 @@ export function filterSystemCalls(
   metrics.systemCallsFiltered.set(filtered ? 1 : 0);
 }
 
-/**
- * The list is in native/seccomp.c. Call once.
- * @returns whether the filter is in force @throws Error under `required`, when it is not
- */
+/** Call once. @returns whether the filter is in force @throws Error under `required`, when it is not */
 export function applySystemCallPolicy(
   policy: MemoryPolicy,
   log: Log,

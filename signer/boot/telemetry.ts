@@ -25,7 +25,7 @@ export interface Telemetry {
 }
 
 const TRACING_CLOSE_MS = 2000;
-/** Stands in the metrics for the operation of a body that was not understood. */
+/** Of a body that was not understood. */
 const UNKNOWN_OPERATION = 'unknown';
 
 export async function openTelemetry(

@@ -38,7 +38,7 @@ export interface ReadingParts {
   readonly runs: boolean;
   readonly onlyRead?: boolean;
   readonly allowUnsafeNoopAntiSlashing: boolean;
-  /** What is wrong with variables that are no options; `referenced` are those that the configuration names. */
+  /** What is wrong with variables that are no options. */
   readonly strayVariables?: (referenced: readonly string[]) => readonly Violation[];
 }
 
@@ -112,7 +112,7 @@ function validate(
   };
 }
 
-/** The API's schemas quote what they refuse, to its sender; here it would go to a log, and may be a pasted secret. */
+/** The API's schemas quote what they refuse; in a log it may be a pasted secret. */
 function sentence(message: string): string {
   const shown = message.replaceAll(/"(?:[^"\\]|\\.)*"/g, '(not shown)');
   return /^(?:must|is|has|refers) /.test(shown) ? shown : `is refused: ${shown}`;
@@ -138,7 +138,7 @@ function isWithin(path: string, at: OptionPath | SectionPath | string): boolean 
   return path === at || path.startsWith(`${at}.`);
 }
 
-/** Options that were refused are missing from the result; rules that would read them are skipped. */
+/** Without the options that were refused; rules that would read them are skipped. */
 function nest(values: ReadonlyMap<OptionPath, unknown>): Config {
   const root: Record<string, unknown> = {};
   for (const path of OPTION_PATHS) {
@@ -163,12 +163,10 @@ function freeze<Value>(value: Value): Value {
   return Object.freeze(value);
 }
 
-// What to do about a value that an option does not take: what the schema advises, else what was probably meant by the
-// value's type. It looks at the value and repeats nothing of it.
+// What to do about a value that an option does not take. It repeats nothing of the value.
 
 type Issue = z.core.$ZodIssue;
 
-/** @param value of the option; the issue's path leads from it to what is refused. */
 function remedyFor(option: OptionPath, value: unknown, issue: Issue): string {
   if (issue.code === 'unrecognized_keys') return 'remove it; docs/reference/configuration.md lists the members';
   const advised = issue.code === 'custom' ? issue.params?.['remedy'] : undefined;
@@ -178,7 +176,7 @@ function remedyFor(option: OptionPath, value: unknown, issue: Issue): string {
   return slipOf(refused, issue) ?? otherwise(option, issue.path);
 }
 
-/** A slip of YAML, of a flag or of a variable: the value's type is not the one that the schema wants. */
+/** A slip of YAML, of a flag or of a variable. */
 function slipOf(refused: unknown, issue: Issue): string | undefined {
   if (issue.code === 'invalid_value') {
     const choices = issue.values.map(String);
@@ -211,7 +209,7 @@ function unquoted(refused: unknown): string | undefined {
   return isBare ? 'quote it: as it stands it is a number or a boolean, not text' : undefined;
 }
 
-/** Only a whole option can be left out: a member of one is needed where it stands. */
+/** Only a whole option can be left out. */
 function otherwise(option: OptionPath, within: readonly PropertyKey[]): string {
   if (within.length > 0) return 'correct it';
   return optionAt(option).default === undefined
@@ -229,10 +227,9 @@ function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   );
 }
 
-// The setting of each option that takes effect, with references to variables and files followed. What a reference names
-// is a secret from here on; one that leads nowhere is refused by the option's schema.
+// The setting of each option that takes effect, with references to variables and files followed. One that leads nowhere
+// is refused by the option's schema.
 
-/** The setting that takes effect for each option, with secrets already secret. */
 function resolveSettings(
   layers: readonly Layer[],
   given: References | undefined,
@@ -245,7 +242,7 @@ function resolveSettings(
   for (const member of layers.flatMap(({ members = [] }) => members)) {
     settings.set(member.option, member.over(settings.get(member.option)));
   }
-  // Also where the file is only checked on the way into an image, whose signer finds no environment.
+  // Also where the file is only checked on the way into an image.
   const isForEnclave = isEnclaveBuild || settings.get('tee.platform')?.value === 'nitro';
   const references = isForEnclave ? undefined : given;
   const sources = { references, unsetIsFine: withoutTokens };
@@ -257,7 +254,6 @@ function resolveSettings(
   return { settings, referenced };
 }
 
-/** Answers the variables that tokens refer to, as does `readUrl`. */
 function readTokens(settings: Map<OptionPath, Setting>, sources: SecretSources): readonly string[] {
   const setting = settings.get('static_auth');
   if (setting === undefined) return [];

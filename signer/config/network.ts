@@ -1,7 +1,5 @@
-// The network that a configuration describes: one that is built in, Ephemery in the period that is stated, or a devnet
-// by its config.yaml or by members. Pure but for the file, which the program reads, where it reads files. It trusts
-// that the rules between options hold (rules/network.ts); what only the file or the schedule shows is answered as
-// findings.
+// The network that a configuration describes: built in, Ephemery in the period that is stated, or a devnet by its
+// config.yaml or by members. It trusts that the rules between options hold (rules/network.ts).
 
 import { decodeHex } from '../../common/formats/hex.ts';
 import type { Log } from '../../common/observe/log.ts';
@@ -25,25 +23,22 @@ export type NetworkReading =
   | { readonly network: Network; readonly unknownForks: ConsensusConfig['unknownForks'] }
   | { readonly findings: readonly ConfigFinding[] };
 
-/** What a devnet states of itself, in members or in its config.yaml. */
+/** In members or in its config.yaml. */
 export interface ConsensusConfig {
   readonly configName: string | undefined;
   readonly preset: Preset;
   readonly slotDurationMs: number;
   readonly depositChainId: number | undefined;
   readonly forks: readonly Fork[];
-  /** Forks that the file plans and this program does not know: name as in the file, and epoch. */
+  /** Planned in the file and not known to this program. */
   readonly unknownForks: readonly UnknownFork[];
-  /**
-   * The first of these that has a version and begins after all known forks: it ends the last of them. The others name
-   * features, which drafts of the specification gave epochs too.
-   */
+  /** The first of these that has a version and begins after all known forks: it ends the last of them. */
   readonly unknownFork?: UnknownFork | undefined;
 }
 
 export type ConfigFileReading = { readonly config: ConsensusConfig } | { readonly findings: readonly ConfigFinding[] };
 
-/** How a program reads `custom_network.config_file`; undefined in one that reads no files. */
+/** Undefined in a program that reads no files. */
 export type ReadConfigFile = ((path: string) => ConfigFileReading) | undefined;
 
 export function readNetwork(options: NetworkOptions, readConfigFile: ReadConfigFile): NetworkReading {
@@ -117,7 +112,7 @@ function byMembers(custom: Config['custom_network']): ConsensusConfig {
 
 const DEFAULT_SLOT_DURATION_MS = 12_000;
 
-/** The configuration has checked it: anything else here is a bug. */
+/** The configuration has checked it. */
 function constant(text: string | undefined, length: number): Uint8Array {
   const bytes = text === undefined ? undefined : decodeHex(text, length);
   if (bytes === undefined) throw new Error('custom_network: a constant is missing');

@@ -8,12 +8,11 @@ import type { Kind } from './values/values.ts';
 export interface Option<Value = unknown> {
   readonly kind: Kind<Value>;
   readonly default: Value | undefined;
-  /** `regular` is `--` and the path with dashes; an irregular flag is spelled out; `none` means there is no flag. */
+  /** `regular` is `--` and the path with dashes. */
   readonly flag: 'regular' | 'none' | `--${string}`;
   readonly meaning: string;
 }
 
-/** The type of an option's value: frozen, and undefined only where the row has no default. */
 export type ValueOf<Row> = Row extends { readonly kind: Kind<infer Value>; readonly default: infer Default }
   ? Frozen<undefined extends Default ? Value | undefined : Value>
   : never;
@@ -56,7 +55,6 @@ export function unflagged<Value>(
   return { kind, default: fallback, flag: 'none', meaning };
 }
 
-/** Policies and ranges keep the types their own modules work with; they are frozen all the same. */
 type Frozen<Value> = Value extends Secret | Policy | Cidr | string | number | boolean | null | undefined
   ? Value
   : Value extends readonly (infer Item)[]

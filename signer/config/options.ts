@@ -1,5 +1,5 @@
-// The option table: the one source of names, defaults, flags, variables, validation, help and
-// docs/reference/configuration.md (specification/operating.md#configuration). The rows stand by section in options/.
+// The option table: the one source of names, defaults, flags, variables, validation, help and reference
+// (specification/operating.md#configuration).
 
 import type { Option, ValueOf } from './option.ts';
 import { ENCLAVE_OPTIONS } from './options/enclave.ts';
@@ -24,9 +24,7 @@ export const OPTIONS = {
 
 export type OptionPath = keyof typeof OPTIONS;
 export type SectionPath = SectionOf<OptionPath>;
-/**
- * The parsed configuration, deeply frozen; every option is present under its own name, undefined when it has no value.
- */
+/** The parsed configuration, deeply frozen. An option without a value is undefined. */
 export type Config = Nested<{ [Path in OptionPath]: ValueOf<(typeof OPTIONS)[Path]> }>;
 
 export const OPTION_PATHS = Object.keys(OPTIONS) as readonly OptionPath[];
@@ -35,9 +33,7 @@ export const SECTION_PATHS: ReadonlySet<string> = new Set(OPTION_PATHS.flatMap(s
 /** An option that is a section too (`network`) has its own value under this name in the section. */
 export const OWN_MEMBER = 'name';
 
-/**
- * The option at a path as it is written: `network` may be written as `network.name`, beside `network.fork_schedule`.
- */
+/** `network` may be written as `network.name`, beside `network.fork_schedule`. */
 export function optionWrittenAt(path: string): OptionPath | undefined {
   if (isOptionPath(path)) return path;
   const section = path.endsWith(`.${OWN_MEMBER}`) ? path.slice(0, -OWN_MEMBER.length - 1) : '';

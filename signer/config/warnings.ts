@@ -1,5 +1,4 @@
-// What a configuration allows and hardly anybody wants. What only the machine or a store can tell is said where it is
-// found.
+// What a configuration allows and hardly anybody wants.
 
 import type { Log } from '../../common/observe/log.ts';
 import { paymentRemarksOn, scopeRemarksOn } from '../api/reference/rule-remarks.ts';
@@ -11,7 +10,7 @@ import { USELESS_OPTIONS, type UselessOption } from './without-effect.ts';
 
 export interface ConfigWarning {
   readonly at: OptionPath | SectionPath;
-  /** Completes the option's path to a sentence, and says what to do. */
+  /** Completes the option's path to a sentence. */
   readonly says: string;
 }
 
@@ -117,7 +116,6 @@ export function useless({ at, because, inThis }: UselessOption): WarningRule {
 
 type TableOption = 'signer_state.table' | 'key_sources.dynamodb.table' | 'anti_slashing.table';
 
-/** Undefined for one that is not used. */
 function tableAt({ signer_state, key_sources, anti_slashing }: Config, at: TableOption): string | undefined {
   if (at === 'signer_state.table') return signer_state.table;
   if (at === 'key_sources.dynamodb.table') return key_sources.dynamodb.table;

@@ -1,5 +1,4 @@
-// Options that were set and change nothing. The server starts, with a warning for each. It refuses those that would
-// leave keys unprotected or a database unused (rules/).
+// Options that were set and change nothing, with a warning for each.
 
 import type { Config, OptionPath, SectionPath } from './options.ts';
 

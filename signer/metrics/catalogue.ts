@@ -1,5 +1,4 @@
-// The table of metrics (specification/operating.md#metrics): the handles and docs/reference/metrics.md are made from
-// it.
+// The table of metrics (specification/operating.md#metrics).
 
 import { COMMIT } from '../api/commit.ts';
 import { VERSION } from '../api/version.ts';
@@ -25,7 +24,7 @@ import {
   slashingReason,
 } from './entry.ts';
 
-/** Counters and histograms with at most so many series start at zero, so that rates have a beginning. */
+/** With at most so many series they start at zero, so that rates have a beginning. */
 export const MAX_INITIAL_SERIES = 128;
 
 const SIGNING_BUCKETS_SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -1,5 +1,5 @@
-// What a metric of the catalogue says of itself, and how a row of it is written. Labels are bounded by construction:
-// each names all of its values, or folds what it does not name into `unknown`.
+// What a metric of the catalogue says of itself. Labels are bounded by construction: each names all of its values, or
+// folds what it does not name into `unknown`.
 
 import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
@@ -11,7 +11,6 @@ export interface ClosedLabel<Value extends string = string> {
   readonly foldsOthers: false;
 }
 
-/** A label whose value comes from elsewhere: what is not listed counts as `unknown`. */
 export interface FoldedLabel {
   readonly values: readonly string[];
   readonly foldsOthers: true;
@@ -24,7 +23,7 @@ export interface MetricEntry<Type extends string = 'counter' | 'gauge' | 'histog
   readonly name: string;
   readonly help: string;
   readonly labels: L;
-  /** Upper bounds of a histogram, ascending, in the unit of its name. */
+  /** Ascending, in the unit of its name. */
   readonly buckets: readonly number[];
 }
 
@@ -55,7 +54,7 @@ export function histogram<L extends Labels>(
   return { type: 'histogram', name, help, labels, buckets };
 }
 
-// The labels, each with all its values. No public key, address, accessor or name of a policy is ever one.
+// No public key, address, accessor or name of a policy is ever a label.
 
 export const operation = folded(...OPERATIONS);
 export const signingOutcome = closed('signed', ...(Object.keys(ERROR_REASONS) as ErrorReason[]));

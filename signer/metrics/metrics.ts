@@ -1,5 +1,5 @@
-// Typed handles on every metric of the catalogue. The only file that uses the metrics library. Recording resolves a
-// series once: it is on the path of every signature.
+// Typed handles on every metric of the catalogue. Recording resolves a series once: it is on the path of every
+// signature.
 
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
 import { type ClosedLabel, type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
 
 export interface Metrics extends MetricHandles {
-  /** Before each rendering `collect` is called, to set the gauges that are read off rather than counted. */
+  /** `collect` sets the gauges that are read off rather than counted. */
   onRender(collect: () => void): void;
   render(): Promise<{ readonly contentType: string; readonly body: string }>;
   close(): void;
@@ -76,7 +76,7 @@ function createHandle(entry: MetricEntry, registry: Registry) {
   }
 }
 
-/** Finds the series of given label values, making each once. Values count in a mixed radix, first label highest. */
+/** Values count in a mixed radix, first label highest. */
 function seriesOf<Series>(entry: MetricEntry, make: (labels: AnyLabels) => Series): (labels?: AnyLabels) => Series {
   const positions = Object.entries(entry.labels).map(([name, { values, foldsOthers }]) => ({
     name,
@@ -105,7 +105,6 @@ function initialLabels(entry: MetricEntry): AnyLabels[] {
   return Array.from({ length: count }, (_, index) => labelsAt(entry.labels, index));
 }
 
-/** The label values whose place in the mixed radix is `index`, in the order of the catalogue. */
 function labelsAt(labels: Labels, index: number): AnyLabels {
   let rest = index;
   const lastFirst = Object.entries(labels)
@@ -118,14 +117,13 @@ function labelsAt(labels: Labels, index: number): AnyLabels {
   return Object.fromEntries(lastFirst.toReversed());
 }
 
-// Metrics of the process itself, read when the metrics are; only the event loop's lag is measured all the time.
+// Metrics of the process itself, read when the metrics are.
 
 interface ProcessWatch {
   collect(): void;
   close(): void;
 }
 
-/** How often the runtime looks whether the loop is late. */
 const LAG_RESOLUTION_MS = 20;
 const NANOSECONDS = 1e9;
 const MICROSECONDS = 1e6;

@@ -1,6 +1,5 @@
-// The transport over vsock: from an enclave to its parent instance and back (specification/enclave.md#transport). The
-// one file that decides who may be at the other end: a connection from any CID but the peer's is cut off before anybody
-// sees it, and connects go nowhere else. A guest or the parent only: nothing may open a vsock on a development machine.
+// The transport over vsock (specification/enclave.md#transport). A connection from any CID but the peer's is cut off
+// before anybody sees it, and connects go nowhere else.
 
 import { once } from 'node:events';
 import { closeSync } from 'node:fs';
@@ -16,24 +15,20 @@ import {
 
 /** The parent, as an enclave sees it (AWS Nitro Enclaves, "vsock"). */
 export const PARENT_CID = 3;
-/**
- * A full accept queue resets the next connection at once: with 128, 271 of 400 simultaneous ones were lost. libuv
- * accepts one connection in a round of the event loop, so the queue has to hold a burst. The kernel takes
- * net.core.somaxconn when that is less.
- */
+/** A full queue resets connections, and libuv accepts one in a round: with 128, 271 of 400 at once were lost. */
 const DEFAULT_BACKLOG = 4096;
 const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
 /** setTimeout's limit. */
 const MAX_TIMEOUT_MS = 0x7fff_ffff;
 
 export interface VsockTransportOptions {
-  /** The only CID to talk with. Default: the parent's. */
+  /** The only CID to talk with. */
   readonly peerCid?: number;
-  /** How descriptors become streams. Default: what this Node can do best. */
+  /** Default: what this Node can do best. */
   readonly streams?: StreamVariant;
 }
 
-/** @throws Error where there is no vsock: not Linux */
+/** @throws Error where there is no vsock */
 export function vsockTransport(addon: Addon, options: VsockTransportOptions = {}): Transport {
   const peerCid = options.peerCid ?? PARENT_CID;
   const streams = openDescriptorStreams(addon, options.streams);
@@ -104,10 +99,9 @@ function describe(call: 'connect' | 'listen', { cid, port }: Address): string {
   return call === 'connect' ? `connect to vsock ${cid}:${port}` : `listen on vsock port ${port}`;
 }
 
-// How a vsock descriptor becomes a stream of Node's: a real net.Socket with backpressure, half-close and everything
-// that is built on one. libuv's pipes serve any stream socket, but Node has no public door to them: either its own Pipe
-// class opens the descriptor ("pipe"), or a Unix socket that Node has opened is replaced by it under its number
-// ("dup3"). Both trust the addon for descriptors.
+// How a vsock descriptor becomes a net.Socket. libuv's pipes serve any stream socket, but Node has no public door to
+// them: either its own Pipe class opens the descriptor ("pipe"), or a Unix socket that Node has opened is replaced by
+// it under its number ("dup3").
 
 export type StreamVariant = 'pipe' | 'dup3';
 
@@ -115,14 +109,11 @@ interface DescriptorListener {
   close(): Promise<void>;
 }
 
-/** Takes over the descriptors it is given, also when it throws. Sockets are half-open at both ends. */
+/** Takes over the descriptors it is given, also when it throws. */
 interface DescriptorStreams {
   readonly variant: StreamVariant;
   open(descriptor: number): Socket;
-  /**
-   * @param descriptor bound, not listening
-   * @param accept whether the connection of this descriptor is wanted; cut off if not
-   */
+  /** @param descriptor bound, not listening @param accept whether this connection is wanted; cut off if not */
   listen(
     descriptor: number,
     backlog: number,
@@ -131,10 +122,7 @@ interface DescriptorStreams {
   ): Promise<DescriptorListener>;
 }
 
-/**
- * Part of Node's internal Pipe (src/pipe_wrap.cc), the same from Node 20 to 26. Numbers returned are 0 or a negated
- * errno.
- */
+/** Part of Node's internal Pipe (src/pipe_wrap.cc), the same from Node 20 to 26. Numbers are 0 or a negated errno. */
 interface PipeHandle {
   readonly fd: number;
   onconnection?: (status: number, accepted?: PipeHandle) => void;
@@ -146,7 +134,7 @@ type PipeConstructor = new (kind: number) => PipeHandle;
 
 const PIPE_KINDS = { socket: 0, server: 1 } as const;
 
-/** @param wanted the variant to use; otherwise `pipe` when this Node has what it needs, else `dup3` */
+/** @param wanted otherwise `pipe` when this Node has what it needs, else `dup3` */
 export function openDescriptorStreams(addon: Addon, wanted?: StreamVariant): DescriptorStreams {
   if (wanted === 'dup3') return replacingStreams(addon);
   const Pipe = findPipe(addon);
@@ -155,7 +143,6 @@ export function openDescriptorStreams(addon: Addon, wanted?: StreamVariant): Des
   return replacingStreams(addon);
 }
 
-/** The class behind a Unix socket of Node's, if it can be used to open another one. */
 function findPipe(addon: Addon): PipeConstructor | undefined {
   const donor = new Socket({ fd: assertResult('socketpair', addon.unixStream()) });
   const Pipe = handleOf(donor)?.constructor as PipeConstructor | undefined;
@@ -203,7 +190,7 @@ function pipeStreams(Pipe: PipeConstructor): DescriptorStreams {
     open: (descriptor) => socketOver(openPipe(Pipe, 'socket', descriptor)),
     async listen(descriptor, backlog, accept, onConnection) {
       const server = openPipe(Pipe, 'server', descriptor);
-      // A status is an accept that failed: for want of descriptors, say, and then libuv has cut the connection off.
+      // A status is an accept that failed; for want of descriptors libuv has then cut the connection off.
       server.onconnection = (_status, accepted) => {
         if (accepted === undefined) return;
         if (accept(accepted.fd)) onConnection(socketOver(accepted));
@@ -222,7 +209,7 @@ function replacingStreams(addon: Addon): DescriptorStreams {
     variant: 'dup3',
     open(descriptor) {
       const target = donorFor(descriptor, addon.unixStream);
-      // Not started: before Node first waits for this number, it has to be the other socket.
+      // Before Node first waits for this number, it has to be the other socket.
       const options: SocketConstructorOpts & { readonly manualStart: true } = {
         fd: target,
         allowHalfOpen: true,
@@ -263,14 +250,14 @@ function replacingStreams(addon: Addon): DescriptorStreams {
   };
 }
 
-/** A Unix socket to replace. @throws after closing the descriptor that was to replace it */
+/** @throws after closing the descriptor that was to replace it */
 function donorFor(descriptor: number, make: () => number): number {
   const donor = make();
   if (donor < 0) closeSync(descriptor);
   return assertResult('socket', donor);
 }
 
-/** Put the socket under the donor's number; its own number is closed either way. */
+/** Under the donor's number; its own is closed either way. */
 function replace(addon: Addon, descriptor: number, target: number): void {
   const result = addon.replaceDescriptor(descriptor, target);
   closeSync(descriptor);

@@ -1,6 +1,5 @@
-// Which certificate authorities vouch for a host (specification/enclave.md#authorities). The image names them, host by
-// host; for any other host the process-wide roots hold, which in an image are Amazon's and no others. So a client that
-// does not ask here refuses what only an added authority vouches for.
+// Which certificate authorities vouch for a host (specification/enclave.md#authorities). A client that does not ask
+// here refuses what only an added authority vouches for.
 
 /** PEM of the authorities that alone vouch for this host; undefined: the process-wide roots do. */
 export type AuthoritiesOf = (hostname: string) => readonly string[] | undefined;

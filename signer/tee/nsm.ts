@@ -1,5 +1,4 @@
-// The Nitro Secure Module as the signer uses it (specification/enclave.md#nsm). One slow device: its implementation
-// serialises and bounds the calls (enclave/nsm/client.ts).
+// The Nitro Secure Module as the signer uses it (specification/enclave.md#nsm).
 
 /** The addon's ioctl is one; the emulator of the tests another. */
 export type NsmDevice = (request: Buffer) => Promise<Buffer>;
@@ -12,13 +11,13 @@ export interface NsmDescription {
 }
 
 export interface AttestationFields {
-  /** At most 1024 bytes each (common/attestation/contract.ts). */
+  /** At most 1024 bytes each. */
   readonly userData?: Uint8Array;
   readonly nonce?: Uint8Array;
   readonly publicKey?: Uint8Array;
 }
 
-/** What is asked of the device (aws-nitro-enclaves-nsm-api, src/api/mod.rs). */
+/** aws-nitro-enclaves-nsm-api, src/api/mod.rs. */
 export const NSM_OPERATIONS = [
   'DescribeNSM',
   'DescribePCR',
@@ -43,17 +42,17 @@ export const REPORTED_PCRS = [0, 1, 2, 8, 16, 17] as const;
 
 export type Measurements = Readonly<Record<string, string>>;
 
-/** Every method throws an NsmError: the device's own word (`InvalidArgument`, …) or what went wrong on the way. */
+/** Every method throws an NsmError: the device's own word (`InvalidArgument`, …) or what went wrong. */
 export interface Nsm {
-  /** Its documents are not signed, and carry no certificates: as the image states (enclave/platform.ts). */
+  /** Its documents carry no signature and no certificates: as the image states. */
   readonly signsNothing?: true;
   describe(): Promise<NsmDescription>;
   describePcr(index: number): Promise<{ readonly value: Buffer; readonly locked: boolean }>;
   extendPcr(index: number, data: Uint8Array): Promise<Buffer>;
   lockPcr(index: number): Promise<void>;
-  /** 256 bytes or what the device gives; the caller wipes them. */
+  /** 256 bytes, the caller's to wipe. */
   random(): Promise<Buffer>;
-  /** An attestation document: COSE_Sign1, as it came. */
+  /** COSE_Sign1, as it came. */
   attest(fields: AttestationFields): Promise<Buffer>;
 }
 

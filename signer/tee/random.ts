@@ -1,5 +1,4 @@
-// The system's CSPRNG with the NSM's bytes mixed in. Fails when the NSM does: keys of an enclave are not silently made
-// from one source.
+// The system's CSPRNG with the NSM's bytes mixed in. Fails when the NSM does.
 
 import { randomFillSync } from 'node:crypto';
 import type { Nsm } from './nsm.ts';

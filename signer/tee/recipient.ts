@@ -1,13 +1,12 @@
-// An enclave as the recipient of what KMS decrypts, as the signer asks it (specification/enclave.md#kms). enclave/kms
-// is the real one. An envelope that does not open has its own error: the signer says it under the key that sent it.
+// An enclave as the recipient of what KMS decrypts (specification/enclave.md#kms).
 
 /** Also the only KeyEncryptionAlgorithm that KMS knows. */
 export const KEY_ENCRYPTION_ALGORITHM = 'RSAES_OAEP_SHA_256';
 
 export interface KmsRecipient {
-  /** A document as fresh as `nsm` gives it: KMS takes none that is older than five minutes. @throws NsmError */
+  /** KMS takes none that is older than five minutes. @throws NsmError */
   attest(): Promise<Buffer>;
-  /** What KMS enveloped to this process, the caller's to wipe. @throws EnvelopeError */
+  /** The caller's to wipe. @throws EnvelopeError */
   open(ciphertextForRecipient: Uint8Array): Buffer;
 }
 

@@ -1,6 +1,5 @@
 // Reads the authorization state out of a table that others may have written. What comes out is what the head named at
-// one revision, or an error: never a mixture. A head that does not verify, is gone, or goes back is refused, and the
-// caller keeps what it has. Rows that the head does not name are never read.
+// one revision, or an error: never a mixture. Rows that the head does not name are never read.
 
 import { SignerError } from '../../api/errors.ts';
 import { kindOf, type Manifest, openHead, type RowKind } from './rows.ts';
@@ -39,7 +38,7 @@ export class AuthHeadRejected extends SignerError {
   }
 }
 
-/** A round is lost only to a commit in its few milliseconds that moves a row which no earlier round asked for. */
+/** A round is lost only to a commit in its few milliseconds that moves a row no earlier round asked for. */
 const MAX_ROUNDS = 20;
 
 /**
@@ -95,7 +94,7 @@ function trusted<Head extends TrustedHead>(
   if (earlier !== undefined && isSameHead(head, earlier)) return earlier;
   const manifest = openHead(rowKey, head);
   if (manifest === undefined) throw new AuthHeadRejected('altered', head.revision);
-  // Also another head of the same revision: there the table went back and took another way.
+  // Also another head of the same revision: the table went back and took another way.
   if (earlier !== undefined && head.revision <= earlier.revision)
     throw new AuthHeadRejected('rolled_back', head.revision);
   return { revision: head.revision, mac: head.mac, manifest };

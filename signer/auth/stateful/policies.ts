@@ -1,5 +1,5 @@
-// Creating, replacing and deleting policies (specification/authorization.md#auth-api). Each is one durable change or a
-// refusal with its reason. A policy that a live token is bound to stays: a deny rule must not vanish under a token.
+// Creating, replacing and deleting policies (specification/authorization.md#auth-api). A policy that a live token is
+// bound to stays: a deny rule must not vanish under a token.
 
 import assert from 'node:assert/strict';
 import type { PolicyRecord } from '../../api/auth.ts';
@@ -12,7 +12,6 @@ import type { Change } from './write.ts';
 
 const MAX_NAMED_TOKENS = 3;
 
-/** @param accessor of the management token that asks, as in all three */
 export function createPolicy(
   auth: StatefulAuthenticator,
   accessor: string,

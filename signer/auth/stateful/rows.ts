@@ -1,6 +1,5 @@
 // How policies and tokens are spelled in the state table, and what makes a row or a head count
-// (specification/tables.md#auth-rows). The only file that makes or opens those codes. A row that does not verify, or
-// cannot be understood, is undefined here and missing everywhere.
+// (specification/tables.md#auth-rows). A row that does not verify is missing everywhere.
 
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -16,27 +15,27 @@ export interface PolicyContent {
 
 export interface TokenContent {
   readonly kind: 'client' | 'management';
-  /** tokens.ts `tokenDigest` under the token sub-key. */
+  /** `tokenDigest` under the token sub-key. */
   readonly digest: string;
   readonly policies: readonly string[];
-  /** Canonical and safe (cidr.ts). Empty: from anywhere. */
+  /** Canonical and safe. Empty: from anywhere. */
   readonly boundCidrs: readonly string[];
   readonly description: string | null;
   readonly createdAt: string;
   /** Null: never. */
   readonly expiresAt: string | null;
-  /** The lifetime it was created with; null exactly when it never expires. */
+  /** Null exactly when it never expires. */
   readonly ttlSeconds: number | null;
 }
 
 export interface Manifest {
-  /** The pk of the root token, so that making another one revokes a row that is hidden too. */
+  /** So that making another root token revokes a row that is hidden too. */
   readonly root: string | null;
   /** pk → `rowCode` of the one row that counts. */
   readonly rows: ReadonlyMap<string, string>;
 }
 
-/** One attempt to write. Its id makes what two replicas write at the same revision differ, however alike it is. */
+/** One attempt to write. Its id makes what two replicas write at one revision differ, however alike. */
 export interface Commit {
   readonly revision: number;
   readonly id: string;
@@ -66,7 +65,6 @@ export function identifierOf(pk: string): string {
   return pk.slice(pk.indexOf('#') + 1);
 }
 
-/** In their order. What a rule does not state is not in it. */
 export function policyFields({ createdAt, updatedAt, rules }: PolicyContent): RowFields {
   const ordered = rules.map((rule) => ({
     effect: rule.effect,
@@ -130,7 +128,7 @@ export function newCommit(revision: number): Commit {
   return { revision, id: randomBytes(COMMIT_ID_BYTES).toString('base64url') };
 }
 
-/** Names one row in the manifest: 128 bits of its HMAC, which covers its revision and content too. */
+/** 128 bits of the row's HMAC, which covers its revision and content. */
 export function rowCode({ mac }: Pick<AuthRow, 'mac'>): string {
   return Buffer.from(mac).toString('base64url', 0, ROW_CODE_BYTES);
 }

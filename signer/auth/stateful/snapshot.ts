@@ -1,5 +1,4 @@
-// The authorization state at one revision, immutable. A token bound to a policy that is not here is denied everything;
-// stored ranges that cannot be read make the row missing, never unbound.
+// The authorization state at one revision, immutable. A token bound to a policy that is not here is denied everything.
 
 import type { PolicyRecord, TokenRecord } from '../../api/auth.ts';
 import type { Caller } from '../authenticator.ts';
@@ -50,7 +49,7 @@ export interface AuthSnapshot {
   readonly revision: number;
   readonly mac: Uint8Array;
   readonly manifest: Manifest;
-  /** By pk. Exactly the rows that count: the manifest names them, code and all. */
+  /** By pk: exactly the rows that the manifest names. */
   readonly rows: ReadonlyMap<string, VerifiedRow>;
   readonly callers: ReadonlyMap<string, TokenCaller>;
 }
@@ -69,7 +68,7 @@ export function verifyRow(key: Uint8Array, row: AuthRow): VerifiedRow | undefine
   }
 }
 
-/** @param candidates verified rows, of which those that the manifest does not name are left out */
+/** @param candidates verified rows; those that the manifest does not name are left out */
 export function snapshotOf(
   { revision, mac }: Pick<AuthHead, 'revision' | 'mac'>,
   manifest: Manifest,

@@ -1,5 +1,4 @@
-// Where the stateful mode keeps policies and tokens: all that auth knows of the state table. Others can write it, so
-// nothing read through it is trusted before rows.ts has verified its HMAC.
+// All that auth knows of the state table. Others can write it: nothing counts before rows.ts has verified its HMAC.
 
 export interface AuthRow {
   readonly pk: string;
@@ -11,9 +10,7 @@ export interface AuthRow {
 
 export type AuthChange = { readonly put: AuthRow } | { readonly delete: string /* pk */ };
 
-/**
- * Revision and manifest (pk → code of the live row) under one HMAC, so that a row that is put back counts as missing.
- */
+/** Revision and manifest (pk → code of the live row) under one HMAC: a row that is put back counts as missing. */
 export interface AuthHead {
   readonly revision: number;
   readonly manifest: string;
@@ -32,12 +29,10 @@ export interface AuthView {
 
 /** Every method throws SignerError `state_stale` when the table cannot be used. */
 export interface AuthState {
-  /**
-   * MAX_ROWS_APART at most: each strongly consistent, but not from one moment; rows that are not there are left out.
-   */
+  /** MAX_ROWS_APART at most, each strongly consistent, but not from one moment. */
   readRows(pks: readonly string[]): Promise<readonly AuthRow[]>;
   readTogether(pks: readonly string[]): Promise<AuthView>;
-  /** On the condition that the head's revision is still `expectedRevision` (undefined: there is none). */
+  /** Only while the head's revision is `expectedRevision` (undefined: there is none). */
   commit(
     expectedRevision: number | undefined,
     changes: readonly AuthChange[],
@@ -61,8 +56,8 @@ export const MAX_MANIFEST_BYTES = 380_000;
 export const MAX_POLICY_BYTES = 380_000;
 /** What the service takes in one call. It also bounds what a hostile table can put into memory. */
 export const MAX_ROWS_APART = 100;
-/** Rows of one readTogether: with the head and the largest of each kind they stay within the 4 MB of a transaction. */
+/** With the head and the largest rows of each kind they stay within the 4 MB of a transaction. */
 export const MAX_POLICIES_TOGETHER = 6;
 export const MAX_TOKENS_TOGETHER = 64;
-/** All policies together: every replica holds them in memory. Some 320,000 keys. */
+/** Every replica holds them in memory. Some 320,000 keys. */
 export const MAX_ALL_POLICIES_BYTES = 33_554_432;

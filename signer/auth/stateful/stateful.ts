@@ -1,5 +1,4 @@
-// The stateful mode: tokens and policies of the state table, in memory at one revision. It trusts what load.ts verified
-// and nothing older, and refuses everything once it is sealed.
+// The stateful mode: tokens and policies of the state table, in memory at one revision.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../../common/observe/clock.ts';
@@ -27,7 +26,7 @@ export interface ChangeRefused {
   readonly hint?: string;
 }
 
-/** Who asks for a change. Decided again for every attempt, at the revision that the change is then conditional on. */
+/** Decided again for every attempt, at the revision that the change is then conditional on. */
 export interface Actor {
   readonly accessor: string;
   readonly needsManagement: boolean;
@@ -38,18 +37,13 @@ export interface Done<Answer> {
   readonly answer: Answer;
 }
 
-/** What a change is on this state, or why it is refused. Called again when another replica was faster. */
+/** Called again when another replica was faster. */
 export type Plan<Answer> = (snapshot: AuthSnapshot, now: number) => Change<Answer> | Done<Answer> | ChangeRefused;
 
-/** Attempts of one change, each lost to a commit of another replica. */
 const MAX_CHANGE_ATTEMPTS = 10;
 const CONFLICT_PAUSE_MS = 20;
-/** Changes of this replica that wait for the one before them. */
 export const MAX_WAITING_CHANGES = 64;
-/**
- * What others altered is noticed by a replica that runs, and a client that may renew a token cannot keep every
- * replica reading the whole state.
- */
+/** A client that may renew a token cannot keep every replica reading the whole state. */
 export const LOOK_AGAIN_SECONDS = 60;
 export class StatefulAuthenticator implements Authenticator {
   readonly #parts: StatefulAuthParts;
@@ -63,7 +57,7 @@ export class StatefulAuthenticator implements Authenticator {
   #waitingChanges = 0;
   readonly #rejections: Rejections;
 
-  /** Takes the keys over. Until the first `refresh` it answers as if it were sealed. */
+  /** Takes the keys over. Answers as if sealed until the first `refresh`. */
   constructor(keys: AuthKeys, parts: StatefulAuthParts) {
     this.#keys = keys;
     this.#parts = parts;
@@ -96,10 +90,7 @@ export class StatefulAuthenticator implements Authenticator {
     return this.#judge(findCaller(this.#snapshot, accessor), peerAddress);
   }
 
-  /**
-   * One at a time: a call while one is under way waits for another, because that one may have read the head before.
-   * @throws AuthHeadRejected, or SignerError `state_stale`; what was effective stays so
-   */
+  /** @throws AuthHeadRejected, or SignerError `state_stale`; what was effective stays so */
   refresh(): Promise<void> {
     if (this.#nextRefresh !== undefined) return this.#nextRefresh;
     const refresh = this.#lastRefresh.then(() => {
@@ -123,10 +114,7 @@ export class StatefulAuthenticator implements Authenticator {
     return tokenDigest(this.#keys.tokens, token);
   }
 
-  /**
-   * Answered only when it is durable; changes of one replica go one after the other.
-   * @throws SignerError `state_stale` (the change may have been made), `overloaded` (it was not)
-   */
+  /** @throws SignerError `state_stale` (the change may have been made), `overloaded` (it was not) */
   async change<Answer>(actor: Actor, plan: Plan<Answer>): Promise<Done<Answer> | ChangeRefused> {
     if (this.#waitingChanges >= MAX_WAITING_CHANGES) throw new SignerError('overloaded');
     this.#waitingChanges += 1;
@@ -190,7 +178,7 @@ export class StatefulAuthenticator implements Authenticator {
     throw new SignerError('overloaded', { hint: 'other replicas changed the policies and tokens at the same time' });
   }
 
-  /** A token that was revoked on another replica changes nothing, even before this replica knows. */
+  /** A token that was revoked on another replica changes nothing. */
   #actorRefusal({ accessor, needsManagement }: Actor, snapshot: AuthSnapshot): ChangeRefused | undefined {
     const found = findCaller(snapshot, accessor);
     if (found === undefined || isExpired(found.token, this.#parts.clock.now())) {
@@ -214,11 +202,11 @@ function refused(reason: AuthenticationRefusal): Authentication {
   return { kind: 'refused', reason };
 }
 
-// Tells the log and the metrics which rows of the state table are not believed. It decides nothing.
+// Tells the log and the metrics which rows of the state table are not believed.
 
 interface RejectionHooks {
   readonly onRowRejected?: (row: RowKind) => void;
-  /** The head is not believed: what is held stays, and `refresh` fails until it is put right. */
+  /** What is held stays, and `refresh` fails until the head is put right. */
   readonly onHeadRejected?: (problem: HeadProblem) => void;
 }
 

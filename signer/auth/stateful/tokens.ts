@@ -1,5 +1,5 @@
-// Creating, revoking and renewing tokens (specification/authorization.md#tokens). Expired tokens are kept for a day, so
-// that audit lines can still be looked up.
+// Creating, revoking and renewing tokens (specification/authorization.md#tokens). Expired ones are kept for a day for
+// those who read audit lines.
 
 import assert from 'node:assert/strict';
 import type { CreatedToken, TokenRecord } from '../../api/auth.ts';
@@ -60,7 +60,7 @@ export function revokeToken(
   });
 }
 
-/** At most the lifetime that the token was created with. A token that never expires stays as it is. */
+/** At most the lifetime that the token was created with. */
 export function renewToken(
   auth: StatefulAuthenticator,
   accessor: string,

@@ -1,5 +1,5 @@
-// A change of policies and tokens as one transaction: the rows, and the head at the next revision whose manifest makes
-// them count. Pure. It starts from the manifest of the verified head, never from rows that happen to be in the table.
+// A change of policies and tokens as one transaction: the rows, and the head at the next revision. It starts from the
+// manifest of the verified head, never from rows that happen to be in the table.
 
 import assert from 'node:assert/strict';
 import { makeHead, makeRow, newCommit, type RowFields, rowCode } from './rows.ts';
@@ -42,7 +42,7 @@ export function prepare(
   return { write: { changes, head }, next: snapshotOf(head, manifest, rows) };
 }
 
-/** Whether the state is as the write wanted it: its rows are the ones that count, and what it deleted is not there. */
+/** Its rows are the ones that count, and what it deleted is not there. */
 export function isApplied({ manifest }: AuthSnapshot, { changes }: AuthWrite): boolean {
   return changes.every((change) =>
     'put' in change ? manifest.rows.get(change.put.pk) === rowCode(change.put) : !manifest.rows.has(change.delete),

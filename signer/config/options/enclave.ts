@@ -1,5 +1,4 @@
-// Options of a Nitro Enclave and of its parent: the hosts that it may reach, the credentials that its image alone
-// opens.
+// Options of a Nitro Enclave and of its parent.
 
 import { acceptedImagesSchema } from '../../../common/attestation/contract.ts';
 import { egressEndpointsSchema } from '../../api/egress.ts';

@@ -69,8 +69,7 @@ export const KEY_SOURCE_OPTIONS = {
   'key_sources.dynamodb.max_concurrent_reads': flagged(CONCURRENCY, 16, 'Parallel reads'),
 } as const satisfies Record<string, Option>;
 
-// Options of the routes that list, make, import and remove keys. All that change something are off by default, and each
-// has its own limits.
+// Options of the routes that list, make, import and remove keys. All that change something are off by default.
 
 const ITEMS = integer(1, 10_000);
 

@@ -1,4 +1,4 @@
-// Options of the network that requests must carry: one that is known by name, or one whose values stand here.
+// Options of the network that requests must carry.
 
 import { z } from 'zod';
 import { FORK_NAMES, type ForkName } from '../../api/forks.ts';

@@ -1,5 +1,4 @@
-// Options of the signer's HTTP server: its plain listener, what it takes from whom, hardening, health and metrics.
-// Hosts, origins and proxies are believed only where these rows say so.
+// Options of the signer's HTTP server. Hosts, origins and proxies are believed only where these rows say so.
 
 import { ceremonySchema } from '../../../ceremony/definition.ts';
 import { BODY_BUDGET_BYTES } from '../../api/primitives.ts';

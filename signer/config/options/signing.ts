@@ -1,5 +1,4 @@
-// Options of the signing path and of the signer's state: permits, batches, the priority pool; the state table, which
-// selects stateful authorization.
+// Options of the signing path and of the signer's state, whose table selects stateful authorization.
 
 import { OPERATIONS } from '../../api/operations.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
@@ -69,8 +68,7 @@ export const SIGNING_OPTIONS = {
   ),
 } as const satisfies Record<string, Option>;
 
-// Options of slashing protection: which store, how it is reached, and the jump at boot. Without any, sqlite protects;
-// no protection needs a flag of its own besides.
+// Options of slashing protection. Without any, sqlite protects; no protection needs a flag of its own besides.
 
 export const ANTI_SLASHING_OPTIONS = {
   'anti_slashing.backend': flagged(

@@ -1,5 +1,5 @@
-// Rules on a signer in an enclave: what it does not have (a disk, plain listeners, a second way out), and that every
-// host it will have to reach is declared, so that a start fails instead of the first call.
+// Rules on a signer in an enclave: every host it will have to reach is declared, so that a start fails instead of the
+// first call.
 
 import { type Ceremony, ceremonyArns } from '../../../ceremony/definition.ts';
 import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
@@ -7,7 +7,7 @@ import { type Destination, dynamodbRegions, isDeclared, kmsDestination, usesDyna
 import type { Config } from '../options.ts';
 import { type ConfigFinding, type Rule, when } from './rule.ts';
 
-/** Half of the descriptors that init allows (eif/init/settings.c): the rest is for egress, two for each connection. */
+/** Half of the descriptors that init allows (eif/init/settings.c): egress takes two for each connection. */
 const MAX_ENCLAVE_CONNECTIONS = 32_768;
 
 export const ENCLAVE_RULES: readonly Rule[] = [
@@ -127,7 +127,7 @@ const NO_CLIENT_CERTIFICATES = {
   remedy: 'give clients tokens, and remove it',
 };
 
-/** What only the program of an ordinary host acts on. */
+/** Only an ordinary host acts on them. */
 const FOR_HOSTS: readonly (ConfigFinding & { readonly unless?: (config: Config) => boolean })[] = [
   { at: 'key_sources.filesystem.paths', problem: NO_DISK, remedy: IN_THE_TABLE },
   { at: 'key_sources.filesystem.keystores', problem: NO_DISK, remedy: IN_THE_TABLE },
@@ -154,7 +154,7 @@ function inEnclave(broken: Rule['broken']): Rule['broken'] {
   return (config, facts) => (config.tee.platform === 'nitro' ? broken(config, facts) : []);
 }
 
-/** The parent is on the way to the database: whoever is not proven to be it could forget what was signed. */
+/** The parent is on the way to the database, and could forget what was signed. */
 function postgresTrust({ anti_slashing: { backend, url } }: Config): readonly ConfigFinding[] {
   const address = backend === 'postgres' ? addressIn(url) : undefined;
   if (address === undefined) return [];

@@ -67,7 +67,7 @@ function collidingListeners({ server, metrics, tls, tee }: Config): ConfigFindin
   });
 }
 
-/** Two sockets share a port only on two different, specific IP addresses; a host name may resolve to any. */
+/** A host name may resolve to any address. */
 function mayOverlap(left: string, right: string, platform: Config['tee']['platform']): boolean {
   // In an enclave a listener is a vsock port, and addresses mean nothing.
   if (platform === 'nitro' || !isSpecific(left) || !isSpecific(right)) return true;

@@ -1,4 +1,4 @@
-// Rules on the network. What a config.yaml says is looked at where files are: at the start, and by `server --check`.
+// Rules on the network. A config.yaml is looked at where files are: at the start, and by `server --check`.
 
 import { readNetwork } from '../network.ts';
 import type { Config, OptionPath } from '../options.ts';

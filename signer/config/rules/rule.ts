@@ -1,5 +1,4 @@
-// What a cross-field rule is: one row that says what must hold between options, which options it reads, and what breaks
-// it.
+// A cross-field rule: what must hold between options, which options it reads, and what breaks it.
 
 import type { Ceremony } from '../../../ceremony/definition.ts';
 import type { Config, OptionPath, SectionPath } from '../options.ts';
@@ -15,13 +14,13 @@ export interface Facts {
   readonly isSet: (at: OptionPath | SectionPath) => boolean;
   readonly compiledCeremony: Ceremony | false;
   readonly runs: boolean;
-  /** It is for a command beside the signer, such as `setup`, which may come before everything in it is made. */
+  /** For a command beside the signer, such as `setup`, which may come before everything in it is made. */
   readonly onlyRead: boolean;
   readonly allowUnsafeNoopAntiSlashing: boolean;
 }
 
 export interface Rule {
-  /** Its number in specification/operating.md#startup-failures. */
+  /** specification/operating.md#startup-failures. */
   readonly startupFailure?: number;
   readonly says: string;
   readonly reads: readonly (OptionPath | SectionPath)[];
@@ -32,7 +31,7 @@ export function when(broken: boolean, finding: ConfigFinding): readonly ConfigFi
   return broken ? [finding] : [];
 }
 
-/** The positions of values that an earlier position has already. */
+/** Of values that an earlier position has already. */
 export function repeated(values: readonly string[]): number[] {
   const seen = new Set<string>();
   return values.flatMap((value, index) => {

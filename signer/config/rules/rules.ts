@@ -1,7 +1,6 @@
-// Every cross-field rule: the startup failures (specification/operating.md#startup-failures) that configuration alone
-// decides, and what else would start a signer that does not do what its configuration asks for. A rule is skipped when
-// an option it reads is refused already, so that one mistake makes one violation. A program has the rules on what it
-// has: those on an ordinary host alone are in service/config/rules.ts.
+// Every cross-field rule of a signer: the startup failures that configuration alone decides
+// (specification/operating.md#startup-failures), and more. A rule is skipped when an option it reads is refused
+// already, so that one mistake makes one violation.
 
 import { CUSTODY_RULES } from './custody.ts';
 import { ENCLAVE_RULES } from './enclave.ts';

@@ -1,5 +1,4 @@
-// Rules on how the tables are named and reached: an ARN that a call could never serve, and the sealed credentials of an
-// enclave, which are of use only where a ceremony's key opens them for an attested image.
+// Rules on how the tables are named and reached.
 
 import { isCeremonyKey } from '../../aws/table-credentials.ts';
 import { parseTableArn } from '../../aws/table-name.ts';

@@ -1,5 +1,5 @@
 // The list `tls.known_clients` (specification/authorization.md#client-certificates). Each item says exactly one thing
-// that a certificate is known by: two could disagree.
+// that a certificate is known by.
 
 import { z } from 'zod';
 import { MAX_CIDRS_PER_TOKEN } from '../../api/policy.ts';
@@ -21,7 +21,7 @@ const digestSchema = z.string(DIGEST).transform((text, context) => {
   return z.NEVER;
 });
 
-/** Out: without the spaces after commas that people write. */
+/** Without the spaces after commas that people write. */
 const subjectSchema = z
   .string(SUBJECT)
   .max(MAX_SUBJECT_CHARACTERS, SUBJECT)
@@ -59,7 +59,7 @@ function base64Digest(text: string): string | undefined {
   return base64 !== '' && bytes.toString('base64') === base64 ? bytes.toString('hex') : undefined;
 }
 
-/** 32 bytes of hex in any case, with colons between all of them or none, as 64 lower-case digits. */
+/** 32 bytes of hex in any case, with colons between all of them or none. @returns 64 lower-case digits */
 export function fingerprintHex(text: string): string | undefined {
   const isHex = /^(?:[0-9a-f]{64}|[0-9a-f]{2}(?::[0-9a-f]{2}){31})$/i.test(text);
   return isHex ? text.replaceAll(':', '').toLowerCase() : undefined;

@@ -1,5 +1,4 @@
-// A value that must not be shown. It prints as its shown form wherever it is written, serialised or inspected; only
-// `reveal` gives the bytes, and `wipe` ends them.
+// A value that must not be shown. Only `reveal` gives the bytes, and `wipe` ends them.
 
 import { randomUUID } from 'node:crypto';
 import { inspect } from 'node:util';
@@ -11,13 +10,13 @@ export class Secret {
   readonly #bytes: Buffer;
   readonly #shown: string;
 
-  /** @param shown what stands for the secret in logs and in `--check` output; holds no part of it. */
+  /** @param shown stands for it in logs and in `--check` output; holds no part of it */
   constructor(text: string, shown = '[secret]') {
     this.#bytes = Buffer.from(text, 'utf8');
     this.#shown = shown;
   }
 
-  /** The secret's own bytes, UTF-8, not a copy: they become zeros when the secret is wiped. */
+  /** The own bytes, UTF-8, not a copy: they become zeros when the secret is wiped. */
   reveal(): Buffer {
     return this.#bytes;
   }
@@ -44,17 +43,16 @@ export function wipeSecrets(value: unknown): void {
   else if (typeof value === 'object' && value !== null) for (const member of Object.values(value)) wipeSecrets(member);
 }
 
-/** Where the secrets lie that a configuration only names. */
 export interface References {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The text of a file of its own, or why it cannot be had. */
+  /** The text, or why it cannot be had. */
   readonly readFile: (path: string) => string | BrokenReference;
 }
 
 export interface SecretSources {
-  /** Undefined where there are none: in an enclave. */
+  /** Undefined in an enclave. */
   readonly references: References | undefined;
-  /** The secrets of unset variables are not asked for: what runs has no use for them. */
+  /** What runs has no use for the secrets of unset variables. */
   readonly unsetIsFine?: boolean;
 }
 
@@ -63,7 +61,7 @@ export interface ReadSecret {
   readonly variable?: string;
 }
 
-/** The secret that a text of the configuration stands for: the text itself, or the variable or file it refers to. */
+/** The text itself, or the variable or file it refers to. */
 export function readSecret(text: string, sources: SecretSources): ReadSecret {
   if (text.startsWith('env:')) return readVariable(text.slice('env:'.length), sources);
   if (text.startsWith('file:')) return { secret: readFile(text.slice('file:'.length), sources) };
@@ -115,7 +113,7 @@ function literalSlip(text: string): BrokenReference | undefined {
   return undefined;
 }
 
-/** Why a text can be no secret that somebody sends, and what was probably meant; undefined when it can. */
+/** Undefined when a text can be a secret that somebody sends. */
 export function unsendable(text: string): BrokenReference | undefined {
   const problem = surrounded(text);
   if (problem !== undefined || !/\p{Cc}/u.test(text)) return problem;
@@ -132,7 +130,7 @@ export function surrounded(text: string): BrokenReference | undefined {
   return new BrokenReference('has white space around it, which no client sends', 'write it without');
 }
 
-/** A reference that leads nowhere (specification/operating.md#startup-failures, 3), or a slip of the hand. */
+/** It leads nowhere (specification/operating.md#startup-failures, 3), or is a slip of the hand. */
 export class BrokenReference {
   readonly problem: string;
   readonly remedy: string;

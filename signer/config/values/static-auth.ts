@@ -12,7 +12,7 @@ export const MIN_SECRET_CHARACTERS = 16;
 /** A longer one would not fit the request headers. */
 const MAX_SECRET_BYTES = 4096;
 
-/** Takes what `withSecrets` made: the input is a Secret, a BrokenReference, or not text at all. */
+/** The input is a Secret, a BrokenReference, or not text at all. */
 export const secretSchema = z.unknown().transform((input, context): Secret => {
   const broken = secretProblem(input);
   if (broken === undefined && input instanceof Secret) return input;

@@ -1,5 +1,5 @@
-// The kinds of value an option can take: each says what it accepts in words (for messages, help and reference), how it
-// is written as text (flags and environment), and which schema decides. No message repeats the value it refuses.
+// The kinds of value an option can take: what it accepts in words, how it is written as text, and which schema decides.
+// No message repeats the value it refuses.
 
 import { isIP } from 'node:net';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ import { isTable } from '../../aws/table-name.ts';
 import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import { BrokenReference, Secret } from './secret.ts';
 
-/** How a flag or an environment variable spells the value. `repeated`: one item a flag, comma-separated elsewhere. */
+/** `repeated`: one item a flag, comma-separated elsewhere. */
 export type TextForm = 'text' | 'integer' | 'boolean' | 'list' | 'repeated' | 'object';
 
 export interface Kind<Value> {
@@ -97,7 +97,7 @@ export const httpUrl: Kind<string> = textThat('an http or https URL without cred
 
 const POSTGRES_URL = 'a connection URL, postgres://USER@HOST/DATABASE, env:VAR_NAME or file:/PATH';
 
-/** Secret, because it may carry a password; shown without user, password and parameters. */
+/** It may carry a password; shown without user, password and parameters. */
 export const postgresUrl: Kind<Secret> = {
   expects: POSTGRES_URL,
   form: 'text',
@@ -135,7 +135,7 @@ export function listOf<Value>(item: Kind<Value>, form: 'list' | 'repeated' = 'li
 
 const CORS_ORIGIN = 'an origin like https://example.org, without a path, or *';
 
-/** An empty list allows no origin, which is what null says. */
+/** An empty list allows no origin, as null does. */
 export const corsOrigins: Kind<string[] | null> = {
   expects: `a list, each ${CORS_ORIGIN}; or null`,
   form: 'list',
@@ -181,7 +181,7 @@ export const safeCidrs: Kind<Cidr[]> = listThat(
 
 const PUBLIC_KEY = 'a validator public key, 48 bytes of hex';
 
-/** Out: the canonical spelling. Not the API's schema, whose message repeats the start of what may be a private key. */
+/** Canonical. Not the API's schema, whose message repeats the start of what may be a private key. */
 export const publicKeys: Kind<string[]> = listThat(
   'a list of validator public keys',
   z.string(must(PUBLIC_KEY)).transform((value, context) => {
@@ -222,7 +222,6 @@ function must(expects: string): string {
   return `must be ${expects}`;
 }
 
-/** Days, for intervals and timeouts that only need some end. */
 export const DAY = 86_400;
 export const SECONDS = integer(1, DAY);
 export const SECONDS_OR_OFF = integer(0, DAY);
