@@ -142,7 +142,10 @@ const recordSchema = z
     binding: bytesSchema(BINDING_BYTES, BINDING_BYTES),
   })
   .refine(({ threshold, shares }) => threshold <= shares.length)
-  .transform(({ version: _, ...record }): MasterKeyRecord => record);
+  .transform((parsed): MasterKeyRecord => {
+    const { version: _, ...record } = parsed;
+    return record;
+  });
 
 // HKDF-SHA256 without a salt, one `info` a purpose (specification/custody.md#master-key).
 

@@ -17,7 +17,7 @@ export type Connecting = object & { readonly __brand: 'Connecting' };
 
 /**
  * A descriptor that is returned belongs to whoever called; a negative number is a negated errno. Outside Linux the
- * functions of vsock, of the NSM and of the filter throw "unsupported platform". Handles of a keyring are positive whole
+ * functions of vsock, of the NSM and of the filter throw "unsupported platform". A keyring's handles are positive whole
  * numbers; a stale one names no other key.
  */
 export interface Addon {

@@ -1,8 +1,8 @@
 // Admission to the signing path: a fixed number of jobs at once, a priority pool with a part of these permits, and one
 // bounded queue behind both (specification/signing.md#permits). Callers take turns. A full queue refuses at once: the
 // newcomer, or the newest request of the caller that has most places, when the newcomer's caller has fewer. A group of
-// keys waits with one place for each key, and takes at most a fair share: the permits of the pool, divided by the number
-// of groups plus one. The groups never take the last share: it stays for requests for one key.
+// keys waits with one place for each key, and takes at most a fair share: the pool's permits divided by the number of
+// groups plus one. The groups never take the last share: it stays for requests for one key.
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../api/errors.ts';
