@@ -8,6 +8,8 @@ import { type BootIdentity, jsonOf, type LogKind } from './identity.ts';
 export const MAX_HEAD_BYTES = 8192;
 /** Of earlier boots, which the first head of a boot names. */
 export const MAX_NAMED_HEADS = 16;
+export const MAX_RETENTION_DAYS = 3650;
+const DAY_MS = 86_400_000;
 const MAX_SIGNATURE_LINES = 16;
 const ALGORITHM = Buffer.from([1]);
 export const KEY_HASH_BYTES = 4;
@@ -34,6 +36,7 @@ const statementSchema = z.strictObject({
   slashing: z.strictObject({ store: word, revision: word }).nullable(),
   latch: z.enum(['open', 'sealed']).nullable(),
   auth_revision: count.nullable(),
+  retention_days: count.min(1).max(MAX_RETENTION_DAYS).nullable(),
 });
 
 /** The extension line, by its names. */
@@ -65,6 +68,14 @@ export function headText({ kind, boot, size, root, statement }: Head): string {
 
 export function digestOfHead(text: string): string {
   return createHash('sha256').update(text).digest('hex');
+}
+
+/** Entries under heads that are no later may be removed (specification/receipts.md#retention); null: none. */
+export function removableBefore({
+  time,
+  retention_days,
+}: Pick<HeadStatement, 'time' | 'retention_days'>): number | null {
+  return retention_days === null ? null : time - retention_days * DAY_MS;
 }
 
 /** @param signature of headText() by the key of the boot */
@@ -100,13 +111,13 @@ function isSignatureLine(line: string): boolean {
 }
 
 function encodeStatement(statement: HeadStatement): string {
-  const { sequence, time, previous, before, lost, closed, slashing, latch, auth_revision } = statement;
+  const { sequence, time, previous, before, lost, closed, slashing, latch, auth_revision, retention_days } = statement;
   return JSON.stringify({
     ...{ version: 1, sequence, time, previous },
     before: before === null ? null : { heads: before.heads, gap: before.gap },
     ...{ lost, closed },
     slashing: slashing === null ? null : { store: slashing.store, revision: slashing.revision },
-    ...{ latch, auth_revision },
+    ...{ latch, auth_revision, retention_days },
   });
 }
 

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 /** A tile is this many hashes of one level, of 8 levels at once (C2SP tlog-tiles). */
 export const TILE_WIDTH = 256;
 const TILE_LEVELS = 8;
-const HASH_BYTES = 32;
+export const HASH_BYTES = 32;
 export const EMPTY_ROOT: Buffer = sha256(Buffer.alloc(0));
 
 /** RFC 9162 §2.1.1 */
@@ -17,6 +17,17 @@ export function leafHash(entry: Uint8Array): Buffer {
   return sha256(leaf);
 }
 
+/** Of each entry, one after the other: as leafHash(), for less of the time. */
+export function leafHashes(entries: readonly Uint8Array[]): Buffer {
+  const hashes = Buffer.alloc(entries.length * HASH_BYTES);
+  const leaf = Buffer.alloc(1 + Math.max(0, ...entries.map(({ length }) => length)));
+  for (const [index, entry] of entries.entries()) {
+    leaf.set(entry, 1);
+    putHash(leaf.subarray(0, 1 + entry.length), hashes, index * HASH_BYTES);
+  }
+  return hashes;
+}
+
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   const node = Buffer.allocUnsafe(1 + 2 * HASH_BYTES);
   node[0] = 1;
@@ -25,9 +36,15 @@ export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   return sha256(node);
 }
 
-/** By way of a text, which costs a third: a buffer of Node's own is memory apart from the heap. */
 function sha256(bytes: Uint8Array): Buffer {
-  return Buffer.from(hash('sha256', bytes, 'latin1'), 'latin1');
+  const target = Buffer.allocUnsafe(HASH_BYTES);
+  putHash(bytes, target, 0);
+  return target;
+}
+
+/** By way of a text, which costs a third: a buffer of Node's own is memory apart from the heap. */
+function putHash(bytes: Uint8Array, target: Buffer, at: number): void {
+  target.write(hash('sha256', bytes, 'latin1'), at, 'latin1');
 }
 
 export interface FullTile {
@@ -100,7 +117,7 @@ export class TreeEdge {
     this.#levels[level] = [];
     const index = Math.floor(this.#size / TILE_WIDTH ** (level + 1)) - 1;
     this.#onTile?.({ level, index, hashes });
-    this.#push(level + 1, perfectRoot(hashes));
+    this.#push(level + 1, perfectRoot(Buffer.concat(hashes)));
   }
 }
 
@@ -111,23 +128,23 @@ function perfectParts(hashes: readonly Buffer[]): Buffer[] {
   for (let bit = TILE_LEVELS - 1; bit >= 0; bit--) {
     const width = 2 ** bit;
     if ((hashes.length & width) === 0) continue;
-    roots.push(perfectRoot(hashes.slice(at, at + width)));
+    roots.push(perfectRoot(Buffer.concat(hashes.slice(at, at + width))));
     at += width;
   }
   return roots;
 }
 
-/** @param hashes as many as a power of two */
-export function perfectRoot(hashes: readonly Buffer[]): Buffer {
-  let row = hashes;
-  while (row.length > 1) row = pairs(row);
-  return row[0] ?? EMPTY_ROOT;
-}
-
-function pairs(row: readonly Buffer[]): Buffer[] {
-  const above: Buffer[] = [];
-  for (let at = 0; at + 1 < row.length; at += 2) above.push(nodeHash(row[at] ?? EMPTY_ROOT, row[at + 1] ?? EMPTY_ROOT));
-  return above;
+/** @param hashes one after the other, as many as a power of two */
+export function perfectRoot(hashes: Uint8Array): Buffer {
+  const row = Buffer.from(hashes);
+  const node = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
+  for (let end = row.length; end > HASH_BYTES; end /= 2) {
+    for (let at = 0; at < end; at += 2 * HASH_BYTES) {
+      row.copy(node, 1, at, at + 2 * HASH_BYTES);
+      putHash(node, row, at / 2);
+    }
+  }
+  return Buffer.from(row.subarray(0, HASH_BYTES));
 }
 
 /** The hash of the perfect subtree over leaves index · 2^level to (index + 1) · 2^level − 1, which are all there. */
@@ -142,7 +159,7 @@ export function nodesOfTiles(tile: (level: number, index: number) => readonly Bu
     const at = first % TILE_WIDTH;
     const hashes = tile(tileLevel, Math.floor(first / TILE_WIDTH)).slice(at, at + width);
     if (hashes.length !== width) throw new RangeError('a tile has fewer hashes than the tree has');
-    return perfectRoot(hashes);
+    return perfectRoot(Buffer.concat(hashes));
   };
 }
 

@@ -2,7 +2,7 @@
 // given but what the caller says of attestation documents, and states every finding, not only the first. Of each head
 // it keeps what later checks compare, some 500 bytes; entries go through one by one.
 
-import { type Head, MAX_NAMED_HEADS, readHead } from './head.ts';
+import { type Head, MAX_NAMED_HEADS, readHead, removableBefore } from './head.ts';
 import { type BootIdentity, bootOf, identityBinding } from './identity.ts';
 import { decodeEntry } from './read-entry.ts';
 import { isSignedBy, readIdentity } from './read-identity.ts';
@@ -11,7 +11,15 @@ import { leafHash, TreeEdge } from './tree.ts';
 /** A replica that runs on may have made a head that another one had not read at its start. */
 const SETTLED_MS = 30_000;
 
-const GAPS = ['unattested', 'no_entries', 'uncovered_entries', 'open_end', 'lost', 'unlinked'] as const;
+const GAPS = [
+  'unattested',
+  'no_entries',
+  'removed_by_retention',
+  'uncovered_entries',
+  'open_end',
+  'lost',
+  'unlinked',
+] as const;
 
 export type ReceiptFault =
   | (typeof GAPS)[number]
@@ -40,13 +48,35 @@ export interface ReceiptFinding {
   readonly detail: string;
 }
 
+/** An entry that is not at hand, by its leaf's hash. */
+export interface RemovedEntry {
+  readonly hash: Buffer;
+}
+
+export type ShownEntry = Uint8Array | RemovedEntry;
+
 export interface ShownBoot {
   readonly identity: string;
   /** In any order, those that an auditor kept among them. */
   readonly heads: Iterable<string>;
   /** From the first on; undefined: they are not at hand, which is a gap. */
-  readonly entries?: Iterable<Uint8Array> | undefined;
+  readonly entries?: Iterable<ShownEntry> | undefined;
 }
+
+/** What an auditor asks of the logs. */
+export interface Question {
+  /** The span: gaps of other times are left out. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** By the auditor's own word, entries under heads that are no later may be removed. */
+  readonly removableMs: number;
+}
+
+export const WHOLE_LOGS: Question = {
+  fromMs: 0,
+  toMs: Number.POSITIVE_INFINITY,
+  removableMs: Number.NEGATIVE_INFINITY,
+};
 
 /** Whether a document is authentic and expected, and carries this user_data. */
 export type DocumentJudge = (document: Buffer, userData: Buffer) => boolean;
@@ -68,11 +98,19 @@ export interface VerifiedBoot {
   readonly heads: readonly KeptHead[];
 }
 
+interface JudgedBoot extends VerifiedBoot, Pick<ShownBoot, 'entries'> {
+  readonly isAccepted: boolean;
+}
+
 type Find = (fault: ReceiptFault, detail: string) => void;
 
-export function verifyReceipts(shown: readonly ShownBoot[], isAttested: DocumentJudge): VerifiedReceipts {
+export function verifyReceipts(
+  shown: readonly ShownBoot[],
+  isAttested: DocumentJudge,
+  question: Question = WHOLE_LOGS,
+): VerifiedReceipts {
   const findings: ReceiptFinding[] = [];
-  const boots = new Map<string, VerifiedBoot>();
+  const boots = new Map<string, JudgedBoot>();
   for (const one of shown) {
     const identity = readIdentity(one.identity);
     const boot = identity === undefined ? '' : bootOf(identity.publicKey);
@@ -82,28 +120,61 @@ export function verifyReceipts(shown: readonly ShownBoot[], isAttested: Document
     } else if (boots.has(boot)) {
       find('two_logs', 'the boot is shown twice');
     } else {
-      judgeIdentity(identity, isAttested, find);
+      const isAccepted = judgeIdentity(identity, isAttested, find);
       const heads = headsOf(one.heads, identity, boot, find);
       judgeOrder(heads, find);
-      judgeEntries(one.entries, heads, find);
-      boots.set(boot, { boot, identity, heads });
+      boots.set(boot, { boot, identity, heads, isAccepted, entries: one.entries });
     }
   }
-  for (const { boot, heads } of boots.values()) {
+  const all = [...boots.values()];
+  for (const one of all) {
+    const { boot, heads } = one;
+    const find: Find = (fault, detail) => findings.push({ fault, boot, detail });
+    judgeEntries(one, { removable: removableOf(one, all, question), from: sizeAt(heads, question.fromMs - 1) }, find);
     const [first] = heads;
-    if (first?.statement.sequence !== 0) continue;
-    judgeFirst(first, [...boots.values()], (fault, detail) => findings.push({ fault, boot, detail }));
+    if (first?.statement.sequence === 0) judgeFirst(first, all, find);
   }
-  const isGap = ({ fault }: ReceiptFinding): boolean => (GAPS as readonly string[]).includes(fault);
-  const verdict = findings.length === 0 ? 'whole' : findings.every(isGap) ? 'gaps' : 'broken';
-  return { verdict, findings, boots: [...boots.values()] };
+  const asked = findings.filter(({ fault, boot }) => concerns(fault, boots.get(boot)?.heads ?? [], question));
+  const verdict = asked.length === 0 ? 'whole' : asked.every(({ fault }) => isGap(fault)) ? 'gaps' : 'broken';
+  return { verdict, findings: asked, boots: all.map(({ boot, identity, heads }) => ({ boot, identity, heads })) };
 }
 
-function judgeIdentity(identity: BootIdentity, isAttested: DocumentJudge, find: Find): void {
-  if (identity.document === null) find('unattested', 'a plain service kept this log');
-  else if (!isAttested(identity.document, identityBinding(identity))) {
-    find('not_attested', 'its document does not show that an accepted image has this key');
+function isGap(fault: ReceiptFault): boolean {
+  return (GAPS as readonly string[]).includes(fault);
+}
+
+/** Whether a finding is of the span. What is broken is always; nobody knows when a log without an end ended. */
+function concerns(fault: ReceiptFault, heads: readonly KeptHead[], { fromMs, toMs }: Question): boolean {
+  const [first, last] = [heads[0]?.statement.time, heads.at(-1)?.statement.time];
+  if (!isGap(fault) || fault === 'unlinked' || first === undefined || last === undefined) return true;
+  if (fault === 'open_end' || fault === 'uncovered_entries') return last < toMs;
+  return first < toMs && last >= fromMs;
+}
+
+/** How many of its first entries may be removed: by its own heads, those of attested boots, the auditor's word. */
+function removableOf({ boot, heads }: JudgedBoot, all: readonly JudgedBoot[], { removableMs }: Question): number {
+  const saying = all.filter((one) => one.boot === boot || one.isAccepted);
+  const times = saying.flatMap((one) => one.heads.map(({ statement }) => removableBefore(statement) ?? removableMs));
+  return sizeAt(
+    heads,
+    times.reduce((one, other) => Math.max(one, other), removableMs),
+  );
+}
+
+/** Of the last head that is no later. */
+function sizeAt(heads: readonly KeptHead[], timeMs: number): number {
+  return heads.findLast(({ statement }) => statement.time <= timeMs)?.size ?? 0;
+}
+
+/** Whether an accepted image has its key. */
+function judgeIdentity(identity: BootIdentity, isAttested: DocumentJudge, find: Find): boolean {
+  if (identity.document === null) {
+    find('unattested', 'a plain service kept this log');
+    return false;
   }
+  const isAccepted = isAttested(identity.document, identityBinding(identity));
+  if (!isAccepted) find('not_attested', 'its document does not show that an accepted image has this key');
+  return isAccepted;
 }
 
 function headsOf(notes: Iterable<string>, identity: BootIdentity, boot: string, find: Find): KeptHead[] {
@@ -151,7 +222,15 @@ function judgeOrder(heads: readonly KeptHead[], find: Find): void {
   if (last.lost > 0) find('lost', `${last.lost} decisions are not in the log`);
 }
 
-function judgeEntries(entries: Iterable<Uint8Array> | undefined, heads: readonly KeptHead[], find: Find): void {
+/**
+ * @param removable how many of the first entries may be given by their hashes
+ * @param from the first entry that may be of the span
+ */
+function judgeEntries(
+  { entries, heads }: Pick<JudgedBoot, 'entries' | 'heads'>,
+  { removable, from }: { readonly removable: number; readonly from: number },
+  find: Find,
+): void {
   const edge = new TreeEdge();
   const bySize = heads.toSorted((one, other) => one.size - other.size);
   const covered = bySize.at(-1)?.size ?? 0;
@@ -160,30 +239,36 @@ function judgeEntries(entries: Iterable<Uint8Array> | undefined, heads: readonly
     return;
   }
   let next = 0;
-  let isRootWrong = false;
-  let isFormWrong = false;
+  const found = new Map<ReceiptFault, string>();
+  const findOnce: Find = (fault, detail) => found.set(fault, found.get(fault) ?? detail);
   const compare = (): void => {
     for (let head = bySize[next]; head !== undefined && head.size === edge.size; head = bySize[next]) {
       next += 1;
-      if (isRootWrong || edge.root().equals(head.root)) continue;
-      isRootWrong = true;
-      find('other_root', `the entries are not those of head ${head.statement.sequence}`);
+      if (edge.root().equals(head.root)) continue;
+      findOnce('other_root', `the entries are not those of head ${head.statement.sequence}`);
     }
   };
+  let removed = 0;
   compare();
   for (const entry of entries) {
     if (edge.size === covered) {
-      find('uncovered_entries', `no head covers the entries from ${covered} on`);
-      return;
+      findOnce('uncovered_entries', `no head covers the entries from ${covered} on`);
+      break;
     }
-    if (!isFormWrong && decodeEntry(entry) === undefined) {
-      isFormWrong = true;
-      find('malformed_entry', `entry ${edge.size} has another form`);
+    if (entry instanceof Uint8Array) {
+      if (decodeEntry(entry) === undefined) findOnce('malformed_entry', `entry ${edge.size} has another form`);
+      edge.append(leafHash(entry));
+    } else {
+      if (edge.size < removable) removed = edge.size + 1;
+      else findOnce('missing_entries', `entry ${edge.size} is withheld: no head that counts lets it be removed`);
+      edge.append(entry.hash);
     }
-    edge.append(leafHash(entry));
     compare();
   }
-  if (edge.size < covered) find('missing_entries', `there are ${edge.size} entries of ${covered}`);
+  if (edge.size < covered) findOnce('missing_entries', `there are ${edge.size} entries of ${covered}`);
+  if (removed > from)
+    findOnce('removed_by_retention', `entries up to ${removed - 1} are gone, of which some hashes are left`);
+  for (const [fault, detail] of found) find(fault, detail);
 }
 
 /** Against what another storage shows of the time before this boot. */

@@ -17,16 +17,19 @@ import json
 import os
 import re
 import sys
+from datetime import datetime, timezone
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-GAPS = {"unattested", "no_entries", "uncovered_entries", "open_end", "lost", "unlinked"}
+GAPS = {"unattested", "no_entries", "removed_by_retention", "uncovered_entries", "open_end", "lost", "unlinked"}
 IDENTITY = ("version", "kind", "public_key", "genesis_validators_root", "document")
-STATEMENT = ("version", "sequence", "time", "previous", "before", "lost", "closed", "slashing", "latch", "auth_revision")
+STATEMENT = ("version", "sequence", "time", "previous", "before", "lost", "closed", "slashing", "latch")
+STATEMENT += ("auth_revision", "retention_days")
 CALLER_TAG, IDENTITY_TAG = b"strongroom caller v1\0", b"strongroom receipts v1\0"
 MAX_ENTRY, MAX_HEAD, MAX_IDENTITY, MAX_DOCUMENT, MAX_LINES, MAX_NAMED = 320, 8192, 20480, 12288, 16, 16
-MAX_COUNT, MAX_TIME, SETTLED = 2**53 - 1, 253402300799999, 30_000
+MAX_COUNT, MAX_TIME, SETTLED, MAX_DAYS, DAY = 2**53 - 1, 253402300799999, 30_000, 3650, 86_400_000
+WHOLE = {"from": 0, "to": 2**63, "removable": -(2**63)}
 TEXT = re.compile(r"strongroom/receipts/(attested|unattested)/([0-9a-f]{32})\n(0|[1-9][0-9]{0,15})\n([^\n]{44})\n([^\n]+)\n")
 LINE, EXIT = re.compile(r"— ([^ +]+) ([A-Za-z0-9+/]+={0,2})"), {"whole": 0, "gaps": 12, "broken": 11}
 EMPTY = hashlib.sha256(b"").digest()
@@ -261,6 +264,7 @@ def is_statement(head):
         and all(is_text(value, "[A-Za-z0-9_:.-]{1,128}") for value in (slashing or {}).values())
         and head["latch"] in (None, "open", "sealed")
         and (head["auth_revision"] is None or is_count(head["auth_revision"]))
+        and (head["retention_days"] is None or (is_count(head["retention_days"], MAX_DAYS) and head["retention_days"] > 0))
     )
 
 
@@ -280,9 +284,13 @@ def is_signed(head, key):
 # --- the checks
 
 
-def judge(boots, is_attested):
+class Removed(bytes):
+    """The leaf's hash of an entry that is not at hand."""
+
+
+def judge(boots, is_attested, asked=WHOLE):
     """The verdict, and each finding as (boot, code). A boot is (identity, heads, entries or None)."""
-    findings, known = [], {}
+    findings, known, shown, accepted = [], {}, {}, set()
     for written, notes, entries in boots:
         try:
             identity = read_identity(written)
@@ -296,19 +304,44 @@ def judge(boots, is_attested):
         found = []
         if identity["document"] is None:
             found.append("unattested")
-        elif not is_attested(identity):
+        elif is_attested(identity):
+            accepted.add(boot)
+        else:
             found.append("not_attested")
-        known[boot] = heads = take_heads(identity, notes, found)
-        judge_order(heads, found)
-        judge_entries(heads, entries, found)
+        known[boot], shown[boot] = take_heads(identity, notes, found), entries
+        judge_order(known[boot], found)
         findings += [(boot, code) for code in found]
     for boot, heads in known.items():
+        found = []
+        until = removable_until(boot, known, accepted, asked["removable"])
+        judge_entries(heads, shown[boot], size_at(heads, until), size_at(heads, asked["from"] - 1), found)
         if heads and heads[0]["sequence"] == 0:
-            found = []
             judge_first(heads[0], {name: others for name, others in known.items() if name != boot and others}, found)
-            findings += [(boot, code) for code in found]
+        findings += [(boot, code) for code in found]
+    findings = [(boot, code) for boot, code in findings if is_asked(code, known.get(boot), asked)]
     codes = {code for _, code in findings}
     return "whole" if not codes else "gaps" if codes <= GAPS else "broken", findings
+
+
+def is_asked(code, heads, asked):
+    """Whether a finding is of the span."""
+    if code not in GAPS or code == "unlinked" or not heads:
+        return True
+    if code in ("open_end", "uncovered_entries"):
+        return heads[-1]["time"] < asked["to"]
+    return heads[0]["time"] < asked["to"] and heads[-1]["time"] >= asked["from"]
+
+
+def removable_until(boot, known, accepted, until):
+    """Entries under heads that are no later may be gone, by its own heads, those of attested boots, the auditor."""
+    saying = [head for name, heads in known.items() if name == boot or name in accepted for head in heads]
+    days = [(head["time"], head["retention_days"]) for head in saying if head["retention_days"] is not None]
+    return max([until, *(time - count * DAY for time, count in days)])
+
+
+def size_at(heads, time):
+    """Of the last head that is no later."""
+    return ([0] + [head["size"] for head in heads if head["time"] <= time])[-1]
 
 
 def take_heads(identity, notes, found):
@@ -346,7 +379,7 @@ def judge_order(heads, found):
         found.append("lost")
 
 
-def judge_entries(heads, entries, found):
+def judge_entries(heads, entries, removable, begin, found):
     stated = {}
     for head in heads:
         stated.setdefault(head["size"], set()).add(head["root"])
@@ -359,16 +392,19 @@ def judge_entries(heads, entries, found):
             if count > len(entries):
                 codes.add("missing_entries")
                 break
-            try:
-                read_entry(entries[count - 1])
-            except Malformed:
-                codes.add("malformed_entry")
-            tree.append(leaf_hash(entries[count - 1]))
+            codes |= judge_entry(entries[count - 1], count <= removable, count > begin)
+            tree.append(entries[count - 1] if type(entries[count - 1]) is Removed else leaf_hash(entries[count - 1]))
         if count in stated and stated[count] != {tree.root()}:
             codes.add("other_root")
     if len(entries) > covered:
         codes.add("uncovered_entries")
     found += sorted(codes)
+
+
+def judge_entry(entry, is_removable, is_of_span):
+    if type(entry) is Removed:
+        return {"missing_entries"} if not is_removable else {"removed_by_retention"} if is_of_span else set()
+    return {"malformed_entry"} if attempt(read_entry, entry) is None else set()
 
 
 def judge_first(first, others, found):
@@ -435,17 +471,24 @@ def judge_vectors(path):
     for number, path in vectors["paths"].items():
         compare(f"path of {number}", tile_path(0, int(number)), path)
     for case in vectors["logs"]:
-        boots = [
-            (boot["identity"], boot["heads"], boot["entries"] and [base64.b64decode(entry) for entry in boot["entries"]])
-            for boot in case["boots"]
-        ]
-        documents = vectors["documents"]
-        verdict, findings = judge(boots, lambda one: documents.get(one["document"]) == user_data_of(one).hex())
+        boots, documents = boots_of(case), vectors["documents"]
+        is_attested = lambda one: documents.get(one["document"]) == user_data_of(one).hex()  # noqa: E731
+        verdict, findings = judge(boots, is_attested, {**WHOLE, **case.get("asked", {})})
         answers[case["name"]] = {"verdict": verdict, "faults": sorted({code for _, code in findings})}
         compare(case["name"], answers[case["name"]], {"verdict": case["verdict"], "faults": case["faults"]})
     print(json.dumps(answers, indent=1))
     print(f"{count} cases, {len(wrong)} judged otherwise than stated", *wrong, sep="\n  ", file=sys.stderr)
     return 1 if wrong or not count else 0
+
+
+def boots_of(case):
+    def entry(one):
+        return base64.b64decode(one) if type(one) is str else Removed(base64.b64decode(one["hash"]))
+
+    return [
+        (boot["identity"], boot["heads"], boot["entries"] and [entry(one) for one in boot["entries"]])
+        for boot in case["boots"]
+    ]
 
 
 def read_file(*path):
@@ -466,18 +509,25 @@ def read_boot(folder, kept):
 
 
 def read_entries(folder):
-    """The full tiles, then the widest of those that are not full; None without any."""
+    """The full tiles, those of hashes where entries were removed, then the widest that is not full; None without any."""
     entries, index = [], 0
     while True:
-        path = os.path.join(folder, tile_path("entries", index))
-        if not os.path.exists(path):
-            names = os.listdir(path + ".p") if os.path.isdir(path + ".p") else []
-            widths = [name for name in names if re.fullmatch("[1-9][0-9]{0,2}", name)]
-            if widths:
-                entries += read_bundle(read_file(path + ".p", max(widths, key=int)))
-            return entries if widths or index > 0 else None
-        entries += read_bundle(read_file(path))
+        path, hashes = (os.path.join(folder, tile_path(level, index)) for level in ("entries", 0))
+        bundle = path if os.path.exists(path) else widest(path + ".p")
+        some = read_bundle(read_file(bundle)) if bundle else []
+        entries += some
+        if bundle != path:
+            if not os.path.exists(hashes):
+                return entries if bundle or index > 0 else None
+            data = read_file(hashes)
+            entries += [Removed(data[at : at + 32]) for at in range(32 * len(some), len(data), 32)]
         index += 1
+
+
+def widest(folder):
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    widths = [name for name in names if re.fullmatch("[1-9][0-9]{0,2}", name)]
+    return os.path.join(folder, max(widths, key=int)) if widths else None
 
 
 def read_bundle(data):
@@ -485,6 +535,11 @@ def read_bundle(data):
     while source.at < len(data):
         entries.append(source.take(source.number(2)))
     return entries
+
+
+def read_time(text):
+    time = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return int((time if time.tzinfo else time.replace(tzinfo=timezone.utc)).timestamp() * 1000)
 
 
 def document_judge(pcrs, root_sha256):
@@ -515,6 +570,9 @@ def main():
     flag = parser.add_argument
     flag("boots", nargs="*", metavar="FOLDER", help="the folder of one boot")
     flag("--kept", metavar="FILE", action="append", default=[], help="a head that you kept; again for others")
+    flag("--from", dest="begin", metavar="TIME", help="of a span: gaps of other times are left out; RFC 3339 or a day")
+    flag("--to", dest="end", metavar="TIME", help="where the span ends")
+    flag("--retention-days", metavar="N", type=int, help="entries of ended logs may be gone after so many days")
     flag("--pcrs", metavar="FILE", help="reference values of the image; without them nothing is attested")
     flag("--test-root", metavar="HEX", help="a test authority: proves nothing of an enclave")
     flag("--vectors", metavar="FILE", help="judge every case of a file of test vectors instead")
@@ -529,7 +587,11 @@ def main():
     if not logs:
         sys.exit("verify_receipts.py: no folder holds a log")
     boots = [read_boot(folder, kept) for folder in logs]
-    verdict, findings = judge(boots, document_judge(options.pcrs, options.test_root))
+    asked = dict(WHOLE)
+    asked.update({name: read_time(time) for name, time in (("from", options.begin), ("to", options.end)) if time})
+    if options.retention_days is not None:
+        asked["removable"] = int(datetime.now(timezone.utc).timestamp() * 1000) - options.retention_days * DAY
+    verdict, findings = judge(boots, document_judge(options.pcrs, options.test_root), asked)
     print(verdict, *(f"{boot or 'a boot'}: {code}" for boot, code in findings), sep="\n  ")
     return EXIT[verdict]
 

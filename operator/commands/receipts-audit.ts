@@ -19,7 +19,8 @@ import {
   JUDGED,
   KEPT,
   LOGS,
-  readSpan,
+  RETENTION,
+  readQuestion,
   SPAN,
   TIMEOUT_SECONDS,
   type VerifiedLogs,
@@ -58,6 +59,7 @@ export const receiptsAudit = remoteCommand(
     flags: {
       ...KEPT,
       ...SPAN,
+      ...RETENTION,
       signed: {
         placeholder: 'FILE',
         meaning: 'What was signed: EIP-3076, or lines with a signing root, a key before it where it is known',
@@ -66,7 +68,7 @@ export const receiptsAudit = remoteCommand(
     argument: LOGS,
     notes: [
       JUDGED,
-      'What is in --signed is looked for in all of the logs. --from and --to bound when logs had to be kept.',
+      'What is in --signed is looked for in all of the logs that are at hand. --from and --to bound when logs had to be kept, and gaps of other times are left out.',
     ],
     timeoutSeconds: TIMEOUT_SECONDS,
     examples: [
@@ -77,10 +79,10 @@ export const receiptsAudit = remoteCommand(
 
   async (call) => {
     const { values, output } = call;
-    const span = readSpan(values);
+    const question = readQuestion(values);
     const list = values.signed === undefined ? undefined : readList(values.signed);
-    await withLogs(call, values.kept, (logs) => {
-      const audit = auditOf(logs, span, list);
+    await withLogs(call, { kept: values.kept, question }, (logs) => {
+      const audit = auditOf(logs, question, list);
       output.answer({ value: audit, text: JSON.stringify(audit) }, (value, columns) =>
         renderAudit(value, logs.verified, columns),
       );
@@ -107,7 +109,7 @@ function auditOf({ boots, verified }: VerifiedLogs, span: TimeSpan, list: Signed
     const count = { signed: 0, refused: 0 };
     counts.set(nameOf(shown), count);
     for (const bytes of shown.entries ?? []) {
-      const entry = decodeEntry(bytes);
+      const entry = bytes instanceof Uint8Array ? decodeEntry(bytes) : undefined;
       if (entry === undefined) continue;
       search?.see(entry);
       if (entry.timeMs < span.fromMs || entry.timeMs >= span.toMs) continue;

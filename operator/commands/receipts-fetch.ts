@@ -3,16 +3,24 @@
 
 import { renderTable } from '../../common/command-line/table.ts';
 import { remoteCommand } from '../command.ts';
-import { demandWhole, fetchLogs, readSpan, SPAN, TIMEOUT_SECONDS, verifyFolder } from '../receipts/logs.ts';
+import {
+  demandWhole,
+  fetchLogs,
+  RETENTION,
+  readQuestion,
+  SPAN,
+  TIMEOUT_SECONDS,
+  verifyFolder,
+} from '../receipts/logs.ts';
 import { renderVerdict } from './receipts.ts';
 
 export const receiptsFetch = remoteCommand(
   {
     summary: "Fetch the signer's logs into a folder, and verify them; once more, and it fetches what is new",
-    flags: SPAN,
+    flags: { ...SPAN, ...RETENTION },
     argument: { name: 'FOLDER', meaning: 'Where to; it is made when it is not there' },
     notes: [
-      'Every head and entry is verified before it stays. With --from or --to, the heads of all boots come, and the entries of those boots that ran then.',
+      'Every head and entry is verified before it stays. With --from or --to, the heads of all boots come, and the entries of those boots that ran then; gaps of other times are left out.',
     ],
     timeoutSeconds: TIMEOUT_SECONDS,
     examples: ['receipts fetch receipts --pcrs pcrs.json', 'receipts fetch receipts --from 2026-11-01 --to 2026-12-01'],
@@ -20,8 +28,9 @@ export const receiptsFetch = remoteCommand(
 
   async (call) => {
     const { argument, values, output } = call;
-    const fetched = await fetchLogs(call, argument, readSpan(values));
-    const { verified } = verifyFolder(call, argument);
+    const question = readQuestion(values);
+    const fetched = await fetchLogs(call, argument, question);
+    const { verified } = verifyFolder(call, argument, question);
     const { verdict, findings } = verified;
     output.answer({ value: fetched, text: JSON.stringify({ verdict, findings, fetched }) }, (boots, columns) => {
       const rows = boots.map(({ boot, heads, entries, files }) => {

@@ -16,6 +16,9 @@ import {
   JUDGED,
   KEPT,
   LOGS,
+  RETENTION,
+  readQuestion,
+  SPAN,
   TIMEOUT_SECONDS,
   type VerifiedLogs,
   withLogs,
@@ -35,7 +38,7 @@ const WANTED = {
 export const receiptsVerify = remoteCommand(
   {
     summary: 'Verify the logs of a signer: that nothing is forged, missing or reordered',
-    flags: KEPT,
+    flags: { ...KEPT, ...SPAN, ...RETENTION },
     argument: LOGS,
     notes: [JUDGED],
     timeoutSeconds: TIMEOUT_SECONDS,
@@ -46,7 +49,7 @@ export const receiptsVerify = remoteCommand(
   },
 
   async (call) => {
-    await withLogs(call, call.values.kept, ({ verified }) => {
+    await withLogs(call, { kept: call.values.kept, question: readQuestion(call.values) }, ({ verified }) => {
       const { verdict, findings } = verified;
       const boots = summariesOf(verified.boots, isAttestedIn(verified));
       call.output.answer({ value: verified, text: JSON.stringify({ verdict, findings, boots }) }, renderVerdict);
@@ -63,7 +66,7 @@ export function renderVerdict({ verdict, findings, boots }: VerifiedReceipts): s
 export const receiptsFind = remoteCommand(
   {
     summary: 'Find what the logs say of a signing root, or of a key and a place, once they are verified',
-    flags: { ...KEPT, ...WANTED },
+    flags: { ...KEPT, ...RETENTION, ...WANTED },
     argument: LOGS,
     notes: [JUDGED],
     timeoutSeconds: TIMEOUT_SECONDS,
@@ -75,7 +78,8 @@ export const receiptsFind = remoteCommand(
 
   async (call) => {
     const isWanted = wantedOf(call.values);
-    await withLogs(call, call.values.kept, (logs) => {
+    const question = readQuestion({ ...call.values, from: undefined, to: undefined });
+    await withLogs(call, { kept: call.values.kept, question }, (logs) => {
       const { verified } = logs;
       if (verified.verdict === 'broken') demandWhole(verified);
       const found = receiptsOf(logs, isWanted);
@@ -120,7 +124,7 @@ function* receiptsIn(
   let index = -1;
   for (const bytes of shown.entries ?? []) {
     index += 1;
-    const entry = decodeEntry(bytes);
+    const entry = bytes instanceof Uint8Array ? decodeEntry(bytes) : undefined;
     if (entry === undefined || !isWanted(entry)) continue;
     const at = index;
     yield {

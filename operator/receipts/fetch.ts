@@ -13,15 +13,18 @@ import { type BootIdentity, bootOf } from '../../common/receipts/identity.ts';
 import { isSignedBy, readIdentity } from '../../common/receipts/read-identity.ts';
 import { decodeBundle, headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
+import type { ShownEntry } from '../../common/receipts/verify.ts';
 import type { Session } from '../client.ts';
 import { CommandFailure } from '../exit.ts';
-import { MAX_FILE_BYTES, readBytes } from './folder.ts';
+import { MAX_FILE_BYTES, readBytes, removedOf } from './folder.ts';
 
 const ROUTE = '/api/v1/receipts/tiles';
 /** Files that are asked for before they are needed. */
 const AHEAD = 4;
 /** 256 hashes each. */
 const MAX_WAITING_TILES = 64;
+const ENTRIES = 'tile/entries/';
+const HASHES = 'tile/0/';
 const PARTIAL = /^(.*)[.]p[/](\d+)$/;
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
@@ -83,11 +86,11 @@ class BootFetch {
     const identity = await this.#identity();
     const latest = await this.#behind(await this.#latest(identity), identity);
     let before: ReadHead | undefined;
-    let entries: AsyncGenerator<Buffer> | undefined;
+    let entries: AsyncGenerator<ShownEntry> | undefined;
     const heads = this.#each(headPaths(latest.statement.sequence + 1), MAX_HEAD_BYTES);
     for await (const { path, content, isNew } of heads) {
       const head = this.#follow(content, identity, before);
-      if (before === undefined && head.statement.time <= toMs && latest.statement.time >= fromMs) {
+      if (before === undefined && head.statement.time < toMs && latest.statement.time >= fromMs) {
         entries = this.#entries(latest.size);
       }
       if (entries !== undefined) await this.#cover(head, entries);
@@ -164,11 +167,11 @@ class BootFetch {
   }
 
   /** Take as many entries as the head has. */
-  async #cover(head: ReadHead, entries: AsyncGenerator<Buffer>): Promise<void> {
+  async #cover(head: ReadHead, entries: AsyncGenerator<ShownEntry>): Promise<void> {
     while (this.#edge.size < head.size) {
       const next = await entries.next();
       if (next.done === true) throw this.#broken('missing_entries', `there are ${this.#edge.size} entries`);
-      this.#edge.append(leafHash(next.value));
+      this.#edge.append(next.value instanceof Uint8Array ? leafHash(next.value) : next.value.hash);
       if (this.#tiles.length > MAX_WAITING_TILES) await this.#writeTiles();
     }
     if (!this.#edge.root().equals(head.root)) throw await this.#otherRoot(head);
@@ -200,16 +203,17 @@ class BootFetch {
     );
   }
 
-  /** Of the folder where it has them, else of the signer. */
-  async *#entries(size: number): AsyncGenerator<Buffer> {
+  /** Of the folder where it has them, else of the signer, which shows the hashes of those that were removed. */
+  async *#entries(size: number): AsyncGenerator<ShownEntry> {
     let index = 0;
     for await (const { path, content, isNew } of this.#each(bundlePaths(size), MAX_FILE_BYTES)) {
-      const bundle = decodeBundle(content);
-      if (bundle?.length !== Math.min(TILE_WIDTH, size - index * TILE_WIDTH))
+      const isHashes = path.startsWith(HASHES);
+      const entries = isHashes ? removedOf(content) : decodeBundle(content);
+      if (entries?.length !== Math.min(TILE_WIDTH, size - index * TILE_WIDTH))
         throw this.#broken('missing_entries', `${path} has another form`);
-      this.#uncovered.push({ path, isNew, end: index * TILE_WIDTH + bundle.length });
+      this.#uncovered.push({ path, isNew, end: index * TILE_WIDTH + entries.length });
       if (isNew) await this.#write(path, content);
-      yield* bundle;
+      yield* entries;
       index += 1;
     }
   }
@@ -235,6 +239,9 @@ class BootFetch {
     const own = join(this.#folder, path);
     if (existsSync(own)) return { path, content: readBytes(own, maxBytes), isNew: false };
     const content = (await this.#ask(path, maxBytes)) ?? (await this.#cut(path, maxBytes));
+    if (content === undefined && path.startsWith(ENTRIES) && !PARTIAL.test(path)) {
+      return await this.#file(path.replace(ENTRIES, HASHES), maxBytes);
+    }
     if (content === undefined) throw this.#broken(faultOf(path), `the signer does not show ${path}`);
     return { path, content, isNew: true };
   }

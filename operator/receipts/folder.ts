@@ -9,8 +9,8 @@ import { MAX_HEAD_BYTES, readHead } from '../../common/receipts/head.ts';
 import { bootOf } from '../../common/receipts/identity.ts';
 import { readIdentity } from '../../common/receipts/read-identity.ts';
 import { decodeBundle, tilePath } from '../../common/receipts/tiles.ts';
-import { TILE_WIDTH } from '../../common/receipts/tree.ts';
-import type { ShownBoot } from '../../common/receipts/verify.ts';
+import { HASH_BYTES, TILE_WIDTH } from '../../common/receipts/tree.ts';
+import type { RemovedEntry, ShownBoot, ShownEntry } from '../../common/receipts/verify.ts';
 import { localFailure } from '../exit.ts';
 import { fileFailure } from '../file-failure.ts';
 
@@ -48,7 +48,7 @@ export function nameOf({ identity }: ShownBoot): string {
 
 function readBoot(folder: string): ShownBoot {
   const identity = readText(join(folder, 'identity')).replace(/\n$/, '');
-  const hasEntries = widestBundle(folder, 0) !== undefined;
+  const hasEntries = widestBundle(folder, 0) !== undefined || existsSync(join(folder, tilePath(0, 0, TILE_WIDTH)));
   return {
     identity,
     heads: iterable(() => headsIn(join(folder, 'heads'))),
@@ -65,13 +65,16 @@ function* headsIn(folder: string): Generator<string, void, undefined> {
   }
 }
 
-/** Of the full tiles, and of the widest one that is not full. */
-export function* entriesIn(folder: string): Generator<Uint8Array, void, undefined> {
+/** Of the full tiles, by their hashes where there are no entries, and of the widest one that is not full. */
+function* entriesIn(folder: string): Generator<ShownEntry, void, undefined> {
   for (let index = 0; ; index++) {
     const bundle = widestBundle(folder, index);
-    if (bundle === undefined) return;
-    yield* bundleIn(join(folder, bundle.path));
-    if (bundle.width < TILE_WIDTH) return;
+    const hashes = join(folder, tilePath(0, index, TILE_WIDTH));
+    const entries = bundle === undefined ? [] : bundleIn(join(folder, bundle.path));
+    yield* entries;
+    if (bundle?.width === TILE_WIDTH) continue;
+    if (!existsSync(hashes)) return;
+    yield* removedIn(hashes).slice(entries.length);
   }
 }
 
@@ -96,6 +99,20 @@ function bundleIn(path: string): readonly Uint8Array[] {
   const entries = decodeBundle(readBytes(path));
   if (entries === undefined) throw localFailure(`${path} is no bundle of entries`);
   return entries;
+}
+
+function removedIn(path: string): readonly RemovedEntry[] {
+  const removed = removedOf(readBytes(path));
+  if (removed === undefined) throw localFailure(`${path} is no tile of hashes`);
+  return removed;
+}
+
+/** Undefined for bytes that are no full tile of hashes. */
+export function removedOf(tile: Buffer): RemovedEntry[] | undefined {
+  if (tile.length !== TILE_WIDTH * HASH_BYTES) return undefined;
+  return Array.from({ length: TILE_WIDTH }, (_, index) => ({
+    hash: tile.subarray(index * HASH_BYTES, (index + 1) * HASH_BYTES),
+  }));
 }
 
 export function readText(path: string, maxBytes: number = MAX_FILE_BYTES): string {

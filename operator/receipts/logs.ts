@@ -8,11 +8,14 @@ import { readCoseSign1, readPayload } from '../../common/attestation/document.ts
 import { EvidenceError } from '../../common/attestation/failure.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { MAX_RETENTION_DAYS } from '../../common/receipts/head.ts';
 import {
   type DocumentJudge,
+  type Question,
   type ShownBoot,
   type VerifiedReceipts,
   verifyReceipts,
+  WHOLE_LOGS,
 } from '../../common/receipts/verify.ts';
 import { receiptsBootsSchema } from '../../signer/api/receipts.ts';
 import type { AttestationPolicy } from '../attestation/peer-evidence.ts';
@@ -41,10 +44,22 @@ export const SPAN = {
   from: { placeholder: 'TIME', meaning: 'RFC 3339, or a day; from the begin when not given' },
   to: { placeholder: 'TIME', meaning: 'RFC 3339, or a day; up to now when not given' },
 } as const;
+export const RETENTION = {
+  'retention-days': {
+    placeholder: 'N',
+    meaning: 'Entries may be gone after so many days, also where no attested log says so',
+  },
+} as const;
 export const JUDGED =
   'A log of an enclave is attested by --pcrs and --pcr, of every image that kept one. With a FOLDER nothing is asked of a signer.';
 
-export const ALWAYS: TimeSpan = { fromMs: 0, toMs: Number.POSITIVE_INFINITY };
+const DAY_MS = 86_400_000;
+
+interface QuestionFlags {
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  readonly 'retention-days': string | undefined;
+}
 
 type LogsCall = Pick<RemoteCall<Record<string, never>>, 'argument' | 'client' | 'connection'>;
 
@@ -56,22 +71,27 @@ export interface VerifiedLogs {
 /** Of the FOLDER, or of what the signer shows now. @param kept files with heads */
 export async function withLogs(
   call: LogsCall,
-  kept: readonly string[] | undefined,
+  { kept, question = WHOLE_LOGS }: { readonly kept: readonly string[] | undefined; readonly question?: Question },
   use: (logs: VerifiedLogs) => void,
 ): Promise<void> {
-  if (call.argument !== '') return use(verifyFolder(call, call.argument, kept));
+  if (call.argument !== '') return use(verifyFolder(call, call.argument, question, kept));
   const folder = await mkdtemp(join(tmpdir(), 'strongroom-receipts-'));
   try {
-    await fetchLogs(call, folder, ALWAYS);
-    use(verifyFolder(call, folder, kept));
+    await fetchLogs(call, folder, question);
+    use(verifyFolder(call, folder, question, kept));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-export function verifyFolder({ connection }: LogsCall, folder: string, kept: readonly string[] = []): VerifiedLogs {
+export function verifyFolder(
+  { connection }: LogsCall,
+  folder: string,
+  question: Question,
+  kept: readonly string[] = [],
+): VerifiedLogs {
   const boots = readBoots(folder, kept);
-  return { boots, verified: verifyReceipts(boots, judgeOf(connection.peer.attestation)) };
+  return { boots, verified: verifyReceipts(boots, judgeOf(connection.peer.attestation), question) };
 }
 
 /** @throws CommandFailure: what came before it stays in the folder, verified */
@@ -87,19 +107,21 @@ export async function fetchLogs(call: LogsCall, folder: string, span: TimeSpan):
   return fetched;
 }
 
-export function readSpan({
-  from,
-  to,
-}: {
-  readonly from: string | undefined;
-  readonly to: string | undefined;
-}): TimeSpan {
-  const span = {
-    fromMs: from === undefined ? ALWAYS.fromMs : readTime('--from', from),
-    toMs: to === undefined ? ALWAYS.toMs : readTime('--to', to),
+/** What SPAN and RETENTION ask. @throws UsageFailure */
+export function readQuestion({ from, to, 'retention-days': days }: QuestionFlags): Question {
+  const question = {
+    fromMs: from === undefined ? WHOLE_LOGS.fromMs : readTime('--from', from),
+    toMs: to === undefined ? WHOLE_LOGS.toMs : readTime('--to', to),
+    removableMs: days === undefined ? WHOLE_LOGS.removableMs : Date.now() - readDays(days) * DAY_MS,
   };
-  if (span.fromMs >= span.toMs) throw new UsageFailure('--from is not before --to');
-  return span;
+  if (question.fromMs >= question.toMs) throw new UsageFailure('--from is not before --to');
+  return question;
+}
+
+function readDays(written: string): number {
+  const days = Number(written);
+  if (/^[1-9][0-9]{0,3}$/.test(written) && days <= MAX_RETENTION_DAYS) return days;
+  throw new UsageFailure(`--retention-days is no number of days from 1 to ${MAX_RETENTION_DAYS}`);
 }
 
 /** Of the boots whose logs are verified: whether its document is accepted. */

@@ -13,6 +13,7 @@ import type { Config } from '../config/options.ts';
 import { type RecordDecision, recordsDecisions } from '../http/decisions.ts';
 import type { ReceiptRoutes } from '../http/routes/receipts.ts';
 import { openReceiptLog, type ReceiptLog, type SignerFacts } from '../receipts/log.ts';
+import { removeOldEntries } from '../receipts/retention.ts';
 import { receiptsInStateTable } from '../receipts/state-table.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
 import type { Network } from '../signing/networks.ts';
@@ -47,6 +48,7 @@ export interface ReceiptsParts {
 
 /** About 30 MB of votes. */
 const MAX_WAITING_ENTRIES = 131_072;
+const HEADS_BETWEEN_REMOVALS = 10;
 /** Of the time that is left at the end, for the last head; the slashing store closes after it. */
 const LAST_HEAD_SHARE = 0.4;
 
@@ -65,6 +67,7 @@ export async function openReceipts(
       intervalSeconds: config.interval_seconds,
       maxWaitingEntries: MAX_WAITING_ENTRIES,
       required: config.required,
+      retentionDays: config.retention_days ?? null,
     },
     {
       genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
@@ -85,7 +88,11 @@ export async function openReceipts(
     late.abort();
     if (!isKept) log.warn({ boot: receiptLog.boot }, 'receipts: the last head is not kept; the log has no end');
   });
-  keepHeads(receiptLog, config.interval_seconds, countHead, opened);
+  const intervalMs = config.interval_seconds * 1000;
+  every(intervalMs, async () => countHead(await receiptLog.keepHead()), opened);
+  if (config.retention_days !== undefined) {
+    every(intervalMs * HEADS_BETWEEN_REMOVALS, () => removeOldEntries(storage, receiptLog.latestHead, log), opened);
+  }
   metrics.onRender(() => {
     metrics.receiptHeadAgeSeconds.set(receiptLog.headAgeSeconds);
     metrics.receiptEntriesInMemory.set(receiptLog.entriesInMemory);
@@ -137,22 +144,16 @@ function factsOf(
   };
 }
 
-/** One at a time: a storage that hangs gets no second one meanwhile. */
-function keepHeads(
-  receiptLog: ReceiptLog,
-  intervalSeconds: number,
-  countHead: (isKept: boolean) => void,
-  opened: AsyncDisposableStack,
-): void {
-  let isKeeping = false;
+/** One at a time: a storage that hangs gets no second one meanwhile. @param work never rejects */
+function every(intervalMs: number, work: () => Promise<void>, opened: AsyncDisposableStack): void {
+  let isBusy = false;
   const timer = setInterval(() => {
-    if (isKeeping) return;
-    isKeeping = true;
-    void receiptLog.keepHead().then((isKept) => {
-      countHead(isKept);
-      isKeeping = false;
+    if (isBusy) return;
+    isBusy = true;
+    void work().then(() => {
+      isBusy = false;
     });
-  }, intervalSeconds * 1000);
+  }, intervalMs);
   timer.unref();
   opened.defer(() => clearInterval(timer));
 }

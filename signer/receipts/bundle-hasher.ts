@@ -3,20 +3,20 @@
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../common/observe/log.ts';
-import { type BundleHashes, hashBundle } from './bundle-hash.ts';
+import { rootOfBundle } from './bundle-hash.ts';
 
 const WORKER = new URL('./bundle-worker.ts', import.meta.url);
 
 export interface BundleHasher {
-  /** Settled in the order of the calls; it never rejects for a bundle of the log. */
-  hash(bundle: Uint8Array): Promise<BundleHashes>;
+  /** @param bundle a full one; its root is settled in the order of the calls, and never rejects for one of the log */
+  hash(bundle: Uint8Array): Promise<Uint8Array>;
   /** Later bundles are hashed here. */
   close(): Promise<void>;
 }
 
 interface Job {
   readonly bundle: Uint8Array;
-  readonly resolve: (hashes: BundleHashes) => void;
+  readonly resolve: (root: Uint8Array) => void;
 }
 
 /** @param workerUrl tests put a worker here that fails */
@@ -28,14 +28,14 @@ export function bundleHasher(log: Log, workerUrl: URL = WORKER): BundleHasher {
   const finishHere = (): void => {
     worker = undefined;
     isOver = true;
-    for (const { bundle, resolve } of waiting.splice(0)) resolve(hashBundle(bundle));
+    for (const { bundle, resolve } of waiting.splice(0)) resolve(rootOfBundle(bundle));
   };
   const start = (): Worker => {
     // Neither the environment, which may hold tokens, nor the flags of the process go to the worker.
     const started = new Worker(workerUrl, { env: {}, execArgv: [], name: 'receipts' });
-    started.on('message', (hashes: BundleHashes) => {
+    started.on('message', (root: Uint8Array) => {
       if (worker !== started) return; // what it had posted before it ended was hashed here
-      waiting.shift()?.resolve(hashes);
+      waiting.shift()?.resolve(root);
       if (waiting.length === 0) started.unref();
     });
     started.on('error', (error) => log.warn({ err: error }, 'receipts: the thread ended; the signer hashes the log'));
@@ -47,8 +47,8 @@ export function bundleHasher(log: Log, workerUrl: URL = WORKER): BundleHasher {
 
   return {
     hash(bundle) {
-      if (isOver) return Promise.resolve(hashBundle(bundle));
-      const { promise, resolve } = Promise.withResolvers<BundleHashes>();
+      if (isOver) return Promise.resolve(rootOfBundle(bundle));
+      const { promise, resolve } = Promise.withResolvers<Uint8Array>();
       waiting.push({ bundle, resolve });
       try {
         worker ??= start();

@@ -2,12 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
-import { type BundleHashes, hashBundle } from './bundle-hash.ts';
+import { rootOfBundle } from './bundle-hash.ts';
 
 const port = parentPort;
 assert(port !== null, 'bundle-worker.ts runs as a worker thread');
 
-port.on('message', (bundle: Uint8Array) => {
-  const hashes: BundleHashes = hashBundle(bundle);
-  port.postMessage(hashes, [hashes.leaves.buffer]);
-});
+port.on('message', (bundle: Uint8Array) => port.postMessage(rootOfBundle(bundle)));

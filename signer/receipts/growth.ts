@@ -2,7 +2,7 @@
 // path to an answer: nothing here waits for a storage, and no decision waits for this.
 
 import { tilePath } from '../../common/receipts/tiles.ts';
-import { TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
+import { HASH_BYTES, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
 import { hashLeaves } from './bundle-hash.ts';
 import type { BundleHasher } from './bundle-hasher.ts';
 import type { ReceiptFile } from './storage.ts';
@@ -49,11 +49,10 @@ export class Growth {
   append(bundle: Buffer<ArrayBuffer>): void {
     const hashed = this.#hasher.hash(bundle);
     this.#turn = this.#turn.then(async () => {
-      const { leaves, root = new Uint8Array() } = await hashed;
+      const root = Buffer.from(await hashed);
       const index = this.#edge.size / TILE_WIDTH;
-      this.#onFile({ path: tilePath(0, index, TILE_WIDTH), content: leaves, entries: 0 });
       this.#onFile({ path: tilePath('entries', index, TILE_WIDTH), content: bundle, entries: TILE_WIDTH });
-      this.#edge.appendTile(Buffer.from(root));
+      this.#edge.appendTile(root);
     });
   }
 
@@ -68,16 +67,18 @@ export class Growth {
 function treeOf(edge: TreeEdge, bundle: Buffer): GrownTree {
   const leaves = hashLeaves(bundle);
   const tiles = edge.size / TILE_WIDTH;
-  for (const leaf of leaves) edge.append(leaf);
+  for (let at = 0; at < leaves.length; at += HASH_BYTES) edge.append(leaves.subarray(at, at + HASH_BYTES));
   const { size } = edge;
-  const files = Array.from({ length: edge.levels }, (_, level): PartialFile => {
+  // From level 1 on: those of level 0 are the entries' (inclusion.ts).
+  const files = Array.from({ length: edge.levels - 1 }, (_, below): PartialFile => {
+    const level = below + 1;
     const width = TILE_WIDTH ** (level + 1);
     const index = Math.floor(size / width);
     const hashes = edge.partial(level);
     const path = tilePath(level, index, hashes.length);
     return { path, content: Buffer.concat(hashes), fullAt: (index + 1) * width };
   }).filter(({ content }) => content.length > 0);
-  const count = leaves.length;
+  const count = leaves.length / HASH_BYTES;
   const entries = { path: tilePath('entries', tiles, count), content: bundle, fullAt: (tiles + 1) * TILE_WIDTH };
   return { size, root: edge.root(), partials: count > 0 ? [...files, entries] : files };
 }

@@ -32,8 +32,8 @@ import type { ReceiptStorage } from './storage.ts';
 
 /** Intervals without a kept head, after which the log counts as not kept. */
 const MISSED_INTERVALS = 3;
-/** Written together, and at once when so many wait: the entries of 8,192 decisions and their hashes. */
-const GROUP_FILES = 64;
+/** Written together, and at once when so many wait: the entries of 8,192 decisions. */
+const GROUP_FILES = 32;
 
 /** What a head says of the signer besides its log. */
 export type SignerFacts = Pick<HeadStatement, 'slashing' | 'latch' | 'auth_revision'>;
@@ -44,6 +44,8 @@ export interface ReceiptLogOptions {
   readonly maxWaitingEntries: number;
   /** `receipts.required`: nothing is signed without room, so no decision is lost. */
   readonly required: boolean;
+  /** What heads say of entries that are removed (retention.ts); null: none are. */
+  readonly retentionDays: number | null;
 }
 
 export interface ReceiptLogParts {
@@ -266,7 +268,8 @@ export class ReceiptLog {
     const lost = this.#lost;
     const { size, root, partials } = await this.#growth.tree(this.#bundle.content());
     const { kind } = this.#identity;
-    const statement = { sequence: this.#sequence, time, previous: this.#previous, before, lost, closed, ...facts };
+    const own = { sequence: this.#sequence, time, previous: this.#previous, before, lost, closed };
+    const statement = { ...own, ...facts, retention_days: this.#options.retentionDays };
     const head: Head = { kind, boot: this.boot, size, root, statement };
     const text = headText(head);
     this.#sequence += 1;

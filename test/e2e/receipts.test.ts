@@ -10,9 +10,11 @@ import { provesInclusion } from '../../common/receipts/proofs.ts';
 import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import { isSignedBy, readIdentity } from '../../common/receipts/read-identity.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
+import { WHOLE_LOGS } from '../../common/receipts/verify.ts';
 import { receiptsFolder } from '../../service/receipts-folder.ts';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { faultsOf, headOf, keptBoots } from '../receipts/kept.ts';
+import { makeLog, testBoot, writeLog } from '../receipts/logs.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, batchCall, call, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
@@ -63,7 +65,7 @@ function vote(): object {
 async function entries(): Promise<ReceiptEntry[]> {
   const [latest] = await keptBoots(storage());
   return [...(latest?.entries ?? [])].map((bytes) => {
-    const entry = decodeEntry(bytes);
+    const entry = bytes instanceof Uint8Array ? decodeEntry(bytes) : undefined;
     if (entry === undefined) throw new Error('the log has an entry of another form');
     return entry;
   });
@@ -164,6 +166,24 @@ describe('the log of a signer', () => {
     expect(statement.slashing?.store).toMatch(/^sqlite:[0-9a-f]{32}$/);
     expect(statement.slashing?.revision).toMatch(/^incarnation:/);
     expect(statement).toMatchObject({ latch: null, auth_revision: null });
+  });
+
+  it('with receipts.retention_days loses old entries of an earlier start, says so in its heads, and keeps their hashes', async () => {
+    const old = makeLog(testBoot(1), 1, { sizes: [300], startSeconds: -864_000 });
+    writeLog(folder, old);
+    const { boot } = old.test;
+    const signer = await start({ retention_days: 1 });
+    const { statement } = headOf((await receipts(signer, '/head')).text);
+    expect(statement.retention_days).toBe(1);
+    const entriesThere = async () => (await receipts(signer, `/tiles/${boot}/tile/entries/000`)).status;
+    expect(await entriesThere()).toBe(200);
+    await vi.waitFor(async () => expect(await entriesThere()).toBe(404), WAIT);
+    expect((await receipts(signer, `/tiles/${boot}/tile/0/000`)).status).toBe(200);
+    expect((await receipts(signer, `/inclusion?boot=${boot}&index=0`)).status).toBe(404);
+    await signer.stop();
+    expect(await faultsOf(storage())).toEqual(['missing_entries', 'unattested']);
+    const asked = { ...WHOLE_LOGS, removableMs: statement.time - 86_400_000 };
+    expect(await faultsOf(storage(), undefined, asked)).toEqual(['removed_by_retention', 'unattested']);
   });
 
   it('is not there without receipts.storage: no route, no folder, no check', async () => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeBundle, encodeEntry } from '../../common/receipts/entries.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
+import { leafHash } from '../../common/receipts/tree.ts';
 import { type MadeLog, makeLog, naming, testBoot, testEntry, writeLog } from '../receipts/logs.ts';
 import { type Change, type ReceiptsServer, serveReceipts } from './receipts-server.ts';
 import { runWithRoot } from './run-operator.ts';
@@ -138,7 +139,7 @@ describe('a log that is fetched', () => {
     expect(readFileSync(pathOf(tilePath('entries', 1, 44)))).toEqual(encodeBundle(short.entries.slice(256)));
   });
 
-  it('of other boots comes without entries outside of the time that was asked for', async () => {
+  it('of other boots comes without entries outside of the time that was asked for, and is judged for that time', async () => {
     const first = makeLog(BOOT, 1, { ...SHORT, closed: true });
     const second = testBoot(2);
     const later = makeLog(second, 2, { sizes: [5], startSeconds: 3600, before: naming(first.heads.at(-1) ?? '') });
@@ -148,9 +149,79 @@ describe('a log that is fetched', () => {
       findings: { fault: string }[];
       fetched: { boot: string; entries?: number }[];
     };
-    expect(answer.findings.map(({ fault }) => fault).toSorted()).toEqual(['no_entries', 'unattested', 'unattested']);
+    expect(answer.findings).toEqual([expect.objectContaining({ boot: second.boot, fault: 'unattested' })]);
     expect(answer.fetched.find(({ boot }) => boot === BOOT.boot)).not.toHaveProperty('entries');
     expect(answer.fetched.find(({ boot }) => boot === second.boot)).toHaveProperty('entries', 5);
+    const early = await fetchFrom([first, later], ['--to', '2026-11-25T12:00:00Z']);
+    expect({ code: early.code, stdout: early.stdout }).toEqual({ code: 0, stdout: expect.stringContaining('whole') });
+  });
+});
+
+describe('a log of which the signer removed entries', () => {
+  /** Heads after 0, 12, …, 60 hours: after a day, the 300 entries of the first 36 hours may go. */
+  const PLAN = { ...LONG, intervalSeconds: 43_200 };
+  const log = makeLog(BOOT, 1, { ...PLAN, retentionDays: 1 });
+  const PATH = tilePath('entries', 0, 256);
+  const KEY = `0x${'01'.repeat(48)}`;
+  const withHashes =
+    (...tiles: readonly number[]): Change =>
+    (path, content) => {
+      const at = tiles.findIndex((tile) => path.endsWith(tilePath('entries', tile, 256)));
+      if (at >= 0) return undefined;
+      const shown = tiles.find((tile) => path.endsWith(tilePath(0, tile, 256)));
+      if (shown === undefined) return content;
+      return Buffer.concat(log.entries.slice(shown * 256, (shown + 1) * 256).map(leafHash));
+    };
+
+  it('is fetched with their hashes, and a verdict that names them', async () => {
+    const { code, stderr } = await fetchFrom([log], [], withHashes(0));
+    expect({ code, stderr }).toEqual({ code: 12, stderr: expect.stringContaining('removed_by_retention') });
+    expect(existsSync(pathOf(PATH))).toBe(false);
+    expect(statSync(pathOf('tile/0/000')).size).toBe(256 * 32);
+    const again = await fetchFrom([log], [], withHashes(0));
+    expect(again.stderr).toBe(stderr);
+  });
+
+  it('keeps what an earlier call fetched', async () => {
+    await fetchFrom([log]);
+    const { stderr } = await fetchFrom([log], [], withHashes(0));
+    expect(stderr).not.toContain('removed_by_retention');
+    expect(existsSync(pathOf(PATH))).toBe(true);
+  });
+
+  it('keeps the first entries of a tile that an earlier call fetched before it was full', async () => {
+    const plan = { ...PLAN, sizes: [3, 200], retentionDays: 1 };
+    await fetchFrom([makeLog(BOOT, 1, plan)]);
+    await fetchFrom([makeLog(BOOT, 1, { ...plan, sizes: [3, 200, 300, 300, 600] })], [], withHashes(0));
+    const signer = ['--signer-url', server?.url ?? '', '--allow-plaintext-signer'];
+    const find = (epoch: number) =>
+      runWithRoot(['receipts', 'find', target, ...signer, '--key', KEY, '--target-epoch', String(epoch)], {
+        rootFingerprint: '00',
+      });
+    expect((await find(1198)).code).toBe(0);
+    expect((await find(1201)).code).toBe(13);
+    expect((await find(1261)).code).toBe(0);
+  });
+
+  it('of which it withholds more than its heads let it, and under the pretext of another retention, is broken', async () => {
+    const more = await fetchFrom([log], [], withHashes(0, 1));
+    expect({ code: more.code, stderr: more.stderr }).toEqual({
+      code: 11,
+      stderr: expect.stringContaining('missing_entries'),
+    });
+    rmSync(target, { recursive: true });
+    const never = await fetchFrom([makeLog(BOOT, 1, PLAN)], [], withHashes(0));
+    expect({ code: never.code, stderr: never.stderr }).toEqual({
+      code: 11,
+      stderr: expect.stringContaining('missing_entries'),
+    });
+  });
+
+  it('shows other hashes in their place, and is broken', async () => {
+    const { code, stderr } = await fetchFrom([log], [], (path, content) =>
+      path.endsWith(tilePath(0, 0, 256)) ? Buffer.alloc(256 * 32) : withHashes(0)(path, content),
+    );
+    expect({ code, stderr }).toEqual({ code: 11, stderr: expect.stringContaining('other_root') });
   });
 });
 

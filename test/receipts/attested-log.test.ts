@@ -27,7 +27,7 @@ it('a security module that does not attest is asked again with each head, and th
   let [answers, asked] = [false, 0];
   const storage = receiptsFolder(folder);
   const log = await openReceiptLog(
-    { intervalSeconds: 60, maxWaitingEntries: 2000, required: true },
+    { intervalSeconds: 60, maxWaitingEntries: 2000, required: true, retentionDays: null },
     {
       genesisValidatorsRoot: `0x${'d8'.repeat(32)}`,
       attest: async (userData) => {

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeBundle, encodeEntry } from '../../common/receipts/entries.ts';
 import { leafHash, TreeEdge } from '../../common/receipts/tree.ts';
-import { hashBundle } from '../../signer/receipts/bundle-hash.ts';
+import { hashLeaves, rootOfBundle } from '../../signer/receipts/bundle-hash.ts';
 import { bundleHasher } from '../../signer/receipts/bundle-hasher.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { testEntry } from './logs.ts';
@@ -36,9 +36,9 @@ describe('the hashes of a bundle', () => {
     const entries = entriesFrom(0, count);
     const edge = new TreeEdge();
     for (const entry of entries) edge.append(leafHash(entry));
-    const { leaves, root } = hashBundle(encodeBundle(entries));
-    expect(Buffer.from(leaves)).toEqual(Buffer.concat(entries.map(leafHash)));
-    expect(root && Buffer.from(root)).toEqual(count === 256 ? edge.root() : undefined);
+    const bundle = encodeBundle(entries);
+    expect(hashLeaves(bundle)).toEqual(Buffer.concat(entries.map(leafHash)));
+    if (count === 256) expect(Buffer.from(rootOfBundle(bundle))).toEqual(edge.root());
   });
 
   it.each([
@@ -46,12 +46,12 @@ describe('the hashes of a bundle', () => {
     ['half a length', Buffer.from([0])],
     ['257 entries', Buffer.alloc(257 * 2)],
   ])('with %s are refused', (_name, bundle) => {
-    expect(() => hashBundle(bundle)).toThrow(RangeError);
+    expect(() => rootOfBundle(bundle)).toThrow(RangeError);
   });
 });
 
 describe('the thread', () => {
-  const bundles = [3, 256, 1].map((count, index) => encodeBundle(entriesFrom(1000 * index, count)));
+  const bundles = [256, 256, 256].map((count, index) => encodeBundle(entriesFrom(1000 * index, count)));
 
   it.each<[string, () => URL | undefined, RegExp[]]>([
     ['answers', () => undefined, []],
@@ -64,7 +64,7 @@ describe('the thread', () => {
     const order: number[] = [];
     const hash = async (index: number): Promise<void> => {
       const bundle = bundles[index] ?? Buffer.alloc(0);
-      expect(await hasher.hash(bundle)).toEqual(hashBundle(bundle));
+      expect(await hasher.hash(bundle)).toEqual(rootOfBundle(bundle));
       order.push(index);
     };
     await Promise.all([hash(0), hash(1), hash(2)]);

@@ -6,10 +6,13 @@ import type { Head, HeadStatement } from '../../common/receipts/head.ts';
 import { encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
 import { digestOf, type MadeLog, makeLog, naming, resigned, testBoot, testEntry } from './logs.ts';
 
+/** An entry, or the hash of one that is not at hand, in base64. */
+export type WrittenEntry = string | { readonly hash: string };
+
 export interface WrittenBoot {
   readonly identity: string;
   readonly heads: readonly string[];
-  readonly entries: readonly string[] | null;
+  readonly entries: readonly WrittenEntry[] | null;
 }
 
 export interface LogCase {
@@ -17,6 +20,8 @@ export interface LogCase {
   readonly boots: readonly WrittenBoot[];
   readonly verdict: string;
   readonly faults: readonly string[];
+  /** A span and the auditor's word, in milliseconds since 1970. */
+  readonly asked?: Readonly<Partial<Record<'from' | 'to' | 'removable', number>>>;
 }
 
 export function written({ identity, heads, entries }: MadeLog): WrittenBoot {
@@ -33,7 +38,15 @@ export function withFaults(
   boots: readonly (MadeLog | WrittenBoot)[],
   faults: readonly string[],
 ): LogCase {
-  const gaps = ['unattested', 'no_entries', 'uncovered_entries', 'open_end', 'lost', 'unlinked'];
+  const gaps = [
+    'unattested',
+    'no_entries',
+    'removed_by_retention',
+    'uncovered_entries',
+    'open_end',
+    'lost',
+    'unlinked',
+  ];
   const verdict = faults.length === 0 ? 'whole' : faults.every((fault) => gaps.includes(fault)) ? 'gaps' : 'broken';
   return { name, boots: boots.map((boot) => ('test' in boot ? written(boot) : boot)), verdict, faults };
 }
@@ -286,19 +299,20 @@ function identityCases(plain: WrittenBoot): LogCase[] {
   });
 }
 
+export const DOCUMENT: Buffer = Buffer.from('a document that the vectors take for authentic');
+
 /** Two tables: documents that a verifier takes for authentic and expected, and the cases. */
 export function attestedLogs(): { documents: Record<string, string>; logs: LogCase[] } {
-  const document = Buffer.from('a document that the vectors take for authentic');
-  const test = testBoot(3, document);
+  const test = testBoot(3, DOCUMENT);
   const log = makeLog(test, 3, { sizes: [4], startSeconds: 0 });
   const other = makeLog(testBoot(3, Buffer.from('another document')), 3, { sizes: [4], startSeconds: 0 });
-  const stolen = makeLog(testBoot(4, document), 3, { sizes: [4], startSeconds: 0 });
+  const stolen = makeLog(testBoot(4, DOCUMENT), 3, { sizes: [4], startSeconds: 0 });
   const network = {
     ...written(log),
     identity: encodeIdentity({ ...test.identity, genesisValidatorsRoot: `0x${'00'.repeat(32)}` }),
   };
   return {
-    documents: { [document.toString('base64')]: identityBinding(test.identity).toString('hex') },
+    documents: { [DOCUMENT.toString('base64')]: identityBinding(test.identity).toString('hex') },
     logs: [
       withFaults('an attested boot', [log], []),
       withFaults('a document that is not authentic', [other], ['not_attested']),

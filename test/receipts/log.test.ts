@@ -20,7 +20,7 @@ import { sized } from '../support/scale.ts';
 import { testEntry } from './logs.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../docs/examples/verify_receipts.py', import.meta.url));
-const OPTIONS = { intervalSeconds: 60, maxWaitingEntries: 2000, required: false } as const;
+const OPTIONS = { intervalSeconds: 60, maxWaitingEntries: 2000, required: false, retentionDays: null } as const;
 const GENESIS = `0x${'d8'.repeat(32)}`;
 const python = findPython('cryptography');
 

@@ -14,7 +14,7 @@ import type { ShownBoot } from '../../common/receipts/verify.ts';
 /** RFC 8410 §7: the seed of an Ed25519 key follows. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const GENESIS = `0x${'d8'.repeat(32)}`;
-const START_MS = Date.parse('2026-11-25T12:00:00Z');
+export const START_MS = Date.parse('2026-11-25T12:00:00Z');
 
 export interface TestBoot {
   readonly identity: BootIdentity;
@@ -36,6 +36,9 @@ export interface LogPlan {
   readonly startSeconds: number;
   readonly before?: HeadStatement['before'];
   readonly closed?: boolean;
+  /** Between heads. */
+  readonly intervalSeconds?: number;
+  readonly retentionDays?: number;
   readonly change?: (head: Head) => Head;
   readonly entry?: (index: number, bytes: Buffer) => Buffer;
 }
@@ -94,7 +97,7 @@ export function makeLog(test: TestBoot, seed: number, plan: LogPlan): MadeLog {
       root: edge.root(),
       statement: {
         sequence,
-        time: START_MS + Math.round((startSeconds + sequence * 60) * 1000),
+        time: START_MS + Math.round((startSeconds + sequence * (plan.intervalSeconds ?? 60)) * 1000),
         previous,
         before: sequence === 0 ? before : null,
         lost: 0,
@@ -102,6 +105,7 @@ export function makeLog(test: TestBoot, seed: number, plan: LogPlan): MadeLog {
         slashing: { store: 'sqlite:5f1c', revision: String(size) },
         latch: null,
         auth_revision: null,
+        retention_days: plan.retentionDays ?? null,
       },
     });
     const note = signHead(head, test);

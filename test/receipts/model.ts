@@ -2,7 +2,8 @@
 // is a chain of boots at random with one change at random; it states which findings show that change.
 
 import { encodeEntry } from '../../common/receipts/entries.ts';
-import { type LogCase, type WrittenBoot, written } from './log-cases.ts';
+import { leafHash } from '../../common/receipts/tree.ts';
+import { type LogCase, type WrittenBoot, type WrittenEntry, written } from './log-cases.ts';
 import { digestOf, type MadeLog, makeLog, naming, testBoot, testEntry } from './logs.ts';
 
 export interface ModelCase extends LogCase {
@@ -62,12 +63,29 @@ function withBoot(boots: readonly WrittenBoot[], index: number, change: Partial<
 }
 
 function withEntries(
-  change: (entries: readonly string[], at: number) => string[],
+  change: (entries: readonly WrittenEntry[], at: number) => WrittenEntry[],
 ): (boots: readonly WrittenBoot[], logs: readonly MadeLog[], chance: Chance) => WrittenBoot[] {
   return (boots, _logs, chance) => {
     const index = chance.below(boots.length);
     const entries = boots[index]?.entries ?? [];
     return withBoot(boots, index, { entries: change(entries, chance.below(entries.length)) });
+  };
+}
+
+/** The first boot once more, with heads that speak of retention, and one of its entries by its hash. */
+function withRemoval(
+  indexOf: (removable: number, chance: Chance, size: number) => number,
+): (boots: readonly WrittenBoot[], logs: readonly MadeLog[], chance: Chance) => WrittenBoot[] | undefined {
+  return (_boots, logs, chance) => {
+    const [first] = logs;
+    if (first === undefined) return undefined;
+    const sizes = [1, 2, 3, 4].map((part) => part * (1 + chance.below(90)));
+    const plan = { sizes: sizes.toSorted((one, other) => one - other), startSeconds: 0, intervalSeconds: 43_200 };
+    const log = makeLog(first.test, 96, { ...plan, retentionDays: 1 });
+    // The last head is of hour 48: what the head of hour 24 covers may go.
+    const index = indexOf(plan.sizes[1] ?? 0, chance, log.entries.length);
+    const hash = leafHash(log.entries[index] ?? Buffer.alloc(0)).toString('base64');
+    return [{ ...written(log), entries: written(log).entries?.with(index, { hash }) ?? null }];
   };
 }
 
@@ -101,6 +119,17 @@ const CHANGES: readonly Change[] = [
     name: 'entries of another boot',
     expected: ['other_root', 'missing_entries'],
     make: (boots) => withBoot(boots, 0, { entries: boots[1]?.entries ?? [] }),
+  },
+  {
+    name: 'entries that are old enough are removed',
+    expected: ['removed_by_retention'],
+    isGap: true,
+    make: withRemoval((removable, chance) => chance.below(removable)),
+  },
+  {
+    name: 'an entry withheld under the pretext of retention',
+    expected: ['missing_entries'],
+    make: withRemoval((removable, chance, size) => removable + chance.below(size - removable)),
   },
   {
     name: 'two logs of one boot',
@@ -175,7 +204,7 @@ function withLastBoot(
   return [...boots.slice(0, -1), written(made)];
 }
 
-/** Each change in its turn, and every thirteenth case unchanged. */
+/** Each change in its turn, and every fifteenth case unchanged. */
 export function modelCases(firstSeed: number, count: number): ModelCase[] {
   return Array.from({ length: count }, (_, index) => {
     const seed = firstSeed + index;

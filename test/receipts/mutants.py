@@ -7,7 +7,6 @@ The first case with another answer kills one. Signatures are verified once: keys
 """
 
 import ast
-import base64
 import json
 import pathlib
 import sys
@@ -17,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "operator" / "atte
 import mutants as shared  # noqa: E402
 
 # They read folders and arguments, and make no verdict.
-READERS = {"read_file", "read_boot", "read_entries", "read_bundle", "document_judge"}
+READERS = {"read_file", "read_boot", "read_entries", "read_bundle", "read_time", "widest", "boots_of", "document_judge"}
 shared.NOT_JUDGING = {"attempt", "judge_vectors", "main", *READERS}
 LONGEST = "an entry of its form has at most 286 bytes, an identity at most 17,000 characters"
 BEHIND = "what is taken behind the end leaves the place behind it, which the last check of an entry refuses"
@@ -94,16 +93,13 @@ def cases_of(vectors):
         return judge
 
     def log(case):
-        boots = [
-            (boot["identity"], boot["heads"], boot["entries"] and [base64.b64decode(data) for data in boot["entries"]])
-            for boot in case["boots"]
-        ]
-
         def judge(one):
+            boots = one.boots_of(case)
+
             def is_attested(own):
                 return documents.get(own["document"]) == one.user_data_of(own).hex()
 
-            verdict, findings = one.judge(boots, is_attested)
+            verdict, findings = one.judge(boots, is_attested, {**one.WHOLE, **case.get("asked", {})})
             return (verdict, sorted({code for _, code in findings})) == (case["verdict"], case["faults"])
 
         return judge

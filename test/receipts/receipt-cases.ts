@@ -9,8 +9,9 @@ import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import { tilePath } from '../../common/receipts/tiles.ts';
 import { inclusionProof, leafHash, type NodeReader, nodesOfTiles, TreeEdge } from '../../common/receipts/tree.ts';
 import { edgeCases } from './edge-cases.ts';
-import { attestedLogs, type LogCase, logCases } from './log-cases.ts';
+import { attestedLogs, DOCUMENT, type LogCase, logCases } from './log-cases.ts';
 import { testEntry } from './logs.ts';
+import { retentionCases } from './retention-cases.ts';
 
 export interface ReceiptVectors {
   readonly note: string;
@@ -70,7 +71,7 @@ export function makeReceiptVectors(): ReceiptVectors {
     paths: Object.fromEntries(
       [0, 5, 999, 1000, 1_234_067, 123_456_789].map((number) => [String(number), tilePath(0, number, 256)]),
     ),
-    logs: [...logCases(), ...edgeCases(), ...attested.logs],
+    logs: [...logCases(), ...edgeCases(), ...attested.logs, ...retentionCases(DOCUMENT)],
   };
 }
 

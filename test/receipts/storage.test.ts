@@ -9,12 +9,14 @@ import { signedHead } from '../../common/receipts/head.ts';
 import { provesInclusion } from '../../common/receipts/proofs.ts';
 import { CHECKPOINT, headPath, IDENTITY, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
+import { WHOLE_LOGS } from '../../common/receipts/verify.ts';
 import { receiptsFolder } from '../../service/receipts-folder.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { inParallel } from '../../signer/parallel.ts';
 import { proveInclusion } from '../../signer/receipts/inclusion.ts';
 import { openReceiptLog, type ReceiptLog } from '../../signer/receipts/log.ts';
+import { removeOldEntries } from '../../signer/receipts/retention.ts';
 import { receiptsInStateTable } from '../../signer/receipts/state-table.ts';
 import type { ReceiptStorage } from '../../signer/receipts/storage.ts';
 import {
@@ -55,10 +57,10 @@ const STORAGES: Readonly<Record<string, () => Promise<ReceiptStorage>>> = {
   },
 };
 
-async function start(storage: ReceiptStorage): Promise<ReceiptLog> {
+async function start(storage: ReceiptStorage, retentionDays: number | null = null): Promise<ReceiptLog> {
   nowMs += 1000;
   return await openReceiptLog(
-    { intervalSeconds: 60, maxWaitingEntries: 100_000, required: false },
+    { intervalSeconds: 60, maxWaitingEntries: 100_000, required: false, retentionDays },
     {
       genesisValidatorsRoot: `0x${'d8'.repeat(32)}`,
       attest: undefined,
@@ -141,6 +143,90 @@ describe.each(Object.entries(STORAGES))('%s', (_name, open) => {
     // What a full tile says better is gone.
     expect(await storage.read(log.boot, tilePath('entries', 0, 255))).toBeUndefined();
     expect(await storage.read(log.boot, tilePath(0, 0, 1))).toBeUndefined();
+  });
+});
+
+describe.each(Object.entries(STORAGES))('retention in the %s', (_name, open) => {
+  const DAY_MS = 86_400_000;
+  const entriesOf = (storage: ReceiptStorage, boot: string, tile: number) =>
+    storage.read(boot, tilePath('entries', tile, 256));
+
+  it('takes the full tiles of old entries, leaves their hashes, and every head is verified as before', async () => {
+    const storage = await open();
+    const log = await start(storage, 1);
+    await decide(log, 700);
+    await decide(log, 1000);
+    nowMs += DAY_MS - 60_000;
+    await log.keepHead();
+    // Of the head with 700 entries, which is as old as that, two tiles are full.
+    await removeOldEntries(storage, log.latestHead, recordingLog());
+    expect(await entriesOf(storage, log.boot, 0)).toBeUndefined();
+    expect(await entriesOf(storage, log.boot, 1)).toBeUndefined();
+    expect(await entriesOf(storage, log.boot, 2)).toBeDefined();
+    await log.close();
+    expect(await faultsOf(storage)).toEqual(['removed_by_retention', 'unattested']);
+    expect(await proveInclusion(storage, log.boot, 511)).toBeUndefined();
+    const found = await proveInclusion(storage, log.boot, 512);
+    if (found === undefined) throw new Error('there is no proof');
+    expect(provesInclusion(leafHash(found.entry), 512, headOf(found.head), found.proof)).toBe(true);
+  });
+
+  it('is done again where a call ended in its midst, and takes what was put back into its place', async () => {
+    const storage = await open();
+    const log = await start(storage, 1);
+    await decide(log, 600);
+    const bundle = (await entriesOf(storage, log.boot, 1)) ?? Buffer.alloc(0);
+    nowMs += 2 * DAY_MS;
+    await log.keepHead();
+    await removeOldEntries(storage, log.latestHead, recordingLog());
+    await storage.write(log.boot, [{ path: tilePath('entries', 1, 256), content: bundle }]);
+    await removeOldEntries(storage, log.latestHead, recordingLog());
+    expect(await entriesOf(storage, log.boot, 1)).toBeUndefined();
+    await log.close();
+    expect(await faultsOf(storage)).toEqual(['removed_by_retention', 'unattested']);
+  });
+
+  it('takes nothing before a head that says so is kept, and nothing without the option', async () => {
+    const storage = await open();
+    const log = await start(storage, null);
+    await decide(log, 600);
+    nowMs += 2 * DAY_MS;
+    await log.keepHead();
+    for (const head of [log.latestHead, undefined]) await removeOldEntries(storage, head, recordingLog());
+    await log.close();
+    expect(await faultsOf(storage)).toEqual(['unattested']);
+  });
+
+  it('takes entries of earlier boots, which a verifier believes of an attested boot or by the word of the auditor', async () => {
+    const storage = await open();
+    const first = await start(storage);
+    await decide(first, 600);
+    await first.close();
+    const endMs = nowMs;
+    nowMs += 2 * DAY_MS;
+    const second = await start(storage, 1);
+    await removeOldEntries(storage, second.latestHead, recordingLog());
+    await second.close();
+    expect(await entriesOf(storage, first.boot, 0)).toBeUndefined();
+    expect(await faultsOf(storage)).toEqual(['missing_entries', 'unattested']);
+    const asked = { ...WHOLE_LOGS, removableMs: endMs };
+    expect(await faultsOf(storage, undefined, asked)).toEqual(['removed_by_retention', 'unattested']);
+  });
+
+  it('leaves a boot whose entries were damaged, says so, and goes on with the others', async () => {
+    const storage = await open();
+    const logs = [await start(storage, 1), await start(storage, 1)];
+    for (const log of logs) await decide(log, 300);
+    const [damaged, other] = logs.map(({ boot }) => boot) as [string, string];
+    await storage.write(damaged, [{ path: tilePath('entries', 0, 256), content: Buffer.from([9]) }]);
+    nowMs += 2 * DAY_MS;
+    for (const log of logs) await log.keepHead();
+    const log = recordingLog();
+    await removeOldEntries(storage, logs[0]?.latestHead, log);
+    expect(await entriesOf(storage, damaged, 0)).toEqual(Buffer.from([9]));
+    expect(await entriesOf(storage, other, 0)).toBeUndefined();
+    expect(log.lines.map(({ fields }) => fields['boot'])).toEqual([damaged]);
+    for (const one of logs) await one.close();
   });
 });
 

@@ -1,5 +1,6 @@
 // Options of the signing path and of the signer's state, whose table selects stateful authorization.
 
+import { MAX_RETENTION_DAYS } from '../../../common/receipts/head.ts';
 import { OPERATIONS } from '../../api/operations.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
 import {
@@ -137,6 +138,11 @@ export const RECEIPT_OPTIONS = {
     integer(1, 3600),
     60,
     'Time between heads: decisions since the last one are not provable after a crash',
+  ),
+  'receipts.retention_days': unflagged(
+    integer(1, MAX_RETENTION_DAYS),
+    undefined,
+    'Remove entries of all logs there after so many days, and keep their hashes: a verifier finds removed_by_retention. Unset: nothing is removed',
   ),
   'receipts.required': unflagged(
     boolean,

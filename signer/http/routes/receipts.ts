@@ -4,7 +4,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { isReceiptPath } from '../../../common/receipts/tiles.ts';
 import { SignerError } from '../../api/errors.ts';
-import { proveInclusion } from '../../receipts/inclusion.ts';
+import { proveInclusion, readShown } from '../../receipts/inclusion.ts';
 import type { ReceiptLog } from '../../receipts/log.ts';
 import type { ReceiptStorage } from '../../receipts/storage.ts';
 import { sendJson } from '../replies.ts';
@@ -33,14 +33,15 @@ export function mountReceipts(app: FastifyInstance, { log, storage }: ReceiptRou
   app.get(`${PATH}/tiles/:boot/*`, { config }, async ({ params }, reply) => {
     const { boot, '*': path } = params as { readonly boot: string; readonly '*': string };
     if (!BOOT.test(boot) || !isReceiptPath(path)) throw new SignerError('not_found');
-    const content = await fromStorage(() => storage.read(boot, path));
+    const content = await fromStorage(() => readShown(storage, boot, path));
     if (content === undefined) throw new SignerError('not_found');
     return reply.type(BYTES).header('cache-control', 'no-store').send(content);
   });
   app.get(`${PATH}/inclusion`, { config }, async (request, reply) => {
     const { boot, index } = wantedOf(request, log.boot);
     const found = await fromStorage(() => proveInclusion(storage, boot, index));
-    if (found === undefined) throw new SignerError('not_found', { hint: 'no kept head covers such an entry' });
+    if (found === undefined)
+      throw new SignerError('not_found', { hint: 'no kept head covers such an entry, or retention removed it' });
     const { head, entry, proof } = found;
     const proofTexts = proof.map((hash) => hash.toString('base64'));
     return sendJson(reply, 200, { boot, index, entry: entry.toString('base64'), proof: proofTexts, head });
