@@ -29,7 +29,7 @@ STATEMENT += ("auth_revision", "retention_days")
 CALLER_TAG, IDENTITY_TAG = b"strongroom caller v1\0", b"strongroom receipts v1\0"
 MAX_ENTRY, MAX_HEAD, MAX_IDENTITY, MAX_DOCUMENT, MAX_LINES, MAX_NAMED = 320, 8192, 20480, 12288, 16, 16
 MAX_COUNT, MAX_TIME, SETTLED, MAX_DAYS, DAY = 2**53 - 1, 253402300799999, 30_000, 3650, 86_400_000
-WHOLE = {"from": 0, "to": 2**63, "removable": -(2**63)}
+WHOLE = {"from": 0, "to": float("inf"), "removable": -float("inf")}
 TEXT = re.compile(r"strongroom/receipts/(attested|unattested)/([0-9a-f]{32})\n(0|[1-9][0-9]{0,15})\n([^\n]{44})\n([^\n]+)\n")
 LINE, EXIT = re.compile(r"— ([^ +]+) ([A-Za-z0-9+/]+={0,2})"), {"whole": 0, "gaps": 12, "broken": 11}
 EMPTY = hashlib.sha256(b"").digest()

@@ -51,6 +51,16 @@ export function retentionCases(document: Buffer): LogCase[] {
       ...['missing_entries', 'removed_by_retention'],
     ),
     stated('an entry is withheld, and no head speaks of retention', [without(plain, 0)], 'missing_entries'),
+    stated(
+      'an entry is withheld one millisecond before it may be removed',
+      [
+        without(
+          makeLog(boot, 1, { ...PLAN, retentionDays: 1, change: withStatement({ time: msAfter(24) + 1 }, 2) }),
+          3,
+        ),
+      ],
+      'missing_entries',
+    ),
     stated('an entry is withheld on the last day that it is kept', [without(days(2), 0)], 'missing_entries'),
     stated(
       'the hash of a removed entry is forged',
