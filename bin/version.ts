@@ -20,6 +20,8 @@ function commitOfCheckout(): string | undefined {
 }
 
 function git(...args: readonly string[]): string | undefined {
-  const { status, stdout } = spawnSync('git', ['-C', dirname(dirname(process.argv[1] ?? '')), ...args], { encoding: 'utf8' });
+  const { status, stdout } = spawnSync('git', ['-C', dirname(dirname(process.argv[1] ?? '')), ...args], {
+    encoding: 'utf8',
+  });
   return status === 0 ? stdout.trim() : undefined;
 }
