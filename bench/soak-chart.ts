@@ -21,6 +21,21 @@ export function chartOf(charts: readonly Chart[], minutes: number): string {
   );
 }
 
+/** The curves of a panel of such a chart, as far as a picture has them. */
+export function linesOf(svg: string, title: string): Pick<Chart['lines'][number], 'name' | 'values'>[] {
+  const [legend = '', curves = ''] = svg.slice(svg.indexOf(`>${title}</text>`)).split('<path d="');
+  const [most, top] = [/text-anchor="end">([\d.e+-]+)<\/text>/, /^M\d+ (\d+)V/].map((of) =>
+    Number(of.exec(curves)?.[1]),
+  );
+  if (most === undefined || top === undefined) throw new Error('not a chart of the soak');
+  return [...curves.matchAll(/<polyline fill="none" stroke="(\S+)" points="([^"]*)"/g)].map(
+    ([, color, points = '']) => ({
+      name: new RegExp(`fill="${color}">([^<]*)<`).exec(legend)?.[1] ?? '',
+      values: points.split(' ').map((point) => most * (1 - (Number(point.split(',')[1]) - top) / PANEL)),
+    }),
+  );
+}
+
 function panelOf({ title, lines }: Chart, top: number): string {
   const thinned = lines.map((line) => ({ ...line, values: thin(line.values.filter(Number.isFinite)) }));
   const most = Math.max(1e-9, ...thinned.flatMap(({ values }) => values));

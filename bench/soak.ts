@@ -1,8 +1,9 @@
 // `make soak MINUTES=…`: mixed load on three signers, over sqlite, postgres and dynamodb (stand-in), and what they use
 // meanwhile: resident memory, descriptors, the delay of the event loop, the latency of clients. Writes a chart
 // (build/soak.svg) and says whether each curve is flat: whether its slope over the last two thirds, in the whole of
-// them, is below a tenth of its mean. Resident memory is a sawtooth of V8's collections; so what is alive is measured
-// as well, after a full collection (a heap snapshot) at a third, at two thirds and at the end.
+// them, is below a tenth of its mean. Resident memory is a sawtooth of V8's collections, and has a rule of its own
+// (soak-verdict.ts); so has what is alive, after a full collection (a heap snapshot) at a third, at two thirds and at
+// the end. `make soak JUDGE='build/soak.svg LOG'` judges a run once more.
 // The clients run in this process, on the signers' cores. The second argument is the time of a slot's load, in ms.
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,6 +18,7 @@ import { startDynamoDB } from '../tools/rehearsal/dynamodb.ts';
 import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { residentBytes } from './measured-signer.ts';
 import { type Chart, chartOf } from './soak-chart.ts';
+import { aliveVerdict, floorOf } from './soak-verdict.ts';
 
 const MINUTES = Number(process.argv[2] || 30);
 const KEYS = 64;
@@ -247,22 +249,21 @@ process.stdout.write('| Measure | backend | mean | growth | verdict |\n|---|---|
 for (const measure of MEASURES) {
   for (const { backend, samples } of all) {
     const { growth, mean } = growthOf(samples[measure]);
-    const isFlat = !(growth > FLAT_SHARE * mean);
-    if (!isFlat) rising += 1;
+    const floor = measure === 'memory (MB)' ? floorOf(samples[measure], minutes) : undefined;
+    const verdict = floor?.verdict ?? (growth > FLAT_SHARE * mean ? 'RISES' : 'flat');
+    if (verdict !== 'flat') rising += 1;
     const share = `${((100 * growth) / mean).toFixed(1)} %`;
-    process.stdout.write(
-      `| ${measure} | ${backend} | ${mean.toFixed(1)} | ${share} | ${isFlat ? 'flat' : 'RISES'} |\n`,
-    );
+    const text = floor === undefined ? share : `floor ${floor.perHour.toFixed(1)} ± ${floor.error.toFixed(1)} an hour`;
+    process.stdout.write(`| ${measure} | ${backend} | ${mean.toFixed(1)} | ${text} | ${verdict} |\n`);
   }
 }
 const numbers = (values: readonly number[]): string => values.map((value) => value.toFixed(1)).join(', ');
 for (const { backend, alive } of all) {
   const [heaps, resident] = [alive.map(({ heap }) => heap), alive.map((one) => one.resident)];
-  const [first = 0, last = 0] = [heaps[0], heaps.at(-1)];
-  const isFlat = last <= (1 + FLAT_SHARE) * first;
-  if (!isFlat) rising += 1;
+  const verdict = aliveVerdict(heaps, minutes);
+  if (verdict !== 'flat') rising += 1;
   process.stdout.write(
-    `| alive after a collection (MB) | ${backend} | ${numbers(heaps)} | ${numbers(resident)} resident | ${isFlat ? 'flat' : 'RISES'} |\n`,
+    `| alive after a collection (MB) | ${backend} | ${numbers(heaps)} | ${numbers(resident)} resident | ${verdict} |\n`,
   );
   const grown = [...(alive.at(-1)?.byType ?? [])]
     .map(([type, bytes]) => [type, bytes - (alive[0]?.byType.get(type) ?? 0)] as const)
@@ -270,5 +271,5 @@ for (const { backend, alive } of all) {
     .slice(0, 3);
   process.stdout.write(`  what grew most: ${grown.map(([type, bytes]) => `${type} ${bytes} bytes`).join(', ')}\n`);
 }
-process.stdout.write(`${rising === 0 ? 'flat' : `${rising} curves rise`}; chart: ${file}\n`);
+process.stdout.write(`${rising === 0 ? 'flat' : `${rising} curves are not flat`}; chart: ${file}\n`);
 process.exit(rising === 0 ? 0 : 1);
