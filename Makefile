@@ -100,7 +100,7 @@ check-model: install ## Check the model of the slashing protocol in Spin (spin a
 check-slashing: install core ## Ask fleets and processes at random, MESSAGES=… (20000), SEED=… (1): nothing slashable
 	@$(NODE) test/slashing-check/main.ts '$(MESSAGES)' '$(SEED)'
 
-check-memory: install core ## Search signers, cores (gdb, 60 GB of disk; CORE=0: none) and heap snapshots; Linux, root
+check-memory: install core ## Search signers, their cores (gcc; CORE=0: none) and heap snapshots; Linux, root
 	@CORE=$(CORE) $(NODE) test/memory-check/main.ts
 
 fuzz: install ## Fuzz the decoders for SECONDS=… each (60), or TARGET=…; KEEP=1 adds to test/fuzz/corpus
@@ -126,7 +126,7 @@ bench-peers: install core ## Measure strongroom beside Dirk, built by the Go tha
 	@$(NODE) bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 soak: install core ## Load signers over all backends for MINUTES=… (30): chart in build/soak.svg, and whether it is flat
-	@$(NODE) bench/soak.ts '$(MINUTES)' '$(BURST_MS)'
+	@$(NODE) $(if $(JUDGE),bench/soak-judge.ts $(JUDGE),bench/soak.ts '$(MINUTES)' '$(BURST_MS)')
 
 conformance: install ## Ask the remote signer at URL=… what it has to answer; FILE=… says its network and keys
 	@$(NODE) tools/conformance/main.ts --url '$(URL)' $(if $(FILE),--file '$(FILE)')

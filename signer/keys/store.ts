@@ -88,6 +88,14 @@ export class KeyStore {
     return added;
   }
 
+  /** Of a secret key that only the core sees; undefined when it is none. @throws SignerError `sealed` */
+  publicKeyOf(secretKey: Uint8Array): string | undefined {
+    if (this.#state === 'sealed') throw new SignerError('sealed');
+    const held = this.#hold(secretKey);
+    if (held !== undefined) this.#vault.removeKey(held.handle);
+    return held && encodeHex(held.publicKey);
+  }
+
   /** The sources of these keys, or of all, were just read. @throws SignerError slashing_*: copies stay as they are */
   async renewTenures(publicKeys?: readonly string[]): Promise<void> {
     await this.#tenures.learn(publicKeys);

@@ -32,6 +32,17 @@ describe('adding and removing', () => {
     expect(store.find(publicKey(1))).toBe(first);
   });
 
+  it('says the public key of a secret that the core holds only meanwhile, and none once it is sealed', () => {
+    const removed: number[] = [];
+    const small = new KeyStore({}, { vault: watch(core, { removeKey: (handle) => removed.push(handle) }), clock });
+    expect(small.publicKeyOf(testSecret(1))).toBe(publicKey(1));
+    expect(removed).toHaveLength(1);
+    expect(small.find(publicKey(1))).toBeUndefined();
+    expect(small.publicKeyOf(new Uint8Array(32))).toBeUndefined();
+    small.seal();
+    expect(() => small.publicKeyOf(testSecret(1))).toThrow('sealed');
+  });
+
   it('refuses a secret that is not the expected public key, and it never can be found', () => {
     expect(store.add(testSecret(1), 'dynamodb', publicKey(2))).toEqual({
       outcome: 'refused',

@@ -1,17 +1,18 @@
 // `make check-memory`: where the secrets of a running signer are. It loads keys in every way that the service has,
-// signs, imports, removes, and is searched (search.ts); then so is one with a signer state (stateful.ts). A validator
-// key or master key outside of locked memory, a key that was removed, or a keystore's password or derived key anywhere
-// ends this with 1. What else is found is printed. TEST secrets only.
+// signs, imports, removes, and is searched (search.ts); then so is one with a signer state (stateful.ts), and the core
+// of one more of each, unless CORE=0. A validator key or master key outside of locked memory, a key that was removed,
+// or a keystore's password or derived key anywhere ends this with 1. What else is found is printed. TEST secrets only.
 
 import { createHash, scryptSync } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
-import { deploy } from '../support/deployment.ts';
+import { type Deployment, deploy } from '../support/deployment.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
-import { encodings, type Secret, search, TAKES_SNAPSHOTS, texts } from './search.ts';
+import { dumpedProgram } from './core.ts';
+import { encodings, type Secret, search, searchCore, TAKES_SNAPSHOTS, texts } from './search.ts';
 import { searchStateful } from './stateful.ts';
 
 const FILE_PASSWORD = 'TEST password of a keystore in a file 0001';
@@ -65,30 +66,33 @@ const SECRETS: readonly Secret[] = [
   },
 ];
 
-const deployment = deploy(0, {
-  http: { key_manager_api: { enabled: true } },
-  static_auth: {
-    policies: [{ name: 'full', rules: [{ effect: 'allow', scopes: SCOPES }] }],
-    tokens: [{ secret: TEST_TOKEN, policies: ['full'] }],
-  },
-  server: { mlock: 'required' },
-});
-const folder = deployment.folder;
-deployment.config['key_sources'] = {
-  filesystem: {
-    paths: [join(folder, 'keys')],
-    keystores: { path: join(folder, 'keystores'), passwords_path: join(folder, 'passwords') },
-  },
-  memory: { persist_dir: 'imported', persist_secret: 'env:PERSIST' },
-};
-for (const name of ['keystores', 'passwords']) mkdirSync(join(folder, name));
-mkdirSync(join(folder, 'imported'), { mode: 0o700 });
-writeFileSync(
-  join(folder, 'keys', 'raw.yaml'),
-  `type: file-raw\nkeyType: BLS\nprivateKey: "0x${Buffer.from(raw).toString('hex')}"\n`,
-);
-writeFileSync(join(folder, 'keystores', 'filed.json'), JSON.stringify(filedKeystore));
-writeFileSync(join(folder, 'passwords', 'filed.txt'), FILE_PASSWORD);
+function prepare(): Deployment {
+  const deployment = deploy(0, {
+    http: { key_manager_api: { enabled: true } },
+    static_auth: {
+      policies: [{ name: 'full', rules: [{ effect: 'allow', scopes: SCOPES }] }],
+      tokens: [{ secret: TEST_TOKEN, policies: ['full'] }],
+    },
+    server: { mlock: 'required' },
+  });
+  const folder = deployment.folder;
+  deployment.config['key_sources'] = {
+    filesystem: {
+      paths: [join(folder, 'keys')],
+      keystores: { path: join(folder, 'keystores'), passwords_path: join(folder, 'passwords') },
+    },
+    memory: { persist_dir: 'imported', persist_secret: 'env:PERSIST' },
+  };
+  for (const name of ['keystores', 'passwords']) mkdirSync(join(folder, name));
+  mkdirSync(join(folder, 'imported'), { mode: 0o700 });
+  writeFileSync(
+    join(folder, 'keys', 'raw.yaml'),
+    `type: file-raw\nkeyType: BLS\nprivateKey: "0x${Buffer.from(raw).toString('hex')}"\n`,
+  );
+  writeFileSync(join(folder, 'keystores', 'filed.json'), JSON.stringify(filedKeystore));
+  writeFileSync(join(folder, 'passwords', 'filed.txt'), FILE_PASSWORD);
+  return deployment;
+}
 
 async function use(signer: RunningSigner): Promise<void> {
   const keystores = [importedKeystore, removedKeystore].map((one) => JSON.stringify(one));
@@ -110,22 +114,35 @@ async function use(signer: RunningSigner): Promise<void> {
 }
 
 const faults: string[] = [];
-const signer = await deployment.start({
-  env: { PERSIST: PERSIST_SECRET, ...TAKES_SNAPSHOTS },
-});
-try {
-  await use(signer);
-  faults.push(...(await search(signer, folder, SECRETS)));
-  const limits = readFileSync(`/proc/${signer.pid}/limits`, 'utf8');
-  process.stdout.write(`core limit of the process: ${/^Max core file size +(\S+)/m.exec(limits)?.[1]}\n`);
-  const status = (await call(signer.metricsUrl)).text;
-  process.stdout.write(`keys whose memory is not locked: ${/^svc_[a-z_]*unlocked[a-z_]* (\d+)/m.exec(status)?.[1]}\n`);
-} finally {
-  await signer.kill();
-  rmSync(folder, { recursive: true, force: true });
+
+async function searchOne(isDumped: boolean): Promise<void> {
+  const deployment = prepare();
+  const { folder } = deployment;
+  const program = isDumped ? { program: dumpedProgram(folder) } : {};
+  const signer = await deployment.start({ ...program, env: { PERSIST: PERSIST_SECRET, ...TAKES_SNAPSHOTS } });
+  try {
+    await use(signer);
+    const status = (await call(signer.metricsUrl)).text;
+    process.stdout.write(
+      `keys whose memory is not locked: ${/^svc_[a-z_]*unlocked[a-z_]* (\d+)/m.exec(status)?.[1]}\n`,
+    );
+    if (isDumped) return void faults.push(...(await searchCore(signer, folder, SECRETS)));
+    faults.push(...(await search(signer, folder, SECRETS)));
+    const limits = readFileSync(`/proc/${signer.pid}/limits`, 'utf8');
+    process.stdout.write(`core limit of the process: ${/^Max core file size +(\S+)/m.exec(limits)?.[1]}\n`);
+  } finally {
+    await signer.kill();
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
-process.stdout.write('\nwith a signer state:\n');
-faults.push(...(await searchStateful()));
+const kinds = process.env['CORE'] === '0' ? [false] : [false, true];
+if (kinds.length === 1) process.stdout.write('SKIPPED: cores (CORE=0)\n');
+for (const isDumped of kinds) {
+  process.stdout.write(`\n${isDumped ? 'the core' : 'live memory and heap snapshot'}:\n`);
+  await searchOne(isDumped);
+  process.stdout.write('with a signer state:\n');
+  faults.push(...(await searchStateful(isDumped)));
+}
 for (const fault of faults) process.stdout.write(`FAULT: ${fault}\n`);
 process.exit(faults.length === 0 ? 0 : 1);

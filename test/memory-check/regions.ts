@@ -12,7 +12,7 @@ export interface Region {
   readonly isLeftOut: boolean;
 }
 
-const CHUNK_BYTES = 8 * 1024 * 1024;
+export const CHUNK_BYTES = 1024 * 1024;
 
 /** Those that can be written. */
 export function regionsOf(pid: number): Region[] {
@@ -35,20 +35,28 @@ export function regionsOf(pid: number): Region[] {
   return regions;
 }
 
-export function searchMemory(pid: number, regions: readonly Region[], pattern: Buffer): Map<Region, number> {
-  const found = new Map<Region, number>();
+/** Each part of the memory that is not all zeros, with the beginning of the next: `more` bytes of it. */
+export function* memoryOf(pid: number, regions: readonly Region[], more: number): Generator<readonly [Region, Buffer]> {
   const memory = openSync(`/proc/${pid}/mem`, 'r');
-  const chunk = Buffer.alloc(CHUNK_BYTES + pattern.length - 1);
-  for (const region of regions) {
-    for (let at = region.start; at < region.end; at += CHUNK_BYTES) {
-      const part = readAt(memory, chunk.subarray(0, Math.min(chunk.length, region.end - at)), at);
-      for (let hit = part.indexOf(pattern); hit !== -1 && hit < CHUNK_BYTES; hit = part.indexOf(pattern, hit + 1)) {
-        found.set(region, (found.get(region) ?? 0) + 1);
+  const chunk = Buffer.alloc(CHUNK_BYTES + more);
+  const zeros = Buffer.alloc(chunk.length);
+  try {
+    for (const region of regions) {
+      for (let at = region.start; at < region.end; at += CHUNK_BYTES) {
+        const part = readAt(memory, chunk.subarray(0, Math.min(chunk.length, region.end - at)), at);
+        if (!part.equals(zeros.subarray(0, part.length))) yield [region, part];
       }
     }
+  } finally {
+    closeSync(memory);
   }
-  closeSync(memory);
-  return found;
+}
+
+/** How often the pattern begins in the first `length` bytes. */
+export function countIn(part: Buffer, pattern: Buffer, length: number): number {
+  let count = 0;
+  for (let hit = part.indexOf(pattern); hit !== -1 && hit < length; hit = part.indexOf(pattern, hit + 1)) count += 1;
+  return count;
 }
 
 function readAt(memory: number, chunk: Buffer, position: number): Buffer {

@@ -1,15 +1,15 @@
-// Where secrets of a running signer are: its memory live, a core that gdb wrote (Linux only), and a heap snapshot of
-// V8, each searched for each secret in each encoding.
+// Where secrets of a running signer are: its memory live and a heap snapshot of V8, or its core (core.ts), each
+// searched for each secret in each encoding. Linux.
 
-import { execFileSync } from 'node:child_process';
-import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
-import { type Region, regionsOf, searchMemory } from './regions.ts';
+import { coreOf } from './core.ts';
+import { CHUNK_BYTES, countIn, memoryOf, type Region, regionsOf } from './regions.ts';
 
 const SNAPSHOT_WAIT_MS = 120_000;
-const CHUNK_BYTES = 16 * 1024 * 1024;
+const ZEROS = Buffer.alloc(2 * CHUNK_BYTES);
 /** For the environment of a signer that is searched. */
 export const TAKES_SNAPSHOTS = { NODE_OPTIONS: '--heapsnapshot-signal=SIGUSR2' };
 
@@ -41,41 +41,65 @@ export function texts(text: string): Record<string, Buffer> {
   return { text: Buffer.from(text), 'text in UTF-16': Buffer.from(text, 'utf16le') };
 }
 
-/** Prints where each secret is. @returns what must not be */
-export async function search(signer: RunningSigner, folder: string, secrets: readonly Secret[]): Promise<string[]> {
-  const found = new Map<string, Map<string, number>>(secrets.map(({ name }) => [name, new Map()]));
-  const note = (secret: Secret, place: string, encoding: string, count: number): void => {
+class Findings {
+  readonly #found = new Map<string, Map<string, number>>();
+  readonly #secrets: readonly Secret[];
+
+  constructor(secrets: readonly Secret[]) {
+    this.#secrets = secrets;
+    for (const { name } of secrets) this.#found.set(name, new Map());
+  }
+
+  note(secret: Secret, place: string, encoding: string, count: number): void {
     if (count === 0) return;
-    const places = found.get(secret.name);
+    const places = this.#found.get(secret.name);
     const label = `${place} (${encoding})`;
     places?.set(label, (places.get(label) ?? 0) + count);
-  };
-  const regions = regionsOf(signer.pid);
-  for (const secret of secrets) {
-    for (const [encoding, pattern] of Object.entries(secret.patterns)) {
-      for (const [region, count] of searchMemory(signer.pid, regions, pattern)) {
-        note(secret, placeOf(region), encoding, count);
-      }
-    }
   }
-  if (process.env['CORE'] === '0') process.stdout.write('SKIPPED: the core (CORE=0)\n');
-  else {
-    const core = coreOf(signer, folder);
-    searchFile(core, secrets, (secret, encoding, count) => note(secret, 'core', encoding, count));
-    rmSync(core);
+
+  /** Prints where each secret is. @returns what must not be */
+  report(): string[] {
+    const faults: string[] = [];
+    for (const { name, allowed } of this.#secrets) {
+      const places = [...(this.#found.get(name) ?? [])];
+      const text = places.map(([place, count]) => `${place} ${count}`).join(', ');
+      process.stdout.write(`${name}: ${text || 'nowhere'}\n`);
+      const bad = places.filter(([place]) => !(allowed === 'locked' && place.startsWith('locked memory')));
+      if (allowed !== 'told') faults.push(...bad.map(([place]) => `${name} is in ${place}`));
+    }
+    return faults;
+  }
+
+  get isEmpty(): boolean {
+    return [...this.#found.values()].every(({ size }) => size === 0);
+  }
+}
+
+/** The memory of a signer that runs on, and its heap. @returns what must not be */
+export async function search(signer: RunningSigner, folder: string, secrets: readonly Secret[]): Promise<string[]> {
+  const findings = new Findings(secrets);
+  const regions = regionsOf(signer.pid);
+  for (const [region, part] of memoryOf(signer.pid, regions, longestOf(secrets) - 1)) {
+    countAll(part, secrets, (secret, encoding, count) => findings.note(secret, placeOf(region), encoding, count));
   }
   searchFile(await snapshotOf(signer, folder), secrets, (secret, encoding, count) => {
-    if (!encoding.includes('UTF-16')) note(secret, 'heap snapshot', encoding, count);
+    if (!encoding.includes('UTF-16')) findings.note(secret, 'heap snapshot', encoding, count);
   });
+  return findings.report();
+}
 
-  const faults: string[] = [];
-  for (const { name, allowed } of secrets) {
-    const places = [...(found.get(name) ?? [])];
-    process.stdout.write(`${name}: ${places.map(([place, count]) => `${place} ${count}`).join(', ') || 'nowhere'}\n`);
-    const bad = places.filter(([place]) => !(allowed === 'locked' && place.startsWith('locked memory')));
-    if (allowed !== 'told') faults.push(...bad.map(([place]) => `${name} is in ${place}`));
-  }
-  return faults;
+/** Ends the signer. A core in which nothing at all is found is a fault: it is of another process, or empty. */
+export async function searchCore(signer: RunningSigner, folder: string, secrets: readonly Secret[]): Promise<string[]> {
+  const core = await coreOf(signer, folder);
+  const { size, blocks } = statSync(core);
+  process.stdout.write(
+    `core: ${Math.round(size / 1e6)} MB, of which ${Math.round((blocks * 512) / 1e6)} MB are there\n`,
+  );
+  const findings = new Findings(secrets);
+  searchFile(core, secrets, (secret, encoding, count) => findings.note(secret, 'core', encoding, count));
+  rmSync(core);
+  const faults = findings.report();
+  return findings.isEmpty ? [...faults, 'the core has nothing of this signer'] : faults;
 }
 
 function placeOf({ isLocked, isLeftOut, name }: Region): string {
@@ -87,22 +111,25 @@ type OnFound = (secret: Secret, encoding: string, count: number) => void;
 
 function searchFile(path: string, secrets: readonly Secret[], onFound: OnFound): void {
   const file = openSync(path, 'r');
-  const longest = Math.max(...secrets.flatMap(({ patterns }) => Object.values(patterns).map(({ length }) => length)));
-  const chunk = Buffer.alloc(CHUNK_BYTES + longest);
+  const chunk = Buffer.alloc(CHUNK_BYTES + longestOf(secrets) - 1);
   for (let at = 0; ; at += CHUNK_BYTES) {
     const length = readSync(file, chunk, 0, chunk.length, at);
     if (length === 0) break;
     const part = chunk.subarray(0, length);
-    for (const secret of secrets) {
-      for (const [encoding, pattern] of Object.entries(secret.patterns)) {
-        let count = 0;
-        for (let hit = part.indexOf(pattern); hit !== -1 && hit < CHUNK_BYTES; hit = part.indexOf(pattern, hit + 1))
-          count += 1;
-        onFound(secret, encoding, count);
-      }
-    }
+    if (!part.equals(ZEROS.subarray(0, length))) countAll(part, secrets, onFound); // else a hole of the core
   }
   closeSync(file);
+}
+
+function countAll(part: Buffer, secrets: readonly Secret[], onFound: OnFound): void {
+  for (const secret of secrets) {
+    for (const [encoding, pattern] of Object.entries(secret.patterns))
+      onFound(secret, encoding, countIn(part, pattern, CHUNK_BYTES));
+  }
+}
+
+function longestOf(secrets: readonly Secret[]): number {
+  return Math.max(...secrets.flatMap(({ patterns }) => Object.values(patterns).map(({ length }) => length)));
 }
 
 async function snapshotOf(signer: RunningSigner, folder: string): Promise<string> {
@@ -116,11 +143,4 @@ async function snapshotOf(signer: RunningSigner, folder: string): Promise<string
     size = text.length;
   }
   throw new Error('no heap snapshot was written');
-}
-
-/** gdb writes the whole address space, of which V8 reserves tens of gigabytes: so much has to be free on the disk. */
-function coreOf({ pid }: RunningSigner, folder: string): string {
-  const base = join(folder, 'core');
-  execFileSync('gcore', ['-o', base, String(pid)], { stdio: 'pipe' });
-  return `${base}.${pid}`;
 }

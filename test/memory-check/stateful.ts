@@ -21,7 +21,8 @@ import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { PATIENT } from '../support/patience.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { attestation, call, signCall } from '../support/requests.ts';
-import { encodings, type Secret, search, TAKES_SNAPSHOTS, texts } from './search.ts';
+import { dumpedProgram } from './core.ts';
+import { encodings, type Secret, search, searchCore, TAKES_SNAPSHOTS, texts } from './search.ts';
 
 const PASSWORD = 'TEST password of a keystore for the table 0005';
 const KEY_TABLE = 'memory-check-keys';
@@ -30,23 +31,24 @@ const KEYS = '/api/v1/chamber/keys';
 /** Until a vote of a key that was imported is signed. */
 const TRIES = 600;
 
-export async function searchStateful(): Promise<string[]> {
+export async function searchStateful(isDumped: boolean): Promise<string[]> {
   const world = await startCustody();
   const folder = mkdtempSync(join(tmpdir(), 'memory-check-'));
   try {
-    return await searchIn(world, folder);
+    return await searchIn(world, folder, isDumped);
   } finally {
     rmSync(folder, { recursive: true, force: true });
     await world.close();
   }
 }
 
-async function searchIn(world: CustodyWorld, folder: string): Promise<string[]> {
+async function searchIn(world: CustodyWorld, folder: string, isDumped: boolean): Promise<string[]> {
   const table = await world.createTable();
   await world.dynamodb.createTable(keyTableDefinition(KEY_TABLE));
   const ceremony = world.createCeremony();
   const signer = await startSigner({
     folder,
+    ...(isDumped ? { program: dumpedProgram(folder) } : {}),
     config: {
       ...world.configuration(table, ceremony),
       key_sources: { dynamodb: { table: KEY_TABLE } },
@@ -76,7 +78,7 @@ async function searchIn(world: CustodyWorld, folder: string): Promise<string[]> 
       { name: 'root token, after 2 requests', allowed: 'told', patterns: texts(root) },
       { name: `token of a client, after ${3 * ROUNDS} requests`, allowed: 'told', patterns: texts(token) },
     ];
-    return await search(signer, folder, secrets);
+    return await (isDumped ? searchCore : search)(signer, folder, secrets);
   } finally {
     await signer.kill();
   }

@@ -111,7 +111,7 @@ export class ImportedKeystores {
     let opened: Awaited<ReturnType<typeof openKeystores>> = [];
     try {
       if (name !== fileOf(found.publicKey)) return failed('its name is not that of its key');
-      opened = await openKeystores([parseItem(found)], pool, signal, 'load');
+      opened = await openKeystores([parseItem(found)], { pool, store }, signal, 'load');
       const [item] = opened;
       if (item?.kind !== 'opened') return failed(item?.message ?? 'it holds no key');
       const added = store.add(item.secretKey, 'memory', found.publicKey);

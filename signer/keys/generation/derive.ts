@@ -4,7 +4,6 @@
 import { SecretKey } from '@chainsafe/blst';
 import { entropyToMnemonic } from '@scure/bip39';
 import { wordlist as englishWords } from '@scure/bip39/wordlists/english.js';
-import { encodeHex } from '../../../common/formats/hex.ts';
 
 /** EIP-2334: purpose 12381, coin type 3600 (Ethereum), account 0, withdrawal key 0, its signing key 0. */
 export const SIGNING_KEY_PATH = 'm/12381/3600/0/0/0';
@@ -21,14 +20,6 @@ export function deriveSecretKey(seed: Uint8Array, path: string): Uint8Array {
   let key = SecretKey.deriveMasterEip2333(seed);
   for (const index of indicesOf(path)) key = key.deriveChildEip2333(index);
   return key.toBytes();
-}
-
-export function publicKeyOfSecret(secretKey: Uint8Array): string | undefined {
-  try {
-    return encodeHex(SecretKey.fromBytes(secretKey).toPublicKey().toBytes());
-  } catch {
-    return undefined;
-  }
 }
 
 function indicesOf(path: string): number[] {

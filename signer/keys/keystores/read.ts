@@ -2,7 +2,7 @@
 // key that each names. One that is bad does not stop the others.
 
 import { inParallel } from '../../parallel.ts';
-import { publicKeyOfSecret } from '../generation/derive.ts';
+import type { KeyStore } from '../store.ts';
 import type { Keystore } from './cipher.ts';
 import { parseKeystore, parseKeystoreJson } from './keystore.ts';
 import type { KeystorePool, PoolAnswer } from './pool.ts';
@@ -40,18 +40,20 @@ export function parseItem({ keystore, password }: KeystoreItem): ParsedItem | Ke
   return { kind: 'parsed', publicKey: parsed.publicKey, keystore: parsed, password };
 }
 
+type KeystoreParts = Readonly<{ pool: KeystorePool; store: Pick<KeyStore, 'publicKeyOf'> }>;
+
 /** @throws SignerError `overloaded`, `shutting_down`; the signal's reason. No secret is left unwiped then */
 export async function openKeystores(
   items: readonly (ParsedItem | KeystoreProblem)[],
-  pool: KeystorePool,
+  parts: KeystoreParts,
   signal: AbortSignal,
   from: 'request' | 'load' = 'request',
 ): Promise<(OpenedKeystore | KeystoreProblem)[]> {
   const opened: (OpenedKeystore | KeystoreProblem)[] = [];
   try {
-    await inParallel([...items.entries()], pool.concurrency, async ([index, item]) => {
+    await inParallel([...items.entries()], parts.pool.concurrency, async ([index, item]) => {
       signal.throwIfAborted();
-      opened[index] = item.kind === 'problem' ? item : await openKeystore(item, pool, from);
+      opened[index] = item.kind === 'problem' ? item : await openKeystore(item, parts, from);
     });
     return opened;
   } catch (error) {
@@ -66,7 +68,7 @@ export function wipeKeystores(opened: readonly (OpenedKeystore | KeystoreProblem
 
 async function openKeystore(
   item: ParsedItem,
-  pool: KeystorePool,
+  { pool, store }: KeystoreParts,
   from: 'request' | 'load',
 ): Promise<OpenedKeystore | KeystoreProblem> {
   const answer = await pool.decrypt(item.keystore, item.password, from);
@@ -74,7 +76,7 @@ async function openKeystore(
     return { kind: 'problem', publicKey: item.publicKey, message: DECRYPTION_PROBLEMS[answer.refused] };
   }
   const { secretKey } = answer;
-  const publicKey = publicKeyOfSecret(secretKey);
+  const publicKey = store.publicKeyOf(secretKey);
   if (publicKey !== undefined && (item.publicKey === undefined || item.publicKey === publicKey)) {
     return { kind: 'opened', publicKey, secretKey };
   }

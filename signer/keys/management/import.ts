@@ -49,7 +49,7 @@ export async function importKeys(
     parts.store.assertReady();
     const parsed = items.map(parseItem);
     assertAllowed(parsed, allows);
-    opened = await openKeystores(parsed, parts.pool, signal);
+    opened = await openKeystores(parsed, parts, signal);
     assertAllowed(opened, allows);
     const publicKeys = [...new Set(opened.flatMap((item) => (item.kind === 'opened' ? [item.publicKey] : [])))];
     return await parts.turns(publicKeys, async () => {
