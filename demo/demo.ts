@@ -12,7 +12,7 @@ import { createInterface } from 'node:readline';
 import { SecretKey } from '@chainsafe/blst';
 import { hoodiVote } from '../service/first/vote.ts';
 import { cleanEnvironment } from '../tools/rehearsal/signer.ts';
-import { ended, isKept, keep, operatorOf, shown } from './keep.ts';
+import { ended, isKept, keep, shown } from './keep.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const FOLDER = join(ROOT, 'build/demo');
@@ -71,15 +71,14 @@ async function keepIt(): Promise<void> {
   const curl = `curl -s -w '\\n%{http_code}\\n' -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'token'))})"`;
   const sign = (file: string): string =>
     `${curl} -H 'Content-Type: application/json' -d @${shown(file)} ${origin}/api/v1/eth2/sign/${publicKey}`;
-  const operator = operatorOf(FOLDER);
   await keep({
     folder: FOLDER,
     tokens: { token, 'operator-token': operatorToken },
     profiles: { default: { signer_url: origin, token: 'operator-token' } },
     tries: [
-      { what: 'How it is', command: `${operator} status` },
-      { what: 'Its keys', command: `${operator} keys list` },
-      { what: 'What it has signed, as EIP-3076', command: `${operator} slashing export` },
+      { what: 'How it is', command: 'strongroom operator status' },
+      { what: 'Its keys', command: 'strongroom operator keys list' },
+      { what: 'What it has signed, as EIP-3076', command: 'strongroom operator slashing export' },
       { what: 'The vote again: 200, because it is the same', command: sign(vote) },
       { what: 'Another vote for the same target: 412', command: sign(second) },
     ],

@@ -34,11 +34,6 @@ export function shown(path: string): string {
   return relative(ROOT, path);
 }
 
-/** What a command of the operator begins with, so that it finds the profiles. */
-export function operatorOf(folder: string): string {
-  return `XDG_CONFIG_HOME=$PWD/${shown(join(folder, 'config'))} bin/strongroom operator`;
-}
-
 /** How it ended: its exit code, or the signal. */
 export async function ended(child: ChildProcess): Promise<string> {
   const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
@@ -56,9 +51,12 @@ export async function keep({ folder, tokens, profiles, tries, files, running, re
   ]);
   const yaml = stringify({ profiles: Object.fromEntries(entries) });
   writeFileSync(join(config, 'operator.yaml'), `# From a demonstration, with TEST keys.\n${yaml}`, { mode: 0o600 });
+  const env = join(folder, 'env');
+  writeFileSync(env, `export PATH="${join(ROOT, 'bin')}:$PATH" XDG_CONFIG_HOME="${join(folder, 'config')}"\n`);
   const pid = join(folder, 'pid');
   writeFileSync(pid, `${process.pid}\n`);
   process.stdout.write(`\n== It runs on: try it from another terminal, in ${ROOT}\n`);
+  process.stdout.write(`First, so that it finds strongroom and the profiles:\n  $ . ${shown(env)}\n`);
   for (const { what, command } of tries) process.stdout.write(`${what}:\n  $ ${command}\n`);
   process.stdout.write(`
 Profile and tokens:  ${shown(folder)} (${Object.keys(tokens).join(', ')}; config/strongroom/operator.yaml)

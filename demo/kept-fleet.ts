@@ -11,7 +11,7 @@ import { publicNetwork } from '../signer/signing/networks.ts';
 import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import type { Stage } from '../tools/rehearsal/stage.ts';
 import { testKey } from '../tools/rehearsal/test-key.ts';
-import { keep, operatorOf, shown } from './keep.ts';
+import { keep, shown } from './keep.ts';
 
 const FOLDER = join(import.meta.dirname, '../build/demo-custody');
 const KEYSTORES = join(FOLDER, 'keystores');
@@ -38,7 +38,6 @@ export async function keepFleet(
   rmSync(FOLDER, { recursive: true, force: true });
   const imported = await writeKeystore();
   writeFileSync(AWS, awsSettings(stage), { mode: 0o600 });
-  const operator = operatorOf(FOLDER);
   const curl = `curl -s -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'client-token'))})"`;
   const metrics = replicas.map(({ metricsUrl }) => `--metrics ${new URL(metricsUrl).origin}`).join(' ');
   await keep({
@@ -50,46 +49,46 @@ export async function keepFleet(
       keys: { signer_url: first.url, token: 'key-admin-token' },
     },
     tries: [
-      { what: 'How one replica is', command: `${operator} status` },
-      { what: 'The other', command: `${operator} status --profile other` },
-      { what: 'Both, live', command: `${operator} top --replica default --replica other ${metrics}` },
-      { what: 'Who may do what', command: `${operator} auth policy get --name validator-client` },
+      { what: 'How one replica is', command: 'strongroom operator status' },
+      { what: 'The other', command: 'strongroom operator status --profile other' },
+      { what: 'Both, live', command: `strongroom operator top --replica default --replica other ${metrics}` },
+      { what: 'Who may do what', command: 'strongroom operator auth policy get --name validator-client' },
       {
         what: 'Another token, known to both replicas',
-        command: `${operator} auth token create --policies validator-client`,
+        command: 'strongroom operator auth token create --policies validator-client',
       },
       { what: 'What a validator client sees', command: `${curl} ${first.url}/api/v1/eth2/publicKeys` },
 
       {
         what: 'Keys: import a keystore, with the records of what it signed elsewhere',
-        command: `${operator} keys import ${shown(KEYSTORES)} --storage table --slashing-protection ${shown(RECORDS)} --profile keys`,
+        command: `strongroom operator keys import ${shown(KEYSTORES)} --storage table --slashing-protection ${shown(RECORDS)} --profile keys`,
       },
       {
         what: 'Make two, each with its mnemonic encrypted to the backup recipients',
-        command: `${operator} keys generate --count 2 --backups ${shown(join(FOLDER, 'backups'))} --profile keys`,
+        command: `strongroom operator keys generate --count 2 --backups ${shown(join(FOLDER, 'backups'))} --profile keys`,
       },
-      { what: 'See them, with their sources', command: `${operator} keys list --profile keys` },
+      { what: 'See them, with their sources', command: 'strongroom operator keys list --profile keys' },
       {
         what: 'Delete the imported one, and keep its records',
-        command: `${operator} keys delete --pubkeys ${imported} --output ${shown(join(FOLDER, 'deleted.json'))} --yes --profile keys`,
+        command: `strongroom operator keys delete --pubkeys ${imported} --output ${shown(join(FOLDER, 'deleted.json'))} --yes --profile keys`,
       },
 
-      { what: 'Break glass: seal both replicas', command: `${operator} seal --reason "trying it" --yes` },
+      { what: 'Break glass: seal both replicas', command: 'strongroom operator seal --reason "trying it" --yes' },
       {
         what: 'See that the other seals, too, at its next look at the table (exit code 3)',
-        command: `until ${operator} status --profile other; [ $? = 3 ]; do sleep 1; done`,
+        command: 'until strongroom operator status --profile other; [ $? = 3 ]; do sleep 1; done',
       },
-      { what: 'What recovery takes', command: `${operator} recover --table ${stage.table}` },
+      { what: 'What recovery takes', command: `strongroom operator recover --table ${stage.table}` },
       {
         what: 'Recovery: delete the latch, with the TEST credentials and the endpoint of aws.env',
-        command: `(. ./${shown(AWS)}; ${operator} recover --table ${stage.table} --yes)`,
+        command: `(. ./${shown(AWS)}; strongroom operator recover --table ${stage.table} --yes)`,
       },
       { what: 'Recovery: restart every replica', command: `kill -USR2 $(cat ${shown(join(FOLDER, 'pid'))})` },
       {
         what: 'Recovery: wait until they are ready',
         command: `for url in ${urls.join(' ')}; do curl -sf -o ${shown(join(FOLDER, 'health.json'))} --retry 300 --retry-delay 1 --retry-all-errors $url/healthcheck; done`,
       },
-      { what: 'See that it is over', command: `${operator} status` },
+      { what: 'See that it is over', command: 'strongroom operator status' },
     ],
     running: () =>
       replicas.map(({ url, ended }, at) => ({ name: `the replica ${at === 0 ? 'default' : 'other'}, ${url},`, ended })),

@@ -64,14 +64,7 @@ describe('demonstrations', () => {
           'keys list',
           'keys delete',
         ],
-        ...[
-          'operator seal',
-          'until XDG_CONFIG_HOME',
-          'recover --table state-1',
-          'aws.env',
-          'kill -USR2',
-          '/healthcheck',
-        ],
+        ...['operator seal', 'until strongroom', 'recover --table state-1', 'aws.env', 'kill -USR2', '/healthcheck'],
         'operator status',
       ]);
       expect(stdout).toMatch(/initialised: a new master key/);
@@ -139,12 +132,14 @@ async function demonstrate(
   const code = await Promise.race([isKept, exited.then(([failed]) => failed as number)]);
   if (code !== undefined) throw new Error(`it ended with ${code}: ${stdout.slice(-2000)}`);
   const lines = [...stdout.matchAll(/^ {2}\$ (.*)$/gm)].map(([, line = '']) => line);
+  const [first = ''] = lines;
+  expect(first).toBe(`. ${folder}/env`);
   const tried: string[] = [];
   for (const words of asked) {
     const line = lines.find((one) => one.includes(words)) ?? 'echo there is no such line';
     const looks = words === 'operator top' ? ' --once' : '';
     // A sealed signer's status ends with 3.
-    tried.push((await run('sh', ['-c', `${line}${looks} || test $? = 3`], { cwd: ROOT })).stdout);
+    tried.push((await run('sh', ['-c', `${first} && { ${line}${looks} || test $? = 3; }`], { cwd: ROOT })).stdout);
   }
   await run('sh', ['-c', `kill $(cat ${folder}/pid)`], { cwd: ROOT });
   expect(await exited).toEqual([0, null]);
