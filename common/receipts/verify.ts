@@ -139,7 +139,7 @@ export function verifyReceipts(
   return { verdict, findings: asked, boots: all.map(({ boot, identity, heads }) => ({ boot, identity, heads })) };
 }
 
-function isGap(fault: ReceiptFault): boolean {
+export function isGap(fault: ReceiptFault): boolean {
   return (GAPS as readonly string[]).includes(fault);
 }
 
@@ -148,7 +148,13 @@ function concerns(fault: ReceiptFault, heads: readonly KeptHead[], { fromMs, toM
   const [first, last] = [heads[0]?.statement.time, heads.at(-1)?.statement.time];
   if (!isGap(fault) || fault === 'unlinked' || first === undefined || last === undefined) return true;
   if (fault === 'open_end' || fault === 'uncovered_entries') return last < toMs;
-  return first < toMs && last >= fromMs;
+  return ranIn(heads, { fromMs, toMs });
+}
+
+/** Whether a boot with these heads ran in the span, as far as they say. */
+export function ranIn(heads: readonly KeptHead[], { fromMs, toMs }: Pick<Question, 'fromMs' | 'toMs'>): boolean {
+  const [first, last] = [heads[0]?.statement.time, heads.at(-1)?.statement.time];
+  return first !== undefined && last !== undefined && first < toMs && last >= fromMs;
 }
 
 /** How many of its first entries may be removed: by its own heads, those of attested boots, the auditor's word. */

@@ -84,7 +84,7 @@ export const receiptsAudit = remoteCommand(
     await withLogs(call, { kept: values.kept, question }, (logs) => {
       const audit = auditOf(logs, question, list);
       output.answer({ value: audit, text: JSON.stringify(audit) }, (value, columns) =>
-        renderAudit(value, logs.verified, columns),
+        renderAudit(value, renderVerdict(logs.verified, question), columns),
       );
       if (logs.verified.verdict === 'broken') demandWhole(logs.verified);
       const missing = audit.list?.not_in_log ?? 0;
@@ -153,7 +153,7 @@ function readList(path: string): SignedList {
   return readSignedList(text, place);
 }
 
-function renderAudit(audit: Audit, verified: VerifiedReceipts, columns: number): string {
+function renderAudit(audit: Audit, verdict: string, columns: number): string {
   const rows = audit.boots.map(({ boot, from, to, closed, signed, refused, names }) => [
     boot,
     from ?? 'no head',
@@ -166,7 +166,7 @@ function renderAudit(audit: Audit, verified: VerifiedReceipts, columns: number):
   return [
     renderTable(['BOOT', 'FROM', 'TO', 'SIGNED', 'REFUSED', 'NAMES'], rows, columns),
     ...gaps,
-    renderVerdict(verified),
+    verdict,
     renderList(audit),
   ].join('');
 }

@@ -36,7 +36,7 @@ export const receiptsFetch = remoteCommand(
       const rows = boots.map(({ boot, heads, entries, files }) => {
         return [boot, String(heads), entries === undefined ? 'not asked for' : String(entries), String(files)];
       });
-      return renderTable(['BOOT', 'HEADS', 'ENTRIES', 'NEW FILES'], rows, columns) + renderVerdict(verified);
+      return renderTable(['BOOT', 'HEADS', 'ENTRIES', 'NEW FILES'], rows, columns) + renderVerdict(verified, question);
     });
     demandWhole(verified);
   },

@@ -6,7 +6,15 @@ import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
 import { decodeEntry } from '../../common/receipts/read-entry.ts';
-import type { ShownBoot, VerifiedBoot, VerifiedReceipts } from '../../common/receipts/verify.ts';
+import {
+  isGap,
+  type Question,
+  ranIn,
+  type ShownBoot,
+  type VerifiedBoot,
+  type VerifiedReceipts,
+  WHOLE_LOGS,
+} from '../../common/receipts/verify.ts';
 import { remoteCommand } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { nameOf } from '../receipts/folder.ts';
@@ -49,18 +57,26 @@ export const receiptsVerify = remoteCommand(
   },
 
   async (call) => {
-    await withLogs(call, { kept: call.values.kept, question: readQuestion(call.values) }, ({ verified }) => {
+    const question = readQuestion(call.values);
+    await withLogs(call, { kept: call.values.kept, question }, ({ verified }) => {
       const { verdict, findings } = verified;
       const boots = summariesOf(verified.boots, isAttestedIn(verified));
-      call.output.answer({ value: verified, text: JSON.stringify({ verdict, findings, boots }) }, renderVerdict);
+      call.output.answer({ value: verified, text: JSON.stringify({ verdict, findings, boots }) }, (value) =>
+        renderVerdict(value, question),
+      );
       demandWhole(verified);
     });
   },
 );
 
-export function renderVerdict({ verdict, findings, boots }: VerifiedReceipts): string {
-  const lines = findings.map(({ boot, fault, detail }) => `  ${boot || 'a boot'}  ${fault}: ${detail}\n`);
-  return `${verdict}: ${boots.length} ${boots.length === 1 ? 'boot' : 'boots'}\n${lines.join('')}`;
+/** What is broken first. A span says how many boots ran then: logs are whole where there is none, too. */
+export function renderVerdict({ verdict, findings, boots }: VerifiedReceipts, question: Question = WHOLE_LOGS): string {
+  const ordered = findings.toSorted((one, other) => Number(isGap(one.fault)) - Number(isGap(other.fault)));
+  const lines = ordered.map(({ boot, fault, detail }) => `  ${boot || 'a boot'}  ${fault}: ${detail}\n`);
+  const running = boots.filter(({ heads }) => ranIn(heads, question)).length;
+  const isSpan = question.fromMs !== WHOLE_LOGS.fromMs || question.toMs !== WHOLE_LOGS.toMs;
+  const then = isSpan ? `, of which ${running} ran in that time` : '';
+  return `${verdict}: ${boots.length} ${boots.length === 1 ? 'boot' : 'boots'}${then}\n${lines.join('')}`;
 }
 
 export const receiptsFind = remoteCommand(

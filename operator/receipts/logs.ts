@@ -11,6 +11,7 @@ import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { MAX_RETENTION_DAYS } from '../../common/receipts/head.ts';
 import {
   type DocumentJudge,
+  isGap,
   type Question,
   type ShownBoot,
   type VerifiedReceipts,
@@ -131,8 +132,10 @@ export function isAttestedIn({ findings, boots }: VerifiedReceipts): (boot: stri
   return (boot) => attested.has(boot) && !refused.has(boot);
 }
 
-function faultsOf({ findings }: VerifiedReceipts): string {
-  return [...new Set(findings.map(({ fault }) => fault))].join(', ');
+/** Of broken logs those that make them so. */
+function faultsOf({ findings, verdict }: VerifiedReceipts): string {
+  const faults = findings.map(({ fault }) => fault).filter((fault) => verdict !== 'broken' || !isGap(fault));
+  return [...new Set(faults)].join(', ');
 }
 
 /** @throws CommandFailure unless the logs are whole */
