@@ -58,9 +58,9 @@ async function fetchTo(target: string, url: string): Promise<void> {
   const sampling = setInterval(() => {
     try {
       const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
-      seconds = (Number(fields[11]) + Number(fields[12])) / TICKS;
+      seconds = Math.max(seconds, (Number(fields[11]) + Number(fields[12])) / TICKS);
       const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');
-      peakMegabytes = Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024;
+      peakMegabytes = Math.max(peakMegabytes, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024);
     } catch {
       // it has ended
     }
