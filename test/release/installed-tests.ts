@@ -31,12 +31,13 @@ export function installedTests(made: () => MadeRelease): void {
   const tree = (): string => made().tree;
   const pages = (): string[] => filesIn(tree()).filter((name) => name.endsWith('.md'));
 
-  it('has every document that a message of the program names', () => {
+  it('has every document that a message of the program names, also in the image', () => {
     const app = join(tree(), 'app');
     const code = readdirSync(app).map((name) => readFileSync(join(app, name), 'latin1'));
     const named = new Set(code.flatMap((text) => text.match(DOCUMENT) ?? []));
     expect(named.size).toBeGreaterThan(20);
-    expect([...named].flatMap((one) => missing(tree(), one))).toEqual([]);
+    for (const installed of [tree(), join(made().image.root, 'opt/strongroom')])
+      expect([...named].flatMap((one) => missing(installed, one))).toEqual([]);
     expect(missing(tree(), 'docs/guides/nowhere.yaml')).toHaveLength(1);
     expect(missing(tree(), `docs/${'README'}.md#nowhere`)).toHaveLength(1);
   });

@@ -63,7 +63,7 @@ export async function buildRelease(request: ReleaseRequest): Promise<Artefact[]>
   const artefacts = [
     { name: `${name}.tar.gz`, data: tarball(root, parts, name, origin) },
     { name: packageName, data: writePackage(root, parts, architecture, origin) },
-    { name: `${name}.oci.tar`, data: writeImageArchive(parts, architecture, origin) },
+    { name: `${name}.oci.tar`, data: writeImageArchive(root, parts, architecture, origin) },
     ...[...parts.papers].map(([paper, data]) => ({ name: paper, data })),
     ...(parts.vex === undefined ? [] : [{ name: VEX, data: parts.vex }]),
     ...(image === undefined ? [] : [{ name: 'pcrs.json', data: await measurementsOf(request, image) }]),

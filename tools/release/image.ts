@@ -7,7 +7,15 @@ import { sha256Hex } from '../../eif/measure.ts';
 import { type ArchiveEntry, beneath, file } from './archive/entry.ts';
 import { writeTar } from './archive/tar.ts';
 import { isoTime, type Origin } from './origin.ts';
-import { AUTHORITIES, INSTALLED, LAUNCHER, type Parts, programEntries, runtimeEntries } from './tree.ts';
+import {
+  AUTHORITIES,
+  deploymentEntries,
+  INSTALLED,
+  LAUNCHER,
+  type Parts,
+  programEntries,
+  runtimeEntries,
+} from './tree.ts';
 
 /** eth-docker's, and the one Web3Signer's own image has. */
 const IMAGE_USER = 10_000;
@@ -26,9 +34,9 @@ const MEDIA = {
 /** Where tools keep keys and data; a volume that is made for a folder of the image takes its owner. */
 const WRITABLE = ['data', 'var/lib/strongroom', 'var/lib/web3signer'];
 
-export function writeImageArchive(parts: Parts, architecture: Architecture, origin: Origin): Buffer {
+export function writeImageArchive(root: string, parts: Parts, architecture: Architecture, origin: Origin): Buffer {
   const { timeSeconds } = origin;
-  const layers = [beneath(INSTALLED, runtimeEntries(parts)), imageEntries(parts)].map((entries) => {
+  const layers = [beneath(INSTALLED, runtimeEntries(parts)), imageEntries(root, parts)].map((entries) => {
     const tar = writeTar(entries, { timeSeconds });
     return { diffId: `sha256:${sha256Hex(tar)}`, blob: gzipSync(tar) };
   });
@@ -82,9 +90,9 @@ function annotationsOf(origin: Origin): Record<string, string> {
 }
 
 /** The program where the package puts it, and the little of a system that it looks at. */
-function imageEntries(parts: Parts): ArchiveEntry[] {
+function imageEntries(root: string, parts: Parts): ArchiveEntry[] {
   return [
-    ...beneath(INSTALLED, programEntries(parts)),
+    ...beneath(INSTALLED, [...programEntries(parts), ...documentEntries(root)]),
     // DAppNode calls the program by this path.
     { type: 'symlink', path: 'opt/web3signer/bin/web3signer', target: `/${INSTALLED}/${LAUNCHER}` },
     { type: 'symlink', path: 'etc/ssl/certs/ca-certificates.crt', target: `/${INSTALLED}/${AUTHORITIES}` },
@@ -95,6 +103,11 @@ function imageEntries(parts: Parts): ArchiveEntry[] {
     ...['dev', 'proc', 'sys'].map((path): ArchiveEntry => ({ type: 'directory', path })),
     ...WRITABLE.map((path): ArchiveEntry => ({ type: 'directory', path, mode: 0o700, owner: OWNER })),
   ];
+}
+
+/** What messages name, to be copied out of a container: nothing of it runs there. */
+function documentEntries(root: string): ArchiveEntry[] {
+  return deploymentEntries(root, new Map()).map((entry) => (entry.type === 'file' ? { ...entry, mode: 0o644 } : entry));
 }
 
 function indexOf(manifest: Buffer, { version }: Origin): object {

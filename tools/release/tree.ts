@@ -36,7 +36,7 @@ const TAKEN: readonly (readonly [folder: string, names: RegExp])[] = [
   ['.', /^(?:README|CHANGELOG|CONTRIBUTING|SECURITY)\.md$/],
   ['docs', /\.(?:md|svg)$/],
   ['docs/decisions', /\.md$/],
-  ['docs/examples', /\.(?:yaml|py)$/],
+  ['docs/examples', /\.(?:yaml|py|txt)$/],
   ['docs/images', /\.(?:svg|png)$/],
   ...['guides', 'reference', 'runbooks', 'specification', 'tutorial'].map((name) => [`docs/${name}`, /\.md$/] as const),
   ['deploy/compose', /^(?:compose\.yaml|grants\.sql|make-secrets|roles\.sql|strongroom\.yaml)$/],
