@@ -1,6 +1,5 @@
-// The order in which checks reach the backend: first come, first served, but never two checks of one key at once. While
-// a check of a key is under way, the later checks of this key wait. Checks of groups wait behind checks for one key,
-// but get a fixed share. The owner bounds the queue, by `size`.
+// The order in which checks reach the backend: first come, first served, but never two checks of one key at once.
+// Checks of groups wait behind checks for one key, but get a fixed share. The owner bounds the queue, by `size`.
 
 import type { Decision } from './history/rules.ts';
 import type { PublicKeyHex, SlashableMessage } from './types.ts';
@@ -9,11 +8,11 @@ const MAX_PASSED_OVER = 4;
 
 export interface WaitingCheck {
   readonly message: SlashableMessage;
-  /** It came with a group: others may overtake it, of other keys only. */
+  /** Others may overtake it, of other keys only. */
   readonly yields: boolean;
   resolve(outcome: Decision): void;
   reject(error: unknown): void;
-  /** Stop listening to the request's signal: its check begins, or will never begin. */
+  /** Its check begins, or will never begin. */
   detach(): void;
 }
 
@@ -131,8 +130,8 @@ export function checkQueue(): CheckQueue {
   };
 }
 
-// Keys in the order of their arrival, each once. A Set keeps this order, too, but finding its first member is a walk
-// over every place that was freed before it: 40 ms for 20,000 keys that come and go.
+// Keys in the order of their arrival, each once. Finding the first member of a Set walks over every place that was
+// freed before it: 40 ms for 20,000 keys.
 
 interface Place {
   readonly publicKey: PublicKeyHex;
@@ -184,16 +183,11 @@ export function keyLine(): KeyLine {
   };
 }
 
-// The checks of one group are answered together. One listener serves all of them when the client gives the request up.
-
 export type GroupCheckOutcome = Decision | { readonly kind: 'failed'; readonly error: unknown };
 
 type GroupQueue = Pick<CheckQueue, 'add' | 'remove'>;
 
-/**
- * Queue a check for each message. Resolves when all are decided, in the order of the messages; never rejects.
- * @param signal checks that have not begun when it aborts fail with its reason
- */
+/** Resolves when all are decided, in the order of the messages; never rejects. @param signal ends those not begun */
 export function waitForGroup(
   messages: readonly SlashableMessage[],
   signal: AbortSignal,

@@ -1,13 +1,12 @@
-// What this process remembers of each key, whatever the store says: the marks that it knows to be recorded (a store
-// with less was rolled back), and the last message whose commit failed. Nobody knows whether that one is on disk, so
-// another message in its place is a doubt, and the signer never signs in doubt.
+// What this process remembers of each key, whatever the store says: the recorded marks (a store with less was rolled
+// back), and the last message whose commit failed. Another message in its place is a doubt, and is never signed.
 
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage } from './types.ts';
 
 export interface SigningMemory {
   floors(publicKey: PublicKeyHex): HighWaterMarks;
   recorded(message: SlashableMessage): void;
-  /** A commit of this message failed: it is recorded, or not. */
+  /** A commit of this message failed: it may be recorded. */
   attempted(message: SlashableMessage): void;
   /** Whether a failed attempt stands in this message's way. The same message may be tried again. */
   isInDoubt(message: SlashableMessage): boolean;

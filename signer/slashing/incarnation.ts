@@ -1,16 +1,16 @@
-// The identity of a store: its id, made with it, and its incarnations, random numbers that signers renew while they use
-// it. A number tells this store from every copy that was made before the number was written. The record keeps the
-// latest ones, because a signer may read the store before, and the state table after, another signer renewed it.
+// The identity of a store: its id, and its incarnations, random numbers that signers renew while they use it. A number
+// tells this store from every copy that was made before. The record keeps the latest ones, because a signer may read
+// the store before, and the state table after, another signer renewed it.
 
 import { randomBytes } from 'node:crypto';
 
 export interface Incarnations {
   /** 32 lower-case hex digits each, the latest first; none in a store that no signer has used. */
   readonly held: readonly string[];
-  /** When the last signer ended in order: milliseconds by the state table's clock; null while the store is in use. */
+  /** When the last signer ended in order, by the state table's clock; null while the store is in use. */
   readonly closedAt: number | null;
   readonly isRaised: boolean;
-  /** What the last end in order of a file has written (sqlite/file/file.ts); null while it is in use. */
+  /** Written by the last end in order of a file (sqlite/file/file.ts); null while it is in use. */
   readonly end: string | null;
   /** Databases of Web3Signer that were merged here, or waived by a jump: `HOST:PORT/NAME`, the latest first. */
   readonly web3signers: readonly string[];
@@ -44,7 +44,7 @@ function newNumber(): string {
   return randomBytes(INCARNATION_BYTES).toString('hex');
 }
 
-/** Random; StoreIdentity has it as 32 hex digits. */
+/** StoreIdentity has it as 32 hex digits. */
 export const STORE_ID_BYTES = 16;
 
 export const NEW_STORE = 'a new slashing database: it knows nothing of what the keys signed before';

@@ -1,7 +1,6 @@
 // The jump: which messages a store refuses after it may have lost records. They are never beyond the present, so every
-// key's marks are raised to the present epoch and slot, with a tolerance for clocks: a validator misses at most one
-// vote. The jump refuses a clock that is behind what any key has signed. Its caller must also have kept the keys from
-// signing far ahead of the clock (restraints.ts). Pure.
+// key's marks are raised to it, with a tolerance for clocks. The jump refuses a clock that is behind what any key has
+// signed; restraints.ts keeps keys from signing far ahead of the clock.
 
 import { SignerError } from '../api/errors.ts';
 import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';
@@ -12,7 +11,7 @@ export interface ChainTime {
   readonly slotsPerEpoch: number;
 }
 
-/** How far the clocks of the signer, and of whoever asked for the lost messages, may differ. */
+/** Between the signer and whoever asked for the lost messages. */
 export const CLOCK_TOLERANCE_SECONDS = 12;
 
 export function floorAt(now: number, chain: ChainTime): StoreFloor {
@@ -21,13 +20,13 @@ export function floorAt(now: number, chain: ChainTime): StoreFloor {
   return { slot, targetEpoch: epoch, sourceEpoch: Math.max(0, epoch - 1) };
 }
 
-/** Whether some key has signed for a time that by this clock is still to come: then the clock is wrong. */
+/** Some key has signed for a time that is still to come. */
 export function isClockBehind(now: number, chain: ChainTime, { blockSlot, targetEpoch }: HighWaterMarks): boolean {
   const latest = floorAt(now, chain);
   return (blockSlot ?? 0) > latest.slot || (targetEpoch ?? 0) > latest.targetEpoch;
 }
 
-/** What a jump made now raises a store to, given what its keys have signed; throws when no clock can be believed. */
+/** What a jump made now raises a store to; throws when no clock can be believed. */
 export type JumpFloor = (highest: HighWaterMarks) => StoreFloor;
 
 /** @throws SignerError slashing_unavailable, from the function: no genesis time is known, or the clock is behind */

@@ -1,7 +1,6 @@
-// Slashing protection as the signing path sees it: one call that answers safe or refused, or throws. It groups
-// concurrent requests into batches for the backend, keeps the order of each key (check-queue.ts), remembers what this
-// process has signed (doubts.ts), and says whether the store answers. It trusts only plain answers of a backend: a
-// failed, short or unknown answer is a doubt, and the signer answers a doubt with 503.
+// Slashing protection as the signing path sees it. It groups concurrent requests into batches for the backend and
+// remembers what this process has signed. It trusts only plain answers of a backend: a failed, short or unknown answer
+// is a doubt, and the signer answers a doubt with 503.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../common/observe/clock.ts';
@@ -13,15 +12,15 @@ import type { Decision } from './history/rules.ts';
 import type { Hindrance, RestrainedStore } from './restraints.ts';
 import type { KeyFault, PublicKeyHex, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
 
-/** Requests that wait for their batch, at most; the next one is `overloaded`. */
+/** The next one is `overloaded`. */
 const MAX_QUEUED_CHECKS = 16_384;
-/** Closing waits so long for the batches under way; what the store has not answered then is 503. */
+/** What the store has not answered then is 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions extends AnswerHooks {
   readonly maxQueuedChecks?: number;
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
-  /** The store is left alone: nothing can be said of its health. */
+  /** Nothing can be said of its health. */
   readonly unopened?: boolean;
 }
 
@@ -59,8 +58,7 @@ export class SlashingProtection {
   }
 
   /**
-   * Check one message and record it. When the promise resolves with `safe` the record is durable.
-   * A signal that aborts before the check has begun frees its place; later it has no effect.
+   * When the promise resolves with `safe` the record is durable. A signal has no effect once the check has begun.
    * @throws SignerError overloaded, shutting_down, slashing_unavailable, slashing_integrity, slashing_rollback;
    *         the signal's reason when it aborts first
    */
@@ -82,10 +80,8 @@ export class SlashingProtection {
   }
 
   /**
-   * Check and record messages of different keys, each as `check` does; they share their commits with each other and
-   * with whatever else comes, and single messages overtake them. Resolves when all are decided, in the order
-   * of the messages.
-   * @throws as `check` does before anything is decided: overloaded, shutting_down, the signal's reason
+   * Messages of different keys, each as `check` does; single messages overtake them. In the order of the messages.
+   * @throws before anything is decided: overloaded, shutting_down, the signal's reason
    */
   checkGroup(messages: readonly SlashableMessage[], signal: AbortSignal): Promise<readonly GroupCheckOutcome[]> {
     const refusal = this.#entryRefusal(messages.length, signal);
@@ -95,10 +91,7 @@ export class SlashingProtection {
     return outcomes;
   }
 
-  /**
-   * What the store holds as signed at a slot (SlashingBackend.signedBlockRoot), unless something keeps checks from it.
-   * @throws SignerError as `check` does; the signal's reason when it aborts first
-   */
+  /** SlashingBackend.signedBlockRoot. @throws SignerError as `check` does; the signal's reason when it aborts first */
   async signedBlockRoot(publicKey: PublicKeyHex, slot: number, signal: AbortSignal): Promise<Uint8Array | null> {
     const refusal = this.#entryRefusal(1, signal);
     if (refusal !== undefined) throw refusal;
@@ -109,10 +102,7 @@ export class SlashingProtection {
     return this.#health.ask(signal);
   }
 
-  /**
-   * Queued checks are refused, batches under way finish if they do so in time, then the backend is closed.
-   * @param waitMs for all of it; half of it at most for the batches
-   */
+  /** Queued checks are refused. @param waitMs for all of it; half of it at most for the batches under way */
   async close(waitMs = 2 * BATCHES_CLOSE_WAIT_MS): Promise<void> {
     const until = this.#clock.monotonic() + waitMs;
     this.#closed = true;
@@ -141,7 +131,7 @@ export class SlashingProtection {
     return this.#queue.size + checks > limit ? new SignerError('overloaded') : undefined;
   }
 
-  /** Once per turn of the event loop, so that requests which arrive together share a batch. No timer is involved. */
+  /** Once per turn of the event loop, so that requests which arrive together share a batch. */
   #scheduleTurn(): void {
     if (this.#turnScheduled) return;
     this.#turnScheduled = true;
@@ -167,7 +157,7 @@ export class SlashingProtection {
     }
   }
 
-  /** The next checks. Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
+  /** Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
   #takeBatch(): WaitingCheck[] {
     const all = this.#store.batchLimits.maxMessages;
     return this.#queue.take({ all, yielding: this.#pace.mostYielding() }).filter((check) => {
@@ -209,7 +199,7 @@ export class SlashingProtection {
     } catch (error) {
       failure = error ?? new Error('the backend rejected without a reason');
     }
-    // The memory first: whoever reads the answers must find it up to date.
+    // The memory first: whoever reads the answers finds it up to date.
     let place = 0;
     for (const { message } of checks) this.#remember(message, failure, verdicts[place++]);
     const isHindered = this.#store.hindrance() !== undefined; // a right that was lost says nothing of the store
@@ -249,7 +239,7 @@ export function answerCheck(
     return;
   }
   if (verdict.kind === 'safe') {
-    // The answer waited for its turn: a process that was stopped in between may have lost the right meanwhile.
+    // A process that was stopped in between may have lost the right meanwhile.
     const lost = hindrance();
     if (lost === undefined) check.resolve(verdict);
     else check.reject(new SignerError(lost));
@@ -275,24 +265,16 @@ export function callHook(hook: () => void, log: Log): void {
   }
 }
 
-// Batches keep a distance under load, because a store that gets each message alone does less work. A message for one
-// key must not wait long for groups.
+// Batches keep a distance under load: a store that gets each message alone does less work.
 
-/**
- * Messages of groups in one commit, at most: when no single message has come for a second, when one has, and beside
- * one. A single message waits for one commit and then for its own: on SQLite for 3, 1 and 0.5 ms, and for two writes to
- * the disk.
- */
+/** In one commit: when no single message has come for a second, when one has, and beside one, which waits for it. */
 const MAX_YIELDING = { undisturbed: 128, lately: 48, beside: 16 };
 const LATELY_MS = 1000;
 
 export interface BatchPace {
   singleCame(): void;
   began(checks: readonly WaitingCheck[]): void;
-  /**
-   * Batches that carry several messages keep their distance; one message by itself, after another by itself, does
-   * not. Single messages keep it from others of their kind, and not from groups, which are always there.
-   */
+  /** One message by itself, after another by itself, keeps no distance, nor single messages from groups. */
   pauseMilliseconds(batchesUnderWay: number): number;
   mostYielding(): number;
 }
@@ -328,7 +310,7 @@ export function batchPace(
   };
 }
 
-// Health decides nothing: a store that is down is still asked, and a check without an answer is 503.
+// Health decides nothing: a store that is down is still asked.
 
 export interface SlashingHealth {
   readonly status: 'up' | 'down' | 'unopened';

@@ -5,11 +5,11 @@ import { GATHERED_EPOCHS } from './history/prune.ts';
 import { PRUNED_AT_ONCE } from './operations/pruning-steps.ts';
 import type { SlashingBackend } from './types.ts';
 
-/** Entries deleted in one step at most: one transaction, of a few milliseconds, so that checks hardly wait. */
+/** One transaction of a few milliseconds, so that checks hardly wait. */
 export const PRUNE_STEP_ENTRIES = PRUNED_AT_ONCE * (GATHERED_EPOCHS + 1);
-/** A million keys make 2,604 votes old in a second: twice that is deleted, while a step takes no more than a pause. */
+/** A million keys make 2,604 votes old in a second: twice that is deleted. */
 export const PRUNE_STEP_PAUSE_MS = 45;
-/** Between two looks when there was nothing: an epoch of 32 slots of 12 seconds. */
+/** An epoch of 32 slots of 12 seconds. */
 export const PRUNE_IDLE_PAUSE_MS = 384_000;
 
 export interface Pruning {
@@ -17,7 +17,7 @@ export interface Pruning {
   stop(): Promise<void>;
 }
 
-/** Prune in the background until stopped. A step that fails is logged, and tried again after the long pause. */
+/** A step that fails is logged, and tried again after the long pause. */
 export function startPruning(
   options: { readonly onPruned?: (entries: number) => void },
   { backend, log }: { backend: Pick<SlashingBackend, 'pruneStep'>; log: Log },

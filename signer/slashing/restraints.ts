@@ -1,6 +1,5 @@
-// Restraints are stores around the bare store, put together here in one order. Each decides on every method of the
-// seam. Boot and the commands open the bare store and give it to `restrainStore`; everything else gets a
-// RestrainedStore, which only this file makes. Restraints only refuse more.
+// Restraints are stores around the bare store, put together here in one order. Everything but boot and the commands
+// gets a RestrainedStore, which only this file makes. Restraints only refuse more.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { decideAttestation, decideBlock } from './history/rules.ts';
@@ -18,7 +17,7 @@ import type {
 
 declare const RESTRAINED: unique symbol;
 
-/** What binds, jumps and looks at a store, bound or not: it has no method that speaks of a key. */
+/** It has no method that speaks of a key. */
 export type StoreKeeper = Pick<SlashingBackend, 'name' | 'identity' | 'incarnate' | 'jump' | 'highestMarks'>;
 
 export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, 'name'> | 'isInDoubt'> & {
@@ -28,7 +27,7 @@ export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, '
 
 export interface Restraints {
   readonly hindrance: Hindrance;
-  /** The floor of a jump made now: nothing beyond it is signed. Undefined: messages may be ahead of the clock. */
+  /** Nothing beyond it is signed. Undefined: messages may be ahead of the clock. */
   readonly latest?: (() => StoreFloor) | undefined;
   /** Everything at or below it was possibly signed by an earlier process. */
   readonly floor?: StoreFloor | null | undefined;
@@ -44,7 +43,7 @@ export function restrainStore(bare: SlashingBackend, restraints: Restraints): Re
   return branded(decided(timed, { ...RIGHT_TO_USE, close: close ?? 'forwards' }, hindrance), hindrance);
 }
 
-/** Without a master key no row could be verified: the real store is never opened, so its health is not known. */
+/** Without a master key no row could be verified: the real store is never opened. */
 export function sealedStore(name: SlashingBackend['name']): RestrainedStore {
   const limits = { maxMessages: 1, maxInFlight: 1, minIntervalMs: 0 };
   const refusals = Object.fromEntries(Object.keys(RIGHT_TO_USE).map((method) => [method, sealed]));
@@ -82,16 +81,16 @@ function branded(store: SlashingBackend, hindrance: Hindrance): RestrainedStore 
   return { ...restrained, hindrance } as unknown as RestrainedStore;
 }
 
-// A new method does not compile before each restraint forwards it, asks before and after it, or replaces it.
+// A new method does not compile before each restraint says what it does with it.
 
 export type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'isInDoubt'>;
-/** `asks`: the question is put before the call, after it, and at each history that goes through it. */
+/** `asks`: before the call, after it, and at each history that goes through it. */
 export type Decisions = { readonly [M in Method]: 'forwards' | 'asks' | SlashingBackend[M] };
 
-/** Why nothing may be signed, said or taken over this store now; undefined when all of it may. */
+/** Undefined when all may be signed over this store now. */
 export type Hindrance = () => ErrorReason | undefined;
 
-/** The store with the decisions of one restraint. Implementations are classes: a spread of one has no methods. */
+/** Implementations are classes: a spread of one has no methods. */
 export function decided(
   store: SlashingBackend,
   decisions: Decisions,
@@ -165,10 +164,9 @@ async function* askingAtEach(
 }
 
 // Two restraints by time. The floor of this start, for enclaves: a person who holds the tables may have restored older
-// ones around the restart, so this process refuses everything that an earlier one may have signed. And the clock, for
-// enclaves and fleets: nothing ahead of it is signed. Every jump is a floor made by a later clock with the same
-// tolerance, so what was signed before lies at or below it, as long as the jump's clock is not further behind the
-// signer's than the time between the two.
+// ones, so this process refuses everything that an earlier one may have signed. And the clock, for enclaves and fleets:
+// every jump is a floor made by a later clock with the same tolerance, so what was signed before lies at or below it,
+// as long as the jump's clock is not further behind the signer's than the time between the two.
 
 const FORWARDS = {
   checkHealth: 'forwards',
@@ -197,7 +195,7 @@ export function localFloor(store: SlashingBackend, floor: StoreFloor): Decisions
   };
 }
 
-/** @param latest the floor of a jump made now: a message that lies beyond is ahead of the clock */
+/** @param latest the floor of a jump made now */
 export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): Decisions {
   const judge = () => {
     const now = latest();
@@ -215,7 +213,7 @@ const AHEAD: Verdict = { kind: 'unavailable', reason: 'ahead_of_clock' };
 
 type Judge = (message: SlashableMessage) => Verdict | undefined;
 
-/** The store is asked of the messages that the judge has nothing against. The judge is made once for each batch. */
+/** The judge is made once for each batch. */
 function judgedFirst(store: SlashingBackend, judge: () => Judge): SlashingBackend['checkAndRecord'] {
   return async (messages, floors) => {
     const verdicts: (Verdict | undefined)[] = messages.map(judge());
@@ -243,20 +241,14 @@ function belowFloor(message: SlashableMessage, floor: StoreFloor): Verdict | und
   return decision.kind === 'refused' ? decision : undefined;
 }
 
-/**
- * A source of the present epoch is ahead too: no chain has justified it. After a jump in that epoch the vote, if it
- * were lost, could be surrounded by one from the epoch before.
- */
+/** A source of the present epoch is ahead too: were the vote lost, a jump would let one from before surround it. */
 function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
   if (message.kind === 'block') return message.slot > latest.slot;
   const { sourceEpoch, targetEpoch } = message;
   return targetEpoch > latest.targetEpoch || (sourceEpoch > latest.sourceEpoch && sourceEpoch <= targetEpoch);
 }
 
-/**
- * The histories of the store, each raised to the floor: whoever reads the file must refuse what this process does.
- * A key whose entries lie below gets the floor's entries instead; keys that are asked for by name always get them.
- */
+/** Raised to the floor: whoever reads the file must refuse what this process does. */
 async function* raised(
   backend: SlashingBackend,
   floor: StoreFloor,

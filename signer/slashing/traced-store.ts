@@ -1,6 +1,5 @@
-// A store that tells what is asked of it and what it answers, in the order in which that happens. The checker of traces
-// (test/model/conformance.ts) replays it against the rules of the model. Off unless the log module `slashing_trace` is
-// at `debug`. The lines contain no secrets. It changes no answer: a line that cannot be written is lost.
+// A store that tells what is asked of it and what it answers, for the checker of traces (test/model/conformance.ts).
+// Off unless the log module `slashing_trace` is at `debug`. It changes no answer, and its lines contain no secrets.
 
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { LogFields } from '../../common/observe/log.ts';
@@ -10,7 +9,7 @@ import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } fro
 
 export type TraceLine = LogFields & { readonly call: number };
 
-/** `write` gets two lines of each call: one when it begins, one with `end` or `failed` when it is over. */
+/** Two lines of each call: one when it begins, one with `end` or `failed` when it is over. */
 export function tracedStore(store: SlashingBackend, write: (line: TraceLine) => void): SlashingBackend {
   let calls = 0;
   async function traced<Result>(begin: LogFields, work: () => Promise<Result>, end: (result: Result) => LogFields) {

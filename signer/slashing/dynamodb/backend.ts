@@ -1,6 +1,5 @@
-// Slashing protection in a DynamoDB table, for any number of signers: the highest block and the highest vote of each
-// key, raised by conditional writes only. It trusts the service to be linearizable for one item. The signer's role in
-// the account needs describe, get, batch-get, put, scan, condition checks and PartiQLUpdate, and should not delete.
+// Slashing protection in a DynamoDB table, for any number of signers: the highest block and vote of each key, raised by
+// conditional writes only. It trusts the service to be linearizable for one item.
 
 import { encodeHex } from '../../../common/formats/hex.ts';
 import type { Log } from '../../../common/observe/log.ts';
@@ -40,17 +39,16 @@ export interface DynamoDBBackendOptions {
   /** For the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;
   readonly client: Omit<AwsClientOptions, 'maxSockets'>;
-  /** Open also a store that only a jump can put right: one bound to another region, or without its record. */
+  /** Open also a store bound to another region, or without its record. */
   readonly isForJump?: boolean | undefined;
 }
 
-/** Beyond the writes: health checks and imports do not wait behind them. */
+/** Health checks and imports do not wait behind writes. */
 const OTHER_SOCKETS = 8;
 
 /**
- * Bind the table to the network and the region, or check that it is.
- * @throws SignerError slashing_unavailable, with a hint: the table is missing, of another shape, network or region, or
- *         written in several regions; slashing_integrity when its codes were made with another key
+ * @throws SignerError slashing_unavailable, with a hint: the table is missing, of another shape, network or region;
+ * slashing_integrity when its codes were made with another key
  */
 export async function openDynamoDBBackend(
   options: DynamoDBBackendOptions,
@@ -97,7 +95,6 @@ class DynamoDBBackend implements SlashingBackend {
     const checks = messages.map((message, index) =>
       checkAndRecordOne(message, floors[index] ?? NO_MARKS, this.#context),
     );
-    // All of them end before a failure is reported.
     await Promise.allSettled(checks);
     return Promise.all(checks);
   }
@@ -176,7 +173,7 @@ class DynamoDBBackend implements SlashingBackend {
     yield* exportHistories(table, store.floor, publicKeys);
   }
 
-  /** There is one entry of each kind for a key and it is the highest, so there is never anything behind it. */
+  /** There is one entry of each kind for a key. */
   async pruneStep(): Promise<number> {
     this.#assertOpen();
     return 0;
@@ -202,7 +199,7 @@ class DynamoDBBackend implements SlashingBackend {
     if (this.#closed) throw new SignerError('slashing_unavailable', { detail: { closed: 'dynamodb' } });
   }
 
-  /** @throws SignerError slashing_unavailable: also of another region, or replaced by another store meanwhile */
+  /** @throws SignerError slashing_unavailable: also of another region, or replaced meanwhile */
   #assertUsable(): void {
     this.#assertOpen();
     this.#opened.store.assertUsable();
@@ -211,8 +208,7 @@ class DynamoDBBackend implements SlashingBackend {
 
 function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {
   const table = slashingTable(client, tableName, integrity);
-  // A statement has no TableName, and nothing says that an ARN in its text is that one table and no other: so none is
-  // sent.
+  // Nothing says that an ARN in a statement's text is that one table.
   if (parseTableArn(tableName) !== undefined) return table;
   const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
   return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };

@@ -1,11 +1,10 @@
 // The integrity codes of a complete store's rows, and the multiset hash by which a head knows its entries.
 //
-// Every entry has one keyed hash of 32 bytes. The first half is its code, stored beside it: it shows an altered or
-// moved row. The second half is its element, stored nowhere. The digest of a history is the XOR of its elements, stored
-// under a mask from a fresh nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh, ASIACRYPT 2003, section 4).
-// So a person who can write rows but has no key cannot find another set of rows with the digest of the head: the codes
-// do not reveal the elements, nor do two digests, because no mask is used twice. Without a key (static tokens, no
-// master key), all of this is a checksum: it detects accidents, but not attackers.
+// Every entry has one keyed hash of 32 bytes. The first half is its code, stored beside it. The second half is its
+// element, stored nowhere. The digest of a history is the XOR of its elements, stored under a mask from a fresh nonce
+// (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh, ASIACRYPT 2003, section 4). So a person who can write rows
+// but has no key cannot find another set of rows with the digest of the head: the codes do not reveal the elements, nor
+// do two digests, because no mask is used twice. Without a key all of this is a checksum against accidents.
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
@@ -15,7 +14,6 @@ import type { BlockEntry, EntrySet, KeyState, VoteEntry } from './state.ts';
 export const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;
 
-/** What a head's row holds beside the numbers of its state. */
 export interface HeadSeal {
   /** Empty without a key: there is nothing to hide then. */
   readonly nonce: Uint8Array;
@@ -25,7 +23,7 @@ export interface HeadSeal {
   readonly code: Uint8Array;
 }
 
-/** A head as it was read: nothing of it is believed yet. Digests in `state` are not set. */
+/** As it was read: nothing of it is believed yet. Digests in `state` are not set. */
 export interface UncheckedHead {
   readonly state: Omit<KeyState, 'blocks' | 'attestations'>;
   readonly blockCount: number;
@@ -46,7 +44,7 @@ export interface HistoryCodes {
   sealHead(publicKey: Uint8Array, state: KeyState): HeadSeal;
   /** Undefined when the head fails its code. */
   openHead(publicKey: Uint8Array, head: UncheckedHead): KeyState | undefined;
-  /** The code of a row that is not of one key (the record of the store): 16 bytes. */
+  /** Of a row that is not of one key: 16 bytes. */
   storeCode(fields: readonly IntegrityField[]): Uint8Array;
 }
 
@@ -104,7 +102,7 @@ export function withoutEntry({ count, digest }: EntrySet, { element }: EntryCode
   return { count: count - 1, digest: xor(digest, element, 0) };
 }
 
-/** Entries of a set as they are read, for a store that reads them in steps: the elements need not be kept. */
+/** For a store that reads a set in steps: the elements need not be kept. */
 export interface EntrySum {
   add(element: Uint8Array): void;
   isWhole(set: EntrySet): boolean;
@@ -128,7 +126,7 @@ const HEAD_DOMAIN = 'head v2';
 const NO_NONCE = new Uint8Array(0);
 const NO_PUBLIC_KEY = new Uint8Array(48);
 
-/** In one list, without others on the way: this is done twice for each message that is signed. */
+/** In one list, without others on the way: done twice for each message that is signed. */
 function headFields(
   { highest, lowWater, prunedBelow, tenure }: UncheckedHead['state'],
   blockCount: number,
@@ -153,7 +151,7 @@ function headFields(
   ];
 }
 
-/** The system's randomness for many nonces at once: asked for each, it would cost as much as the code. */
+/** Asked for each, the system's randomness would cost as much as the code. */
 const NONCE_POOL = new Uint8Array(256 * NONCE_BYTES);
 let nonceAt = NONCE_POOL.length;
 
@@ -175,7 +173,7 @@ function masked(digest: Uint8Array, masks: Uint8Array | undefined, offset: numbe
   return masks === undefined ? digest : xor(digest, masks, offset);
 }
 
-/** Sixteen bytes of `one` with as many of `other` from an offset. A loop: `map` would call a function for each byte. */
+/** A loop: `map` would call a function for each byte. */
 function xor(one: Uint8Array, other: Uint8Array, offset: number): Uint8Array {
   const result = new Uint8Array(DIGEST_BYTES);
   for (let at = 0; at < DIGEST_BYTES; at++) result[at] = (one[at] ?? 0) ^ (other[offset + at] ?? 0);

@@ -1,13 +1,12 @@
 // The integrity code of a stored row: it shows that a row was altered, moved to another key, or copied from another
-// network. With a key (from the master key) it is a MAC, without one a checksum against accidents. It does not detect
-// missing rows: the marks of each key and the memory of the process do that.
+// network. With a key (from the master key) it is a MAC, without one a checksum. It does not detect missing rows.
 
 import { strict as assert } from 'node:assert';
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 
 export const INTEGRITY_CODE_BYTES = 16;
 
-/** Numbers that this program writes are safe integers; what an altered row holds may be any number. */
+/** What this program writes are safe integers; an altered row may hold any number. */
 export type IntegrityField = number | null | Uint8Array;
 
 export interface RowIntegrity {
@@ -72,9 +71,9 @@ export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
   };
 }
 
-// A mask is the one-step key derivation of NIST SP 800-56C revision 2, section 4.1, option 1: the hash of a counter,
-// the secret, and fixed information, of lengths that never vary. The secret serves nothing else. An HMAC would do as
-// well, at several times the price, and each check of a message takes two masks.
+// The one-step key derivation of NIST SP 800-56C revision 2, section 4.1, option 1: the hash of a counter, the secret,
+// and fixed information, of lengths that never vary. The secret serves nothing else. An HMAC would cost several times
+// as much, and each check takes two masks.
 const MASK_SECRET_AT = 4;
 const MASK_INFO_AT = MASK_SECRET_AT + 32;
 const PUBLIC_KEY_BYTES = 48;
@@ -95,7 +94,7 @@ const NUMBER_TAG = 1;
 const BYTES_TAG = 2;
 const NUMBER_BYTES = 8;
 
-/** Longer than any row of ours needs; overwritten by each message, which is hashed before the next. */
+/** Longer than any row of ours; each message is hashed before the next. */
 const SCRATCH = Buffer.alloc(512);
 
 function encode(domain: string, network: Uint8Array, publicKey: Uint8Array, fields: readonly IntegrityField[]): Buffer {

@@ -1,11 +1,10 @@
-// Merges the entries of a file for a key into the record of this key, without I/O. No protection becomes weaker: when
-// two entries contradict each other, the stored entry has no root, so that both messages are refused; an entry that
-// would have been refused is stored without its root; low-water marks are never lowered. Entries far behind the highest
-// ones are not stored; the marks refuse them (prune.ts).
+// Merges the entries of a file for a key into the record of this key. No protection becomes weaker: when two entries
+// contradict each other, the stored one has no root, so that both messages are refused; an entry that would have been
+// refused is stored without its root; low-water marks are never lowered.
 //
-// When the store has records of a key, it merges the key as minimal: the file may be pruned, or may lack what the key
-// signed elsewhere, so everything up to the file's marks is refused. EIP-3076's complete strategy is only for a caller
-// that knows that the file lists everything.
+// When the store has records of a key, it merges the key as minimal: the file may lack what the key signed elsewhere,
+// so everything up to the file's marks is refused. EIP-3076's complete strategy is only for a caller that knows that
+// the file lists everything.
 
 import type {
   ConflictingEntry,
@@ -37,7 +36,7 @@ export type Coded<Entry> = Entry & EntryCodes;
 export interface MergedKey {
   readonly state: KeyState;
   readonly added: { readonly blocks: readonly Coded<BlockEntry>[]; readonly attestations: readonly Coded<VoteEntry>[] };
-  /** Recorded entries that lose their root: to be replaced by these. */
+  /** They replace recorded entries that lose their root. */
   readonly contradicted: MergedKey['added'];
   readonly alreadyPresent: number;
   readonly conflicts: number;
@@ -50,7 +49,7 @@ export interface KeyToMerge {
   readonly state: KeyState;
   /** The whole history, shown to be whole. */
   readonly recorded: KeyHistory;
-  /** The store's floor: what it refuses stays refused, also when a file says that it was signed. */
+  /** What it refuses stays refused, also when a file says that it was signed. */
   readonly floor: StoreFloor | null;
 }
 
@@ -145,7 +144,7 @@ function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Hori
   };
 }
 
-/** A mark that is set stays: what was refused below it is refused whatever older entries turn up. */
+/** What was refused stays so, whatever older entries turn up. */
 function lowWaterAfter({ lowWater }: KeyState, { blocks, attestations }: KeyHistory): LowWaterMarks {
   return {
     slot: lowWater.slot ?? lowest(blocks, 'slot'),
@@ -163,10 +162,7 @@ function raisedTo(lowWater: LowWaterMarks, said: HighWaterMarks): LowWaterMarks 
   };
 }
 
-/**
- * A block that a file adds to a key with these marks (those before the import). At or below the mark every block was
- * refused, so it comes without its root: with it the block would be a repeat, and signable again.
- */
+/** At or below the mark every block was refused: with its root an imported one would be signable again. */
 function importedBlock(entry: BlockEntry, { slot }: LowWaterMarks): BlockEntry {
   return slot !== null && entry.slot <= slot ? { ...entry, signingRoot: null } : entry;
 }
@@ -202,8 +198,8 @@ export interface Contradicted<Entry> {
 }
 
 /**
- * Recorded votes for whose target a file has a vote from another source: neither is a repeat any more, also when one of
- * the two is forgotten before the other. Those that lost their root already are not named again.
+ * Recorded votes for whose target a file has a vote from another source: neither is a repeat any more. Those that lost
+ * their root already are not named again.
  */
 export function doubleVotesOf(
   recorded: readonly VoteEntry[],
@@ -268,7 +264,7 @@ function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
   return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
 }
 
-/** EIP-3076 condition 3 over all votes of a key at once, in one pass in each direction. */
+/** EIP-3076 condition 3 over all votes of a key, in one pass in each direction. */
 export function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
   const sourcesOf = new Map<number, number>();
   const twice = new Set<number>();
@@ -302,10 +298,9 @@ export function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) =
     (lowestAfter.get(sourceEpoch) ?? Number.POSITIVE_INFINITY) < targetEpoch;
 }
 
-/** An import with more of them is nothing that somebody goes through by hand. */
+/** Nobody goes through more by hand. */
 export const MAX_LISTED_CONFLICTS = 100;
 
-/** Those of a key after those that are listed, as far as they go in. */
 export function listConflicts(
   listed: readonly ImportConflict[],
   publicKey: PublicKeyHex,

@@ -24,9 +24,9 @@ import {
 
 /** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;
-/** One number for every network: more kept is never weaker, and signers of one store have to agree. */
+/** For every network: signers of one store have to agree. */
 export const RETAINED_SLOTS = RETAINED_EPOCHS * 32;
-/** A key's votes gather so long, and then go together: they change one head, at a tenth of the price of one by one. */
+/** They change one head together, at a tenth of the price of one by one. */
 export const GATHERED_EPOCHS = 64;
 
 /** Entries below these may be forgotten; a horizon of 0 forgets nothing. */
@@ -44,11 +44,7 @@ export function horizonOf(highest: HighWaterMarks): Horizon {
 
 type Marks = Pick<KeyState, 'lowWater' | 'prunedBelow'>;
 
-/**
- * The marks of a key once blocks are forgotten.
- * @param forgotten the highest slot among them; null: there are none, and nothing changes
- * @param lowestKept the lowest slot that stays; there always is one
- */
+/** @param forgotten the highest slot among them; null: nothing changes @param lowestKept there always is one */
 export function forgetBlocks({ lowWater, prunedBelow }: Marks, forgotten: number | null, lowestKept: number): Marks {
   if (forgotten === null) return { lowWater, prunedBelow };
   return {
@@ -62,7 +58,6 @@ export interface VoteEpochs {
   readonly targetEpoch: number;
 }
 
-/** The same for votes. */
 export function forgetVotes(
   { lowWater, prunedBelow }: Marks,
   forgotten: VoteEpochs | null,
@@ -79,10 +74,7 @@ export function forgetVotes(
   };
 }
 
-/**
- * The same for both, given all that stays.
- * @param forgotten source and target need not be of one vote
- */
+/** @param forgotten source and target need not be of one vote */
 export function forget(before: Marks, forgotten: HighWaterMarks, { blocks, attestations }: KeyHistory): Marks {
   const { blockSlot, sourceEpoch, targetEpoch } = forgotten;
   const epochs = sourceEpoch === null || targetEpoch === null ? null : { sourceEpoch, targetEpoch };
@@ -93,7 +85,7 @@ export function forget(before: Marks, forgotten: HighWaterMarks, { blocks, attes
   });
 }
 
-/** Whether the history has an entry that was forgotten: then somebody put it back. */
+/** Then somebody put a forgotten entry back. */
 export function holdsForgotten(
   { prunedBelow }: Pick<KeyState, 'prunedBelow'>,
   { blocks, attestations }: KeyHistory,
@@ -104,11 +96,11 @@ export function holdsForgotten(
   );
 }
 
-/** For a reader that goes through the history in steps: what pruning would remove is left out. */
+/** For a reader that goes through the history in steps. */
 export interface KeptEntries {
   block(entry: BlockEntry): void;
   vote(entry: VoteEntry): void;
-  /** Once all entries were given: those that stay, and the state of the key as if the others had been pruned. */
+  /** Once all entries were given: as if those that pruning would remove had been pruned. */
   result(): { readonly state: KeyState; readonly history: KeyHistory };
 }
 

@@ -1,6 +1,5 @@
-// The conditions of EIP-3076, once, for every backend that checks: it reads the facts about one key, this file decides.
-// It trusts that the facts were read under a lock and that their integrity codes were checked. It refuses whatever
-// no rule allows. Nothing here does I/O.
+// The conditions of EIP-3076, once: a backend reads the facts about one key, this file decides. It trusts that they
+// were read under a lock and that their integrity codes were checked. It refuses whatever no rule allows.
 //
 // With the complete history (sqlite, postgres) the low-water marks are those of the history. A store that knows only
 // its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry.
@@ -11,14 +10,14 @@ import { type EntryCodes, type HistoryCodes, withEntry } from './codes.ts';
 import { type BlockEntry, effectiveLowWater, higher, type KeyHistory, type KeyState, type VoteEntry } from './state.ts';
 
 export interface BlockFacts {
-  /** The entry at the slot of the message. A null root (none was given, or two differ) refuses everything there. */
+  /** A null root (none was given, or two differ) refuses everything at the slot. */
   readonly entry: { readonly signingRoot: Uint8Array | null } | null;
   /** The lowest slot the history still answers for; null while the key has no block. */
   readonly lowWaterSlot: number | null;
 }
 
 export interface AttestationFacts {
-  /** The entry for the target of the message. Where there are several for one target, pass a null root. */
+  /** Where there are several for one target, pass a null root. */
   readonly entry: { readonly sourceEpoch: number; readonly signingRoot: Uint8Array | null } | null;
   /** Some entry has a larger source and a smaller target than the message. */
   readonly surroundsAnEntry: boolean;
@@ -28,7 +27,7 @@ export interface AttestationFacts {
   readonly lowWaterTargetEpoch: number | null;
 }
 
-/** A repeat is in the history already, with the same root: it may be signed again and needs no record. */
+/** A repeat is in the history already: it may be signed again and needs no record. */
 export type Decision =
   | { readonly kind: 'safe'; readonly repeat: boolean }
   | { readonly kind: 'refused'; readonly reason: SlashingRefusal };
@@ -64,10 +63,7 @@ export function decideAttestation(message: Vote, facts: AttestationFacts): Decis
   return safe;
 }
 
-/**
- * Whether no entry of the key can be at the message's slot or target, surround it or be surrounded by it, given the
- * highest marks: then the marks alone decide, and a backend need not read the history.
- */
+/** Whether no entry can be at the message's place, surround it or be surrounded by it: then the marks alone decide. */
 export function isBeyondHistory(message: SlashableMessage, marks: HighWaterMarks): boolean {
   if (message.kind === 'block') return marks.blockSlot === null || message.slot > marks.blockSlot;
   return (
@@ -85,7 +81,7 @@ export function raiseMarks(marks: HighWaterMarks, message: SlashableMessage): Hi
   };
 }
 
-/** Whether a store lost records that this process knows it wrote: any mark is below its floor. */
+/** A store lost records that this process knows it wrote when any mark is below its floor. */
 export function isRolledBack(marks: HighWaterMarks, floors: HighWaterMarks): boolean {
   return (
     isBelow(marks.blockSlot, floors.blockSlot) ||
@@ -113,10 +109,10 @@ function isBelow(mark: number | null, floor: number | null): boolean {
 // the head or one row; to call it safe, the store has to read the whole history and prove it complete, because a
 // missing row proves nothing by itself.
 
-/** `history`: nothing that was read refuses the message; read the whole history and ask `decideWithHistory`. */
+/** `history`: nothing that was read refuses the message; ask `decideWithHistory`. */
 export type Judgement = Decision | { readonly kind: 'history' };
 
-/** `atSlot`: the entry at the message's slot, if there is one; it need not be read when the message lies beyond all. */
+/** @param atSlot need not be read when the message lies beyond all */
 export function judgeBlock(
   message: BlockProposal,
   state: KeyState,
@@ -130,10 +126,7 @@ export function judgeBlock(
   return decision.kind === 'safe' && entry === null && !isBeyond ? { kind: 'history' } : decision;
 }
 
-/**
- * `atTarget`: all entries for the message's target; they need not be read when the message lies beyond all. `against`:
- * one entry that the message surrounds, and one that surrounds it, for a store that finds them cheaply.
- */
+/** `against`: one entry that the message surrounds, and one that surrounds it, where they are cheap to find. */
 export function judgeVote(
   message: Vote,
   state: KeyState,
@@ -143,7 +136,7 @@ export function judgeVote(
 ): Judgement {
   if (!isInTenure(message, state)) return refused('key_retired');
   if (isBeyondHistory(message, state.highest)) return decideVote(message, state, floor, NO_VOTES);
-  // A source after its target is refused without a look, and an entry at the target decides by itself.
+  // A source after its target is refused without a look.
   const isDecided = atTarget.length > 0 || message.sourceEpoch > message.targetEpoch;
   if (isDecided) return decideVote(message, state, floor, { attestations: atTarget });
   if (against === undefined) return { kind: 'history' };
@@ -163,7 +156,7 @@ export function decideWithHistory(
   return decideBlock(message, { entry, lowWaterSlot: effectiveLowWater(state, floor).slot });
 }
 
-/** The state once a safe message is recorded, and the codes of its entry. A first message sets its low-water mark. */
+/** Once a safe message is recorded. A first message sets its low-water mark. */
 export function stateAfter(
   state: KeyState,
   message: SlashableMessage,

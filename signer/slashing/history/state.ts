@@ -1,5 +1,4 @@
-// The head of a key: what a complete store knows of this key besides its entries. The store trusts a head only when its
-// integrity code is right (codes.ts). The head then says what its entries must be.
+// The head of a key: what a complete store knows of it besides its entries, and what these must be.
 
 import type { HighWaterMarks, StoreFloor } from '../types.ts';
 
@@ -10,7 +9,7 @@ export interface LowWaterMarks {
   readonly targetEpoch: number | null;
 }
 
-/** How many entries of a kind a key has, and the multiset hash of them (codes.ts). */
+/** The count, and the multiset hash (codes.ts). */
 export interface EntrySet {
   readonly count: number;
   readonly digest: Uint8Array;
@@ -43,7 +42,6 @@ export interface VoteEntry {
   readonly signingRoot: Uint8Array | null;
 }
 
-/** The whole history of a key, shown to be whole. */
 export interface KeyHistory {
   readonly blocks: readonly BlockEntry[];
   readonly attestations: readonly VoteEntry[];
@@ -62,12 +60,12 @@ export const NEW_KEY: KeyState = {
   tenure: 0,
 };
 
-/** Whether the store has records of the key: then a file of it is merged as minimal (merge.ts). */
+/** Then a file of the key is merged as minimal (merge.ts). */
 export function hasRecords({ highest, lowWater }: KeyState): boolean {
   return [...Object.values(highest), ...Object.values(lowWater)].some((mark) => mark !== null);
 }
 
-/** The marks that a message is judged by: those of the key, and the floor under all keys of the store. */
+/** Of the key, and of the floor under all keys of the store. */
 export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floor: StoreFloor | null): LowWaterMarks {
   if (floor === null) return lowWater;
   return {
@@ -77,7 +75,7 @@ export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floo
   };
 }
 
-/** What a store answers for: what the key signed, and everything under the floor. */
+/** What the key signed, and everything under the floor. */
 export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: StoreFloor | null): HighWaterMarks {
   if (floor === null) return highest;
   return {
@@ -95,7 +93,7 @@ export function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWat
   };
 }
 
-/** The higher of two marks; null is lower than every number. */
+/** Null is lower than every number. */
 export function higher<Other extends number | null>(mark: number | null, other: Other): number | Other {
   if (mark === null) return other;
   return other === null || mark > other ? mark : other;

@@ -1,6 +1,5 @@
-// The slashing protection interchange format of EIP-3076, version 5, read and written as a stream: one validator in
-// memory at a time, and of that only its last entries (reduce.ts). The reader refuses a file as a whole, with the
-// place. The metadata may stand anywhere in the file, so nothing is merged before the reader is through.
+// The slashing protection interchange format of EIP-3076, version 5, as a stream: one validator in memory at a time.
+// The reader refuses a file as a whole; the metadata may stand anywhere, so nothing is merged before it is through.
 
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../../common/formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
@@ -9,13 +8,10 @@ import { InterchangeError, type JsonEntry, type JsonValue, readJsonPieces } from
 import { type HistoryReducer, historyReducer, type ReducedHistory } from './reduce.ts';
 
 const FORMAT_VERSION = '5';
-/** Entries of one key in one list of a file, at most: a vote an epoch for twelve years. */
+/** A vote an epoch for twelve years. */
 export const MAX_ENTRIES_OF_A_KEY = 1_000_000;
 
-/**
- * @param genesisValidatorsRoot `0x` and 64 hex digits: the network the file must be of
- * @throws InterchangeError while it is iterated
- */
+/** @param genesisValidatorsRoot `0x` and 64 hex digits @throws InterchangeError while it is iterated */
 export async function* readInterchange(
   source: AsyncIterable<Uint8Array>,
   genesisValidatorsRoot: string,
@@ -92,7 +88,6 @@ function addEntry(reducer: HistoryReducer, { element, list, index, value }: Json
   });
 }
 
-/** `history`: what the entries of its lists said, which came one by one. */
 function validatorOf(value: JsonValue, place: string, history: ReducedHistory): ValidatorHistory {
   const validator = objectOf(value, place);
   const key = validator['pubkey'];
@@ -114,7 +109,7 @@ function rootOf(value: JsonValue | undefined, place: string): Uint8Array {
   return root;
 }
 
-/** A slot or an epoch: the format says a decimal string, some programs write a number. */
+/** The format says a decimal string, some programs write a number. */
 function numberOf(value: JsonValue | undefined, place: string): number {
   const isDecimal = typeof value === 'string' && /^[0-9]{1,20}$/.test(value);
   const number = isDecimal || typeof value === 'number' ? Number(value) : Number.NaN;
@@ -137,8 +132,7 @@ function listOf(value: JsonValue | undefined, place: string): readonly JsonValue
   return value;
 }
 
-// Files inside the JSON of a request (the Key Manager API): in memory as a whole, for as many keys as one request
-// names.
+// Files inside the JSON of a request (the Key Manager API): in memory as a whole.
 
 export interface InterchangeParts {
   readonly backend: Pick<SlashingBackend, 'importHistories' | 'exportHistories'>;
@@ -146,7 +140,7 @@ export interface InterchangeParts {
   readonly genesisValidatorsRoot: string;
 }
 
-/** @throws SignerError `malformed_body`, also for a file of another network; `denied`; slashing_*. Nothing is merged */
+/** @throws SignerError `malformed_body`, also for another network; `denied`; slashing_*. Nothing is merged */
 export async function mergeInterchangeText(
   text: string,
   allows: (publicKey: string) => boolean,
@@ -170,7 +164,6 @@ export async function mergeInterchangeText(
   }
 }
 
-/** The records of the given keys; `recorded` are those that have any. */
 export async function exportInterchangeText(
   publicKeys: readonly string[],
   { backend, genesisValidatorsRoot }: InterchangeParts,

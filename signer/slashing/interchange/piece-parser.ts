@@ -1,6 +1,5 @@
-// Parses one large JSON object as its text comes: each member of the object is handed over when it is complete, and of
-// one member that is an array, each element; of an element's own long lists, each entry by itself. Strict: RFC 8259, no
-// member twice, bounded depth, token length and number of values a piece.
+// Parses one large JSON object as its text comes, piece by piece. Strict: RFC 8259, no member twice, bounded depth,
+// token length and number of values a piece.
 
 import { setImmediate } from 'node:timers/promises';
 
@@ -13,7 +12,7 @@ export interface JsonPiece {
   readonly value: JsonValue;
 }
 
-/** Handed over by itself; the element it belongs to comes later, with the list empty. */
+/** The element it belongs to comes later, with the list empty. */
 export interface JsonEntry {
   readonly element: number;
   readonly list: string;
@@ -22,10 +21,9 @@ export interface JsonEntry {
 }
 
 export interface PieceOptions {
-  /** The member of the top object whose elements are handed over one by one. */
   readonly streamedMember: string;
   readonly lists?: readonly string[];
-  /** Called before the piece of the element comes; what it throws ends the reading. */
+  /** Before the piece of the element comes; what it throws ends the reading. */
   readonly onEntry?: (entry: JsonEntry) => void;
 }
 
@@ -160,7 +158,6 @@ export class PieceParser {
     if (this.#values > MAX_VALUES_PER_PIECE) throw this.#error('too many values');
   }
 
-  /** A value is complete: it is handed over, or becomes part of its container. */
   #finish(value: JsonValue): JsonPiece | undefined {
     this.#expected = ', or end';
     const [top, streamed] = this.#frames;
@@ -203,7 +200,7 @@ export class PieceParser {
   }
 }
 
-/** Why a file is refused, and where: `data[17].signed_blocks[3].slot`. The text holds nothing of the file's content. */
+/** `data[17].signed_blocks[3].slot`; nothing of the file's content. */
 export class InterchangeError extends Error {
   readonly place: string;
 
@@ -216,7 +213,7 @@ export class InterchangeError extends Error {
 
 // Memory is bounded by the largest piece, whatever the size of the file.
 
-/** Bytes of a file between two turns of the event loop: a few milliseconds. */
+/** A few milliseconds of the event loop. */
 const TURN_BYTES = 64 * 1024;
 /** @throws InterchangeError, also for bytes that are not UTF-8 */
 export async function* readJsonPieces(

@@ -1,12 +1,11 @@
-// Folds what a file says of one key while it is read, so that no key costs more memory or time than its last entries.
-// Entries far behind the highest are left out and counted: a store refuses everything up to them (leftOut of types.ts).
-// Where entries of one place are left out, the one that stays has no root. Pure.
+// Folds what a file says of one key while it is read. Entries far behind the highest are left out and counted: a store
+// refuses everything up to them. Where entries of one place are left out, the one that stays has no root.
 
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { type BlockEntry, higher, type VoteEntry } from '../history/state.ts';
 import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
 
-/** Blocks of a key that are kept, and votes: a vote an epoch for as long as pruning keeps them, and once more. */
+/** Of blocks, and of votes: one an epoch for as long as pruning keeps them, and once more. */
 export const KEPT_ENTRIES = 1024;
 
 export type ReducedHistory = Omit<ValidatorHistory, 'publicKey'>;
@@ -86,7 +85,7 @@ function lastEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
     kept = kept.slice(0, end);
   }
 
-  /** The highest place alone has more than is kept: one entry without a root, and the marks, say all of it. */
+  /** The highest place alone has more than is kept: one entry without a root says all of it. */
   function keepOne(): void {
     const most = kept
       .filter((entry) => placeOf(entry) === highest)

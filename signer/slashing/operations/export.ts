@@ -1,9 +1,8 @@
-// Reads histories out, one key after the other, from one state of the store. Every row is verified and every history
-// whole. Entries that pruning would forget next are not written: the marks say them.
+// Reads histories out from one state of the store, each shown to be whole. What pruning would forget next is not
+// written.
 //
-// A reader of the file must refuse everything that this store refuses, and takes its marks from the lowest entries of
-// the file. Where the entries alone would allow more than the marks and floors here, the file gets entries without a
-// root.
+// A reader of the file takes its marks from the lowest entries, and must refuse everything that this store refuses.
+// Where the entries alone would allow more, the file gets entries without a root.
 
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
@@ -29,13 +28,9 @@ import {
   sortedKeys,
 } from './store.ts';
 
-/** Heads read at once; the entries are read key by key. */
 const PAGE_KEYS = 200;
 
-/**
- * Keys without entries are left out, unless the floor of the store speaks of them.
- * @throws SignerError slashing_integrity at the first key whose record fails, and when keys are gone
- */
+/** @throws SignerError slashing_integrity at the first key whose record fails, and when keys are gone */
 export async function* exportHistories(
   store: CompleteStore,
   publicKeys: readonly PublicKeyHex[] | undefined,
@@ -81,18 +76,18 @@ async function historyOf(rows: Rows, head: Head, floor: StoreFloor | null): Prom
   const kept = keptEntries(head.state);
   await rows.history(head, kept);
   const { state, history } = kept.result();
-  // Votes that contradict each other in such numbers say no more than the marks; without them one vote says the marks.
+  // Votes that contradict each other in such numbers say no more than the marks.
   const isLong = history.attestations.length > 4 * KEPT_ENTRIES;
   const said = isLong ? { ...history, attestations: [] } : history;
   return { blocks: exportedBlocks(state, floor, said), attestations: exportedVotes(state, floor, said) };
 }
 
-/** What a file has to say of a key that a store has no entries of, because of its floor. */
+/** Of a key without entries, because of the store's floor. */
 export function historyOfFloor({ slot, sourceEpoch, targetEpoch }: StoreFloor): KeyHistory {
   return { blocks: [{ slot, signingRoot: null }], attestations: [{ sourceEpoch, targetEpoch, signingRoot: null }] };
 }
 
-/** Blocks below the mark say nothing that the mark does not say; where none is left, an entry at the mark says it. */
+/** Blocks below the mark say nothing more; where none is left, an entry at the mark says it. */
 function exportedBlocks(state: KeyState, floor: StoreFloor | null, { blocks }: KeyHistory): readonly BlockEntry[] {
   const { slot } = effectiveLowWater(state, floor);
   if (slot === null) return blocks;

@@ -1,6 +1,5 @@
-// Merges what was staged, key by key. First every key that the import names is shown to be whole, before anything is
-// written. Then a few keys at a time are merged and written in one transaction, so that checks go on. A fault in
-// between leaves some keys merged: that only refuses more, and the same import is repeated.
+// Merges what was staged. First every key that is named is shown to be whole, before anything is written. Then a few
+// keys at a time are merged in one transaction. A fault leaves some keys merged: that only refuses more.
 
 import { isDeepStrictEqual } from 'node:util';
 import { SignerError } from '../../api/errors.ts';
@@ -25,7 +24,7 @@ import {
 } from './store.ts';
 
 const PAGE_KEYS = 200;
-/** Keys that are read beside each other: their histories are in memory at the same time. */
+/** Their histories are in memory at the same time. */
 const KEYS_AT_ONCE = 8;
 
 export type MergeCounts = Pick<ImportSummary, 'validators' | 'alreadyPresent' | 'conflicts' | 'conflicting'>;
@@ -147,7 +146,6 @@ async function readKey(rows: Rows, head: Head, floor: StoreFloor | null, importe
   return { publicKey: head.publicKey, imported, recorded, basis: { state: head.state, floor }, entries };
 }
 
-/** All that the import says of a key, folded to its last entries. */
 async function foldedParts(store: CompleteStore, staged: StagedImport, publicKey: Uint8Array): Promise<StagedPart> {
   const reducer = historyReducer();
   for await (const part of staged.parts(publicKey)) {
@@ -157,14 +155,14 @@ async function foldedParts(store: CompleteStore, staged: StagedImport, publicKey
   return reducer.result();
 }
 
-/** What was merged ahead counts while its basis is unchanged; a key that signed meanwhile is read and merged again. */
+/** A key that signed meanwhile is read and merged again. */
 async function writeKeys(
   store: CompleteStore,
   rows: WritableRows,
   keys: readonly ReadyKey[],
   strategy: MergeStrategy,
 ): Promise<ReadyKey[]> {
-  // The floor is read after the heads are locked: what a jump refuses meanwhile is no repeat afterwards.
+  // After the heads are locked: what a jump refuses meanwhile is no repeat afterwards.
   const [heads, { floor }] = await Promise.all([rows.heads(keys.map(({ publicKey }) => publicKey)), rows.record()]);
   if (heads.length < keys.length) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
   return Promise.all(

@@ -131,7 +131,6 @@ export async function checkBatch(
   return answers;
 }
 
-/** Undefined when the record of the key is damaged; `history` when what was read of it does not decide. */
 function judge(
   codes: HistoryCodes,
   read: BatchRows,
@@ -167,7 +166,7 @@ function judgeVoteRows(
   return judgeVote(message, state, floor, atTarget);
 }
 
-/** One row is enough to refuse an older vote; that none stands against it is known of a whole history. */
+/** One row is enough to refuse an older vote. */
 async function decideByHistory(
   connection: Connection,
   codes: HistoryCodes,
@@ -209,7 +208,7 @@ function reaches(mark: number | null, places: readonly number[]): boolean {
   return mark === null ? places.length === 0 : places.includes(mark) && places.every((place) => place <= mark);
 }
 
-/** Resolves with how far the write-ahead log had come before the commit; null when nothing was to be recorded. */
+/** @returns how far the write-ahead log had come before the commit; null when nothing was to be recorded */
 async function recordAll(
   connection: Connection,
   { codes, store }: CheckTools,
@@ -237,23 +236,22 @@ async function recordAll(
   return changed;
 }
 
-// The heads of the keys are locked first, in the order of the keys, and only later statements read the history and the
-// record of the store: under READ COMMITTED a statement sees what was committed before it began, so a history read
-// together with the lock would be older than the lock, and two signers could both find a vote safe.
+// The heads are locked first, and only later statements read the history and the record of the store: under READ
+// COMMITTED a history read together with the lock would be older than the lock, and two signers could both find a vote
+// safe.
 
-/** What nobody holds, without waiting. */
 const LOCK_FREE = { name: 'lock_free', text: `${SELECT_HEADS} FOR UPDATE SKIP LOCKED` };
-/** Everything, after others are done with it; fails after the lock timeout. */
+/** Fails after the lock timeout. */
 const LOCK_ALL = { name: 'lock_all', text: `${SELECT_HEADS} FOR UPDATE` };
 
 const LOOK_AROUND = `
   SELECT ARRAY(SELECT public_key FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])) AS known,
          pg_try_advisory_xact_lock_shared($2) AS "noImport"`;
-/** lock_not_available: the lock timeout has passed. */
+/** lock_not_available. */
 const LOCK_TIMEOUT = '55P03';
 
-// For each message its entry, and what is at the highest mark of its key (there must be an entry) or beyond (none): so
-// lost and brought-back rows are noticed where messages normally go.
+// For each message its entry, and what is at the highest mark of its key (an entry) or beyond (none): lost and
+// brought-back rows are noticed where messages normally go.
 const READ_BLOCKS = `
   SELECT m.position, b.slot, b.signing_root, b.code
   FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS m (public_key, slot, position)
@@ -285,14 +283,11 @@ export interface BatchRows {
   readonly heads: ReadonlyMap<PublicKeyHex, HeadRow>;
   readonly blocks: ReadonlyMap<number, readonly BlockRow[]>;
   readonly votes: ReadonlyMap<number, readonly VoteRow[]>;
-  /** Keys without a head, while the list of keys is not the one of the record: theirs may have been deleted. */
+  /** Keys without a head, which may have been deleted while the list of keys is not the record's. */
   readonly missing: ReadonlySet<PublicKeyHex>;
 }
 
-/**
- * The rows of the keys that could be locked. Usually all are free, or about to be. An import may wait for keys while it
- * holds others: it is not waited for, nor is a key that is held for longer than the lock timeout.
- */
+/** An import may wait for keys while it holds others: a key that is held for longer than the lock timeout is left. */
 export async function lockAndRead(
   connection: Connection,
   codes: HistoryCodes,

@@ -1,5 +1,4 @@
-// What follows when a batch finds that the database may have lost commits: one jump, however many batches found it, and
-// a line in the log that says why none is possible, but not one a request.
+// What follows when a batch finds that the database may have lost commits: one jump, however many batches found it.
 
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
@@ -27,7 +26,7 @@ interface Recovery {
   readonly onJump?: OnJump;
 }
 
-/** Rejects with `slashing_unavailable` when the store could not be raised: nothing may be signed then. */
+/** Rejects with `slashing_unavailable` when the store could not be raised. */
 export function afterDoubt(
   { connections, tools, jumpFloor, onJump }: Recovery,
   { log, clock }: { readonly log: Log; readonly clock: Clock },
@@ -66,10 +65,7 @@ export async function highestMarks(connection: Connection): Promise<HighWaterMar
   return marks;
 }
 
-/**
- * Look again, where no batch is under way, and raise the store when no other signer did; says whether it did so.
- * @throws SignerError slashing_unavailable when no floor can be believed; nothing is changed then
- */
+/** Where no batch is under way. @throws SignerError slashing_unavailable when no floor can be believed */
 async function jumpAfterDoubt(
   connection: Connection,
   tools: CheckTools,
@@ -106,7 +102,6 @@ async function jumpAfterDoubt(
   return true;
 }
 
-/** The record is locked, and no batch is under way. */
 export async function raise(
   connection: Connection,
   { codes, lineage }: CheckTools,

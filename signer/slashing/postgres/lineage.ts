@@ -1,8 +1,6 @@
 // Whether the database is still the one that this process committed to. A promoted standby, a restored backup, or an
-// old primary or record that came back holds less than was answered, and its own rows do not say so. Pure.
-//
-// Answers of two connections may be read in another order than the server gave them, so an answer is compared with what
-// was known when its question was sent.
+// old primary that came back holds less than was answered, and its own rows do not say so. Answers of two connections
+// may come in another order, so one is compared with what was known when its question was sent.
 
 import { raiseMarks } from '../history/rules.ts';
 import { NO_MARKS } from '../history/state.ts';
@@ -11,16 +9,16 @@ import type { HighWaterMarks, SlashableMessage, StoreFloor } from '../types.ts';
 import type { ServerIdentity, ServerPlace } from './connection/server.ts';
 
 export interface Lineage {
-  /** The highest slot and epochs that this process has recorded, of all keys. */
+  /** What this process has recorded, of all keys. */
   readonly recorded: HighWaterMarks;
-  /** What an answer to a question that is sent now has to agree with; undefined before the first answer. */
+  /** An answer to a question that is sent now has to agree with it; undefined before the first answer. */
   readonly known: KnownStore | undefined;
-  /** Whether records may have been lost: then nothing is signed before the store was raised by a jump. */
+  /** Records may have been lost: nothing is signed before a jump has raised the store. */
   isDoubtful(expected: KnownStore | undefined, now: ServerPlace, record: StoreLineage): boolean;
-  /** A commit of these messages succeeded there; the position is one that the commit lies beyond. */
+  /** A commit of these messages succeeded; it lies beyond the position. */
   committed(expected: KnownStore | undefined, place: ServerPlace, messages: readonly SlashableMessage[]): void;
   seen(expected: KnownStore | undefined, place: ServerPlace): void;
-  /** The store was raised there: nothing that was lost can be signed again. */
+  /** Nothing that was lost can be signed again. */
   adopt(place: ServerPlace, record: StoreLineage): void;
 }
 
@@ -44,7 +42,7 @@ export function lineage(): Lineage {
   let known: KnownStore | undefined;
   let era = 0;
 
-  /** Somebody raised the store since this process looked at it, over everything that this process recorded. */
+  /** Over everything that this process recorded, since it looked at the store. */
   const isRaisedOver = (before: StoreFloor | null, floor: StoreFloor | null) => {
     if (!isAtLeast(floor, before) || isAtLeast(before, floor)) return false;
     return recorded === NO_MARKS || coversFloor(floor, floorOf(recorded));
@@ -81,7 +79,7 @@ export function lineage(): Lineage {
         raiseWal(expected, surelyKept(now));
         return false;
       }
-      // Another process may have raised the store meanwhile. An earlier timeline is an old primary that came back.
+      // An earlier timeline is an old primary that came back.
       const isRaised = isRaisedOver(expected.floor, record.floor) && (isSame || isLaterTimeline(now, expected));
       if (isRaised && known?.era === expected.era) learn(now, record);
       return !isRaised;
@@ -101,7 +99,7 @@ export function floorOf({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks)
   return { slot: blockSlot ?? 0, sourceEpoch: sourceEpoch ?? 0, targetEpoch: targetEpoch ?? 0 };
 }
 
-/** After a crash the log may end before what was flushed, when the last record there was not whole. */
+/** After a crash the log may end before what was flushed. */
 function surelyKept({ walFlushed }: ServerPlace): number {
   return Math.max(0, (walFlushed ?? 0) - LONGEST_PART_BYTES);
 }
@@ -109,7 +107,6 @@ function surelyKept({ walFlushed }: ServerPlace): number {
 /** A record with the images of several pages is shorter. */
 const LONGEST_PART_BYTES = 65_536;
 
-/** Answers may come in another order: what was learnt stays. */
 function higherOf(known: KnownStore, { revision, floor }: StoreLineage): Pick<KnownStore, 'revision' | 'floor'> {
   return {
     revision: Math.max(known.revision, revision),

@@ -1,5 +1,5 @@
-// The rows of the database as a complete store (operations/store.ts), on one connection: after a rejection it has to be
-// closed, with the transaction that it is in. Heads are locked before other statements read what a change rests on.
+// The rows of the database as a complete store, on one connection: after a rejection it has to be closed. Heads are
+// locked before other statements read what a change rests on.
 
 import { SignerError } from '../../api/errors.ts';
 import { chunks, type Turns } from '../../parallel.ts';
@@ -84,9 +84,8 @@ const LOWEST_VOTES = ['target_epoch, source_epoch', 'source_epoch']
   )
   .join(' UNION ALL');
 
-/** Rows in one statement at most: preparing them takes a few milliseconds. */
+/** Preparing them takes a few milliseconds. */
 const CHUNK_ROWS = 2_000;
-/** Parts of a key that are read at once. */
 const PARTS_AT_ONCE = 4;
 
 export function postgresStore(connection: Connection, tools: CheckTools, { turn }: Turns): CompleteStore {
@@ -254,7 +253,7 @@ const STAGED_KEYS = `
 const STAGED_PARTS = `
   SELECT part, place FROM staged WHERE public_key = $1 AND place > $2 ORDER BY place LIMIT ${PARTS_AT_ONCE}`;
 
-/** The parts of an import in a temporary table of its connection; only this session sees them. */
+/** In a temporary table that only this session sees. */
 export async function stagedOn(
   connection: Connection,
   histories: AsyncIterable<ValidatorHistory>,

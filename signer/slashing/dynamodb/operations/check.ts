@@ -1,11 +1,9 @@
-// Check and record one message by compare-and-swap: the write carries the condition that the stored item is still the
-// one this process has verified, so what is overwritten was always checked, under any number of signers. One blind
-// conditional write (`target_epoch < :t`) would accept an item whose target was lowered by hand, and seal the damage
-// with a fresh code. The last verified item of each key is remembered: while this process is the only one that signs
-// for the key a check is one round trip; after another signer's write, and for a first record, it is two.
+// Check and record one message by compare-and-swap: what is overwritten was always checked, under any number of
+// signers. A blind conditional write (`target_epoch < :t`) would accept an item whose target was lowered by hand, and
+// seal the damage with a fresh code. While this process is the only one that signs for a key a check is one round trip,
+// else two.
 //
-// A write whose answer was lost is repeated by the SDK and then finds its own item: same epochs and same root, which
-// may be signed again, so it is safe. A write that arrives after it was given up can only raise the mark, or fail.
+// A write whose answer was lost finds its own item when it is repeated: it may be signed again.
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { Log } from '../../../../common/observe/log.ts';
@@ -23,13 +21,13 @@ import { raisedMark } from './merge.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
 const MAX_WRITE_ATTEMPTS = 8;
-/** Two items a key for 200,000 keys. Beyond, a check of a key that is not remembered costs a second round trip. */
+/** Two items a key for 200,000 keys. */
 const MAX_REMEMBERED_ITEMS = 400_000;
 
-/** The last verified item of each key and kind, as this process read or wrote it. */
+/** As this process read or wrote it last. */
 export interface VerifiedItems {
   get(key: MarkKey): MarkItem | undefined;
-  /** Answers that arrive late do not replace a higher item. */
+  /** A late answer does not replace a higher item. */
   remember(key: MarkKey, item: MarkItem): void;
 }
 
@@ -59,7 +57,7 @@ export interface StoreContext extends CheckContext {
   readonly log: Log;
 }
 
-/** `floors` is what the caller knows to be recorded. @throws SignerError slashing_unavailable */
+/** @param floors known by the caller to be recorded @throws SignerError slashing_unavailable */
 export async function checkAndRecordOne(
   message: SlashableMessage,
   floors: HighWaterMarks,
@@ -89,7 +87,7 @@ export async function checkAndRecordOne(
       if (outcome.kind === 'rolled_back') return { kind: 'unavailable', reason: 'slashing_rollback' };
       stored = outcome.stored;
     } else {
-      // Only what the table says now is an answer; what this process remembers just saves the question.
+      // Only what the table says now is an answer.
       if (isFresh && !(isRollback(verdict) && (await hasNewFloor(store)))) return verdict;
       stored = await table.read(key);
     }
@@ -101,7 +99,7 @@ export async function checkAndRecordOne(
   throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
 }
 
-/** Before a record is called lost: it is none that is missed if another process has jumped since. */
+/** Nothing is missed if another process has jumped since. */
 async function hasNewFloor(store: CheckContext['store']): Promise<boolean> {
   const { floor } = store;
   await store.read();
@@ -112,7 +110,7 @@ function isRollback(verdict: Verdict): boolean {
   return verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
 }
 
-/** As if the table holds `item`. Nothing up to the floor is missed: a jump has raised all keys to it. */
+/** Nothing up to the floor is missed: a jump has raised all keys to it. */
 function judge(
   message: SlashableMessage,
   item: MarkItem | undefined,
@@ -141,8 +139,7 @@ function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: 
   const entry = last !== undefined && isSameTarget ? { sourceEpoch: last.sourceEpoch, signingRoot } : null;
   return decideAttestation(message, {
     entry,
-    // Implicit: a vote that surrounds an earlier one has a lower source than some entry, one that is surrounded has a
-    // lower target, and the marks below are the highest of both.
+    // Implicit in the marks: the highest source and target of all entries.
     surroundsAnEntry: false,
     isSurroundedByAnEntry: false,
     lowWaterSourceEpoch: last?.sourceEpoch ?? null,

@@ -1,7 +1,5 @@
-// Writes that are wanted at the same time share a request, which costs the client far more than each statement in it.
-// Every write keeps a condition and an outcome of its own. A shared request is believed when it says that a write was
-// applied; about all others the write is made again by itself, and its own condition decides. A write that is alone
-// never waits.
+// Writes that are wanted at the same time share a request. It is believed when it says that a write was applied; about
+// all others the write is made again by itself, and its own condition decides.
 
 import { strict as assert } from 'node:assert';
 import type { Log } from '../../../../common/observe/log.ts';
@@ -14,9 +12,9 @@ import { awsFault } from '../../../aws/errors.ts';
 import { type MarkItem, markAttributes, partitionOf, takeDistinct } from '../tables/items.ts';
 import { type Replacement, type ReplaceOutcome, unavailable } from '../tables/table.ts';
 
-/** So many requests are sent with whatever there is; while they are under way further writes gather. */
+/** While they are under way further writes gather. */
 const EAGER_REQUESTS = 2;
-/** About what a write takes. After it nothing waits any longer behind requests that are slow. */
+/** About what a write takes. */
 const MAX_WAIT_MS = 10;
 
 export interface GatherParts {
@@ -32,7 +30,6 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Writes that wait are bounded by the caller: they are among its writes under way (`max_concurrent_writes`). */
 export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): GatherParts['replace'] {
   let waiting: Waiting[] = [];
   let underWay = 0;
@@ -101,8 +98,7 @@ const NO_STATEMENTS =
   'the slashing table takes no statements in batches, so each write is a request of its own until the next start, which is slower and as ' +
   'safe: allow the signer dynamodb:PartiQLUpdate on this table';
 
-// BatchExecuteStatement: one UPDATE an item, each with its condition, each applied or not by itself. The answer is
-// trusted in one thing: a statement without an error was applied. Values are parameters and never part of the text.
+// BatchExecuteStatement: one UPDATE an item, each with its condition. Values are parameters and never part of the text.
 
 /** The service's own limit for one request. */
 export const MAX_STATEMENTS = 25;
@@ -120,16 +116,11 @@ export function isUpdate(replacement: Replacement): replacement is Update {
   return isPlain(expected) && isPlain(next);
 }
 
-/** As checks write them. All else is rare, and written by itself. */
 function isPlain(item: MarkItem | undefined): boolean {
   return item?.mark != null && item.mark.signingRoot !== null && item.tenure === 0 && item.signed === undefined;
 }
 
-/**
- * At most MAX_STATEMENTS, no item twice.
- * @returns in their order
- * @throws what the call failed with, after the SDK's attempts: nothing is known of any of them
- */
+/** At most MAX_STATEMENTS, no item twice. @returns in their order @throws when nothing is known of any of them */
 export async function applyUpdates(
   client: DynamoDBClient,
   tableName: string,
@@ -170,7 +161,7 @@ function statementOf(tableName: string, { key, next, expected }: Update): BatchS
   const assignments = Object.keys(set).map((name) => `"${name}"=?`);
   const conditions = Object.keys(where).map((name) => `"${name}"=?`);
   return {
-    // A key that was retired in between may not be written over: an UPDATE would leave that attribute as it is.
+    // An UPDATE would leave `tenure` as it is: a key that was retired in between may not be written over.
     Statement:
       `UPDATE "${tableName}" SET ${assignments.join(',')} ` +
       `WHERE "pk"=? AND ${conditions.join(' AND ')} AND "tenure" IS MISSING`,

@@ -1,7 +1,6 @@
-// Merging EIP-3076 histories into the table. The whole input is read, and every item it touches is verified, before
-// the first write. Up to ITEMS_AT_ONCE items are one transaction; a larger import is a series of them that a fault may
-// interrupt. That is safe and can be repeated, because a merge only raises marks. A file is merged as minimal: one mark
-// of each kind is kept of a key. No item is written below the floor of the store, and retired keys stay retired.
+// Merging EIP-3076 histories into the table. The whole input is read, and every item it touches verified, before the
+// first write. A larger import is a series of transactions that a fault may interrupt: it can be repeated, because a
+// merge only raises marks. No item is written below the floor of the store, and retired keys stay retired.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { decodeHex } from '../../../../common/formats/hex.ts';
@@ -39,12 +38,12 @@ const MAX_WRITE_ATTEMPTS = 8;
 const CONFLICT_PAUSE_MS = 10;
 /** The condition on the record of the store takes one place. */
 const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
-/** Entries that are merged between two turns of the event loop: a few milliseconds. */
+/** A few milliseconds of the event loop. */
 const STEP_ENTRIES = 2_000;
 
 export type ImportContext = Omit<StoreContext, 'writeFirst'>;
 
-/** @throws SignerError slashing_unavailable (repeat the import), slashing_integrity (nothing was written) */
+/** @throws SignerError slashing_unavailable (repeat it), slashing_integrity (nothing was written) */
 export async function importHistories(
   histories: AsyncIterable<ValidatorHistory>,
   context: ImportContext,
@@ -156,7 +155,7 @@ function replacementOf(
   const merged = expected?.mark === undefined ? mark : mergeMarks(expected.mark, mark).mark;
   if (expected?.mark !== undefined && isSameMark(merged, expected.mark)) return [];
   const raised = floor === null ? merged : (raisedMark(key.kind, merged, floorMarks(floor)) ?? merged);
-  // As the minimal strategy of EIP-3076 has it, what was imported may not even be signed again: no root is kept.
+  // As the minimal strategy of EIP-3076 has it, what was imported may not even be signed again.
   const next = { mark: { ...raised, signingRoot: null }, tenure: expected?.tenure ?? 0 };
   const known = higherMarks(expected?.signed ?? highWaterMarks(expected?.mark), highWaterMarks(mark));
   const isRaised = isRolledBack(known, highWaterMarks(next.mark));
@@ -168,12 +167,11 @@ async function readVerified(keys: readonly MarkKey[], table: SlashingTable): Pro
   return keys.map(({ publicKey }, index) => undamaged(stored[index], publicKey));
 }
 
-// Exports. DynamoDB has no view of a table at one moment; marks only rise, so each exported mark was the highest when
-// it was read, and an export is right for every key that has stopped. What the floor refuses is exported too.
+// DynamoDB has no view of a table at one moment; marks only rise, so an export is right for every key that has stopped.
 
 const KEYS_AT_ONCE = MAX_BATCH_ITEMS / 2;
 
-/** One block and one vote a key at most, in ascending order of keys; keys without either are left out. */
+/** One block and one vote a key at most, in ascending order of keys. */
 export async function* exportHistories(
   table: SlashingTable,
   floor: StoreFloor | null,
@@ -197,7 +195,6 @@ export async function* exportHistories(
   }
 }
 
-/** Keys that were retired before they signed anything have no records. */
 export async function countMarks(table: SlashingTable) {
   const publicKeys = new Set<PublicKeyHex>();
   const counts = { block: 0, attestation: 0 };

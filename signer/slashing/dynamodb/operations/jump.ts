@@ -1,7 +1,5 @@
-// Raising the items of all keys to the floor of the store, after the floor itself: from then on every signer meets it.
-// Each item is compared and swapped, so what signers write meanwhile is kept where it lies beyond the floor. A crash in
-// between leaves items that refuse more, never less; a repeated jump raises the rest. An item that fails its check is
-// left alone: its key is answered 503 until it is repaired.
+// Raising the items of all keys to the floor of the store, after the floor itself: every signer meets it from then on.
+// A crash leaves items that refuse more, never less. A damaged item is left alone: its key is answered 503.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
@@ -19,16 +17,16 @@ import { raisedMark } from './merge.ts';
 const WRITES_AT_ONCE = 64;
 /** Each failed attempt means that a signer wrote the item in between. */
 const MAX_WRITE_ATTEMPTS = 64;
-/** Tries of one write while the service does not answer, beyond the SDK's own. */
+/** Beyond the SDK's own. */
 const MAX_UNANSWERED_TRIES = 3;
-/** A table on demand that has to take many writes at once throttles for some seconds. */
+/** A table on demand throttles for some seconds. */
 const MAX_THROTTLED_TRIES = 12;
 const THROTTLED_PAUSE_MS = 50;
 const MAX_THROTTLED_PAUSE_MS = 5_000;
 
 type JumpContext = Pick<StoreContext, 'table' | 'integrity' | 'verified' | 'log'>;
 
-/** @throws SignerError slashing_unavailable: some items may be raised; repeat the jump */
+/** @throws SignerError slashing_unavailable: repeat the jump */
 export async function raiseItems(floor: StoreFloor, context: JumpContext): Promise<void> {
   for await (const page of context.table.scan()) {
     await inParallel(page, WRITES_AT_ONCE, (item) => raiseItem(item, floorMarks(floor), context));
@@ -55,7 +53,7 @@ async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, co
     if (next === undefined) return;
     const outcome = await patient(() => context.table.replace({ key, next, expected: found as MarkItem }));
     if (outcome.kind === 'replaced') return context.verified.remember(key, next);
-    // Nothing of ours deletes items; where one is gone, the floor of the store holds.
+    // Nothing of ours deletes items; the floor of the store holds.
     if (outcome.stored === undefined) return;
     found = outcome.stored;
   }
@@ -71,7 +69,6 @@ function raisedItem(key: MarkKey, item: MarkItem, floor: HighWaterMarks, integri
   return sealItem(key, { mark, signed, tenure: item.tenure }, integrity);
 }
 
-/** A write that was applied and not answered is met by the next try, which finds it. */
 async function patient(write: () => Promise<ReplaceOutcome>): Promise<ReplaceOutcome> {
   for (let tries = 1; ; tries++) {
     try {

@@ -1,5 +1,5 @@
-// The tenures of keys. The number stands in both items of a key, under their codes, written in one transaction. Every
-// check compares and swaps one of the two, so none of an ended tenure succeeds afterwards, whichever signer makes it.
+// The tenures of keys. The number stands in both items of a key, written in one transaction; every check compares one
+// of the two.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
@@ -28,12 +28,12 @@ export async function beginTenures(from: Tenures, context: TenureContext): Promi
   return moveAll([...from.keys()], next, context);
 }
 
-/** The tenures of these keys, or of all; those in tenure 0 are left out. */
+/** Without those in tenure 0. */
 export async function readTenures(table: SlashingTable, publicKeys?: readonly PublicKeyHex[]): Promise<Tenures> {
   const tenures = new Map<PublicKeyHex, number>();
   const look = ({ publicKey }: MarkKey, stored: Stored) => {
     const { tenure = 0 } = undamaged(stored, publicKey) ?? {};
-    // The items of a key are written together; between two reads of them the higher number is the later one.
+    // Between two reads of a key's items the higher number is the later one.
     if (tenure > (tenures.get(publicKey) ?? 0)) tenures.set(publicKey, tenure);
   };
   if (publicKeys === undefined) {
@@ -62,11 +62,7 @@ async function moveAll(
   return moved;
 }
 
-/**
- * Both items of a key to the tenure that `next` says, in one transaction.
- * @returns the new tenure; undefined when `next` leaves it as it is
- * @throws SignerError slashing_unavailable (it may be done), slashing_integrity (the key's record is damaged)
- */
+/** @returns undefined when `next` changes nothing @throws SignerError slashing_unavailable (it may be done) */
 async function move(
   publicKey: PublicKeyHex,
   next: NextTenure,
@@ -94,7 +90,6 @@ async function move(
   throw new SignerError('slashing_unavailable', { detail: { contended: publicKey } });
 }
 
-/** What a failed transaction said of the items that it found otherwise. */
 function itemsNow(
   items: readonly (MarkItem | undefined)[],
   keys: readonly MarkKey[],

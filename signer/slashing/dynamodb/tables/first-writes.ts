@@ -1,6 +1,5 @@
-// The first record of a kind that a key gets. There is no item to compare with, so it is judged by the floor of the
-// store, and written in one transaction with the condition that this floor still holds. Transactions that touch the
-// record of the store get in each other's way, so this process has one under way at a time.
+// The first record of a kind that a key gets is judged by the floor of the store, in one transaction with the condition
+// that this floor still holds. This process has one under way at a time, for they get in each other's way.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
@@ -10,14 +9,10 @@ import { partitionOf, takeDistinct } from './items.ts';
 import type { Store } from './store.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type ReplaceOutcome, type SlashingTable } from './table.ts';
 
-/** Each failed one met another that held an item at that moment. */
 const MAX_TRIES = 12;
 const CONFLICT_PAUSE_MS = 5;
 
-/**
- * `floor_changed`: judge again, by the store's floor as it is now.
- * `rolled_back`: the record of the store holds less than this process has read of it before.
- */
+/** `floor_changed`: judge again. `rolled_back`: the record holds less than this process has read of it before. */
 export type FirstOutcome = ReplaceOutcome | { readonly kind: 'floor_changed' } | { readonly kind: 'rolled_back' };
 
 /** `floor`: what the write was judged by, as `store.floor` gave it. @throws SignerError */
@@ -31,7 +26,6 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
-/** Writes that wait are bounded by the caller: they are among its writes under way (`max_concurrent_writes`). */
 export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store: Store): FirstWrite {
   let waiting: Waiting[] = [];
   let isUnderWay = false;
@@ -66,7 +60,7 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
     } else if (outcome.isGuardBroken) {
       await store.read();
       store.assertUsable();
-      // The floor that is known is the highest of all that were read.
+      // The known floor is the highest of all that were read.
       const kind = store.floor === floor ? 'rolled_back' : 'floor_changed';
       for (const { resolve } of writes) resolve({ kind });
     } else {

@@ -1,7 +1,6 @@
 // The items of the DynamoDB slashing table: one for the last block of a key, one for its last vote, so that the two
-// never contend. An item read from the table is trusted only after its integrity code was checked over every attribute;
-// an item that is not exactly of the shape below counts as damaged. A key whose tenure ever ended has `tenure` in both
-// items. What it has not signed yet is an item without numbers then.
+// never contend. An item is trusted only after its code over every attribute was checked. A key whose tenure ever ended
+// has `tenure` in both items, which then may have no numbers.
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
@@ -13,7 +12,7 @@ import type { HighWaterMarks, PublicKeyHex } from '../../types.ts';
 export interface BlockMark {
   readonly kind: 'block';
   readonly slot: number;
-  /** `0x` and 64 hex digits: text, because one is kept in memory for every key. */
+  /** `0x` and 64 hex digits. */
   readonly signingRoot: string | null;
 }
 
@@ -29,15 +28,14 @@ export type Mark = BlockMark | AttestationMark;
 export type MarkKind = Mark['kind'];
 
 export interface MarkContent {
-  /** Undefined: the key's tenure ended before it signed anything of the kind. */
+  /** Undefined: the tenure ended before anything of the kind was signed. */
   readonly mark: Mark | undefined;
-  /** tenure.ts; of both items of a key alike. */
+  /** Of both items of a key alike. */
   readonly tenure: number;
-  /** What the key had signed or imported when a jump raised its mark; undefined: what the mark says. */
+  /** Before a jump raised the mark; undefined: what the mark says. */
   readonly signed: HighWaterMarks | undefined;
 }
 
-/** An item as it is stored, its code checked or just made. */
 export interface MarkItem extends MarkContent {
   readonly integrityCode: string;
 }
@@ -55,7 +53,7 @@ export function partitionOf({ kind, publicKey }: MarkKey): string {
   return PARTITIONS[kind] + publicKey;
 }
 
-/** The first so many writes, no item twice: the later write of an item waits, and finds what the earlier one left. */
+/** No item twice: the later write of an item waits, and finds what the earlier one left. */
 export function takeDistinct<Write>(waiting: readonly Write[], most: number, keyOf: (write: Write) => MarkKey) {
   const partitions = new Set<string>();
   const [taken, left]: [Write[], Write[]] = [[], []];
@@ -99,7 +97,7 @@ export function markAttributes({ mark, tenure, signed, integrityCode }: MarkItem
   };
 }
 
-/** Undefined when the item is not one that this program wrote for this key, of this kind, on this network. */
+/** Undefined when it is not one that this program wrote for this key. */
 export function decodeMarkItem(key: MarkKey, item: Item, integrity: RowIntegrity): MarkItem | undefined {
   const code = decodeHex(item['integrity']?.S ?? '');
   const content = decodeContent(key.kind, item);
@@ -108,10 +106,7 @@ export function decodeMarkItem(key: MarkKey, item: Item, integrity: RowIntegrity
   return { ...content, integrityCode: encodeHex(code) };
 }
 
-/**
- * The condition that the stored item is exactly `expected`, attribute by attribute; undefined: that there is none.
- * Comparing the code alone would accept an item whose numbers were lowered beside their old code.
- */
+/** Every attribute: the code alone would accept an item whose numbers were lowered beside their old code. */
 export function isStillStored(expected: MarkItem | undefined): {
   readonly ConditionExpression: string;
   readonly ExpressionAttributeValues?: Item;
@@ -206,7 +201,7 @@ export function safeInteger(attribute: AttributeValue | undefined): number | und
   return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** What the integrity code of an item covers. Items that only checks write have the codes they always had. */
+/** Items that only checks write have the codes they always had. */
 function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkContent): Parameters<RowIntegrity['code']> {
   const bytes = decodeHex(publicKey, 48);
   if (bytes === undefined) throw new TypeError('a public key is 48 bytes of hex');

@@ -1,5 +1,4 @@
-// The record of a slashing table, its item NETWORK, under one code. Only a record of this network, whose code was made
-// with this key, is believed.
+// The record of a slashing table, its item NETWORK, under one code.
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import { SignerError } from '../../../api/errors.ts';
@@ -13,9 +12,8 @@ const FORMAT_VERSION = 2;
 export interface StoreRecord {
   readonly id: string;
   readonly incarnation: string;
-  /** What holds for every key. A jump raises the items of keys to it; keys without an item are judged by it. */
+  /** A jump raises the items of keys to it; keys without an item are judged by it. */
   readonly floor: StoreFloor | null;
-  /** The one region whose signers may use the store. */
   readonly region: string;
 }
 
@@ -49,10 +47,7 @@ export function decodeRecord(item: Item, binding: RecordBinding): StoreRecord {
   return record;
 }
 
-/**
- * The part of decodeRecord that needs no key.
- * @throws SignerError slashing_unavailable: another network or format
- */
+/** Needs no key. @throws SignerError slashing_unavailable: another network or format */
 export function confirmNetwork(
   item: Item,
   { tableName, genesisValidatorsRoot }: Omit<RecordBinding, 'integrity'>,
@@ -73,7 +68,7 @@ export function regionIn(item: Item): string | undefined {
   return item['store_region']?.S;
 }
 
-/** The condition that the stored record is exactly the one that was read; undefined: that there is none. */
+/** Exactly the one that was read; undefined: none. */
 export function isStillRecord(found: Item | undefined) {
   if (found === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
   const present = ATTRIBUTES.flatMap((name) => (found[name] === undefined ? [] : [[name, found[name]] as const]));
@@ -83,7 +78,7 @@ export function isStillRecord(found: Item | undefined) {
   );
 }
 
-/** The condition that what a first record of a key is judged by still holds. The incarnation may be a later one. */
+/** The incarnation may be a later one. */
 export function isStillBound(record: StoreRecord) {
   const attributes = bindingAttributes(record);
   return isStill(
@@ -135,7 +130,7 @@ function decodeFloor(item: Item): StoreFloor | null | undefined {
   return { slot, sourceEpoch, targetEpoch };
 }
 
-/** The code covers every member; the network and the kind of store are in every code. */
+/** The network and the kind of store are in every code. */
 function sealed(record: StoreRecord): Parameters<RowIntegrity['code']> {
   const { id, incarnation, floor, region } = record;
   const floors = [floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null];

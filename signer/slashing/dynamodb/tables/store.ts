@@ -1,6 +1,5 @@
-// Reads and changes the record of a slashing table (record.ts). Every change compares and swaps, so of any number of
-// signers exactly one makes it. What this process has read of the record binds it from then on: a floor is never
-// forgotten, and a record of another store or region stops all checks.
+// Reads and changes the record of a slashing table. Every change compares and swaps, so exactly one signer makes it. A
+// floor that was read is never forgotten, and a record of another store or region stops all checks.
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -38,9 +37,9 @@ const CHANGE_PAUSE_MS = 4;
 const MAX_CHANGE_PAUSE_MS = 200;
 
 export interface StoreBinding extends RecordBinding {
-  /** The client's region: its signers use the store. */
+  /** Its signers use the store. */
   readonly region: string;
-  /** For `strongroom slashing jump`: nothing is checked or written in the store before a jump has bound it here. */
+  /** Nothing is checked or written before a jump has bound the store here. */
   readonly isForJump?: boolean | undefined;
 }
 
@@ -75,12 +74,11 @@ export class Store {
     this.#binding = binding;
   }
 
-  /** The highest floor that this process has read. */
   get floor(): StoreFloor | null {
     return this.#known?.floor ?? null;
   }
 
-  /** @throws SignerError slashing_unavailable: the store is, or has become, none that this process may use */
+  /** @throws SignerError slashing_unavailable: this process may not use the store any more */
   assertUsable(): void {
     if (this.#fault !== undefined) throw this.#fault;
   }
@@ -91,14 +89,13 @@ export class Store {
     return this.#learn(found.reading);
   }
 
-  /** Compare and swap until it succeeds. Those of this process follow each other, so they do not contend. */
+  /** Those of this process follow each other, so they do not contend. */
   change(next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
     const change = this.#changeAfter(this.#lastChange, next);
     this.#lastChange = change.catch(() => undefined);
     return change;
   }
 
-  /** For a transaction: what a first record is judged by still holds. */
   isStillBound(): TransactWriteItem {
     this.assertUsable();
     if (this.#known === undefined) throw recordLost(this.#binding.tableName);
@@ -106,7 +103,7 @@ export class Store {
     return { ConditionCheck: { ...place, ...isStillBound(this.#known) } };
   }
 
-  /** @throws what the call failed with, or SignerError when the record cannot be believed */
+  /** @throws also SignerError when the record cannot be believed */
   async find(signal?: AbortSignal): Promise<Found | undefined> {
     const Key = { pk: { S: NETWORK_PARTITION } };
     const get = new GetItemCommand({ TableName: this.#binding.tableName, Key, ConsistentRead: true });
@@ -118,7 +115,7 @@ export class Store {
     const { isForJump } = this.#binding;
     let found = first;
     if (found === undefined && !(await this.#isEmpty())) {
-      // Another process may have made the record meanwhile, and signed.
+      // Another process may have made it meanwhile, and signed.
       found = await this.find();
       if (found === undefined) this.#fault = recordLost(this.#binding.tableName);
       if (this.#fault !== undefined && isForJump === true) return;
@@ -152,7 +149,7 @@ export class Store {
     throw contended();
   }
 
-  /** What is there afterwards: ours, or that of a process which was faster. */
+  /** @returns ours, or that of a process which was faster */
   async #put(record: StoreRecord, expected: Item | undefined): Promise<Found | 'conflict'> {
     const item = encodeRecord(record, this.#binding);
     const condition = { ...isStillRecord(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
@@ -160,7 +157,7 @@ export class Store {
       await this.#client.send(new PutItemCommand({ TableName: this.#binding.tableName, Item: item, ...condition }));
       return { item, reading: record };
     } catch (error) {
-      // It may also be our own write, when its answer was lost and the SDK repeated it.
+      // It may also be our own write, repeated by the SDK.
       const fault = awsFault(error);
       if (fault === 'conflict') return 'conflict';
       if (fault !== 'condition_failed') throw error;
@@ -169,11 +166,10 @@ export class Store {
     }
   }
 
-  /** Every record that is read passes here. */
   #learn(record: StoreRecord): StoreRecord {
     const known = this.#known;
     const { tableName: table, region } = this.#binding;
-    // For good: whatever is in its place later, nobody knows what happened in between.
+    // For good: nobody knows what happened in between.
     this.#isReplaced ||= known !== undefined && known.id !== record.id;
     if (this.#isReplaced) {
       this.#fault = storeReplaced(table);
@@ -191,7 +187,6 @@ export class Store {
   async #isEmpty(): Promise<boolean> {
     const scan = { TableName: this.#binding.tableName, Limit: 1, ConsistentRead: true };
     const { Items = [] } = await this.#client.send(new ScanCommand(scan));
-    // The record may have been made by another process meanwhile.
     return Items.every((item) => item['pk']?.S === NETWORK_PARTITION);
   }
 
@@ -239,7 +234,7 @@ export function refuseRegion(found: {
   return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
 }
 
-/** For `catch`: what a call of the start failed of, with what to do. */
+/** For `catch`, with what to do. */
 export function startFault(error: unknown, tableName: string): never {
   const facts = { cause: error, detail: { table: tableName } };
   if (awsFault(error) === 'not_found') {
@@ -251,8 +246,8 @@ export function startFault(error: unknown, tableName: string): never {
   return unavailable(error);
 }
 
-// Two regions of a global table each accept a write and compare later, so two signers could each record another vote
-// for one target. A table with such replicas is used only while its record binds it to one region.
+// Two regions of a global table each accept a write and compare later: two signers could record two votes for one
+// target.
 
 /** `eventual`: each region accepts writes by itself; `strong`: they agree before they answer. */
 export type Replication = 'none' | 'eventual' | 'strong';
@@ -262,13 +257,13 @@ export async function replicationOf(client: DynamoDBClient, tableName: string): 
     if (awsFault(error) !== 'denied') throw error;
     throw unusable(NOT_ALLOWED, { cause: error, detail: { table: tableName } });
   });
-  // The first version of global tables says its version here and lists no replicas.
+  // The first version of global tables lists no replicas.
   const isGlobal = (Table?.Replicas ?? []).length > 0 || Table?.GlobalTableVersion !== undefined;
   if (Table?.MultiRegionConsistency === 'STRONG') return 'strong';
   return isGlobal ? 'eventual' : 'none';
 }
 
-/** @throws SignerError slashing_unavailable @param boundRegion of the record; undefined while it names none */
+/** @throws SignerError slashing_unavailable @param boundRegion undefined while the record names none */
 export function checkReplication(replication: Replication, boundRegion: string | undefined, tableName: string): void {
   const detail = { table: tableName };
   if (replication === 'strong') throw unusable(NO_TRANSACTIONS, { detail });

@@ -1,5 +1,4 @@
-// The calls that the DynamoDB backend makes: strongly consistent reads, and writes on the condition that the stored
-// item is still the one that was read. What goes wrong on the way is `slashing_unavailable`, never a refusal.
+// The calls that the DynamoDB backend makes. What goes wrong on the way is `slashing_unavailable`, never a refusal.
 
 import { SignerError } from '../../../api/errors.ts';
 import {
@@ -26,7 +25,7 @@ import {
 } from './items.ts';
 
 export const MAX_BATCH_ITEMS = 100;
-/** Items of one page of a scan: decoding them takes the event loop a few milliseconds. */
+/** Decoding them takes the event loop a few milliseconds. */
 const SCAN_PAGE_ITEMS = 500;
 /** Rounds of one BatchGetItem while the service leaves keys unprocessed. */
 const MAX_READ_ROUNDS = 8;
@@ -36,13 +35,12 @@ export type Stored = MarkItem | undefined | 'damaged';
 export interface Replacement {
   readonly key: MarkKey;
   readonly next: MarkItem;
-  /** What must be stored now; undefined: nothing. */
+  /** What must be stored now. */
   readonly expected: MarkItem | undefined;
 }
 
 export type TogetherOutcome =
   | { readonly kind: 'replaced' }
-  /** Another transaction holds one of the items at this moment. */
   | { readonly kind: 'conflict' }
   | {
       readonly kind: 'changed';
@@ -62,13 +60,13 @@ export interface ScannedItem {
 export interface SlashingTable {
   /** Strongly consistent. */
   read(key: MarkKey): Promise<Stored>;
-  /** In the order of the keys; at most MAX_BATCH_ITEMS, no key twice. Strongly consistent item by item. */
+  /** At most MAX_BATCH_ITEMS, no key twice, in their order. Strongly consistent item by item. */
   readMany(keys: readonly MarkKey[]): Promise<Stored[]>;
   /** One round trip. A write whose answer was lost may also come back as `changed`. */
   replace(replacement: Replacement): Promise<ReplaceOutcome>;
   /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
   replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome>;
-  /** Every mark's item, or those with a tenure other than 0; in pages and in no order. Strongly consistent. */
+  /** In pages and in no order. Strongly consistent. */
   scan(only?: 'with_tenure'): AsyncIterable<readonly ScannedItem[]>;
 }
 
@@ -173,7 +171,7 @@ export function undamaged(stored: Stored, publicKey: PublicKeyHex): MarkItem | u
   return stored;
 }
 
-/** For `catch`: whatever a call failed of, the store cannot be used for this request. */
+/** For `catch`: the store cannot be used for this request. */
 export function unavailable(error: unknown): never {
   if (error instanceof SignerError) throw error;
   throw new SignerError('slashing_unavailable', { cause: error, detail: { fault: awsFault(error) } });

@@ -1,8 +1,7 @@
-// Reads `anti_slashing.url`. TLS is on unless `sslmode=disable` says otherwise, and without a word it is `verify-full`:
-// the certificate must chain to a trusted root (`sslrootcert`, else in an enclave those that the image names for the
-// host, else the process-wide roots) and name the host. As in libpq, `require` encrypts without proof of who answers,
-// and with `sslrootcert` it means `verify-ca`. Modes that fall back to plain text are refused, and so is any parameter
-// not listed here. Problems are constant text, so the password in the URL cannot reach a log.
+// Reads `anti_slashing.url`. Without `sslmode` it is `verify-full`: the certificate must chain to a trusted root and
+// name the host. As in libpq, `require` encrypts without proof of who answers, and with `sslrootcert` it means
+// `verify-ca`. Modes that fall back to plain text, and any parameter not listed here, are refused. Problems are
+// constant text, so the password in the URL cannot reach a log.
 
 import type { ConnectionOptions } from 'node:tls';
 
@@ -15,7 +14,7 @@ export interface PostgresAddress {
   readonly password: string;
   readonly database: string;
   readonly tls: TlsMode;
-  /** PEM file of the roots to trust in place of Node's. */
+  /** PEM file of the roots that are trusted in place of Node's. */
   readonly rootCertificateFile: string | undefined;
 }
 
@@ -93,11 +92,9 @@ function invalid(problem: string): PostgresUrlReading {
   return { kind: 'invalid', problem };
 }
 
-// What `anti_slashing.pool_size` can be about: connections of the pool in use at once while signing goes on.
-
-/** Larger batches cost latency, more of them at once contend for the same disk. */
+/** Larger batches cost latency, more of them contend for the disk. */
 export const BATCHES_IN_FLIGHT = 2;
-/** A health check, a step of pruning, a look at the record, a raise of it, a change of tenures: seldom. */
+/** A health check, a step of pruning, a look at the record. */
 const BESIDE_BATCHES = 5;
 /** Imports, exports and migrations have connections of their own. */
 export const USED_POOL_CONNECTIONS = BATCHES_IN_FLIGHT + BESIDE_BATCHES;

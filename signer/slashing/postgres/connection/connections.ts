@@ -1,6 +1,5 @@
 // The pool of connections to PostgreSQL, and the one place that imports `pg`. Every wait has an end. Whatever goes
-// wrong on a connection, it is closed, so that no transaction is carried on in doubt, and the caller gets
-// `slashing_unavailable`. Nothing of the environment (PGHOST, PGPASSWORD, ~/.pgpass …) is read.
+// wrong on a connection, it is closed: no transaction is carried on in doubt. Nothing of the environment is read.
 
 import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -15,7 +14,7 @@ export interface PostgresConnectionOptions {
   readonly address: PostgresAddress;
   readonly poolSize: number;
   readonly forceIpv4: boolean;
-  /** Which authorities vouch for each host, where the URL names no file; the process-wide roots unless given. */
+  /** Where the URL names no file; the process-wide roots unless given. */
   readonly authorities?: AuthoritiesOf | undefined;
   readonly timeouts?: Partial<PostgresTimeouts>;
 }
@@ -28,7 +27,7 @@ export interface PostgresTimeouts {
   readonly lockMs: number;
   /** For one statement, on the server. */
   readonly statementMs: number;
-  /** For the answer to one statement: the server or the network may have gone silent. */
+  /** The server or the network may have gone silent. */
   readonly answerMs: number;
 }
 
@@ -42,12 +41,12 @@ export type Connection = Pick<Client, 'query'>;
 
 const TIMEOUTS: PostgresTimeouts = { connectMs: 3_000, lockMs: 2_000, statementMs: 4_000, answerMs: 5_000 };
 const UNHURRIED_TIMEOUTS: PostgresTimeouts = { ...TIMEOUTS, lockMs: 60_000, statementMs: 60_000, answerMs: 65_000 };
-/** While connecting fails, attempts are this far apart; what is asked in between is refused at once. */
+/** What is asked between two attempts is refused at once. */
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
 const IDLE_MS = 60_000;
 const KEEP_ALIVE_DELAY_MS = 10_000;
-/** Until a server has answered a connection's goodbye: one that is gone without a word never does. */
+/** A server that is gone never answers a goodbye. */
 const END_WAIT_MS = 2_000;
 
 export class PostgresConnections {
@@ -61,7 +60,7 @@ export class PostgresConnections {
   #retryDelayMs = 0;
   #retryAt = 0;
 
-  /** Connects to nothing yet. Throws when the file of root certificates cannot be read. */
+  /** Connects to nothing yet. @throws when the file of root certificates cannot be read */
   constructor(options: PostgresConnectionOptions, { log, clock }: { readonly log: Log; readonly clock: Clock }) {
     this.#log = log;
     this.#clock = clock;
@@ -77,15 +76,12 @@ export class PostgresConnections {
       return socket;
     };
     this.#pool = new Pool({ ...this.#config, stream, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
-    // A connection that breaks answers its queries with the error; without a listener it would end the process too.
+    // A connection that breaks answers its queries; without a listener the error would end the process too.
     this.#pool.on('connect', (client) => void client.on('error', () => undefined));
     this.#pool.on('error', (error) => log.warn(facts(error), 'an idle connection to the slashing database broke'));
   }
 
-  /**
-   * Run `work` on a connection. When it rejects, the connection is closed, and with it the transaction it was in.
-   * Rejects with `slashing_unavailable`, or with the SignerError that `work` threw.
-   */
+  /** When `work` rejects, the connection is closed, and with it the transaction it was in. */
   async use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const client = await this.#acquire();
     let result: Result;
@@ -137,7 +133,7 @@ export class PostgresConnections {
     return { connection: client, close, fault: (error) => this.#unavailable(error) };
   }
 
-  /** @param waitMs for the connections of the pool that are in use; what still is open then is cut */
+  /** @param waitMs for the connections in use; what still is open then is cut */
   async close(waitMs = END_WAIT_MS): Promise<void> {
     const sessions = [...this.#sessions].map((end) => end());
     if (!this.#pool.ending) await endInTime(this.#pool.end(), waitMs, this.#sockets);
@@ -165,7 +161,7 @@ export class PostgresConnections {
   }
 }
 
-/** Believes only the word COMMIT: a transaction that had failed answers ROLLBACK, not an error. */
+/** A transaction that had failed answers ROLLBACK, not an error. */
 export async function commit(connection: Connection): Promise<void> {
   const { command } = await connection.query('COMMIT');
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back');
@@ -178,7 +174,7 @@ function clientConfig({ address, authorities, timeouts }: PostgresConnectionOpti
     host: address.host,
     port: address.port,
     user: address.user,
-    // As a function it is never empty for `pg`, which would look for a password in the environment.
+    // Never empty for `pg`, which would look for a password in the environment.
     password: () => address.password,
     database: address.database,
     ssl: tlsOptions(address.tls, roots),
@@ -197,18 +193,18 @@ function timeoutSettings({ connectMs, lockMs, statementMs, answerMs }: PostgresT
     connectionTimeoutMillis: connectMs,
     lock_timeout: lockMs,
     statement_timeout: statementMs,
-    // A session that stops in the middle of a transaction must not hold its locks for longer than a statement may take.
+    // A session that stops in the middle of a transaction must not hold its locks.
     idle_in_transaction_session_timeout: statementMs,
     query_timeout: answerMs,
   };
 }
 
-/** `bigint` as a number; one that is too large becomes unsafe and fails the integrity code of its row. */
+/** One that is too large becomes unsafe and fails the integrity code of its row. */
 const columnTypes: CustomTypesConfig = {
   getTypeParser: (id, format) => (Number(id) === types.builtins.INT8 ? Number : types.getTypeParser(id, format)),
 };
 
-/** What the log may know of an error of `pg`: its objects carry connections, and those carry settings. */
+/** The objects of `pg` carry connections, and those carry settings. */
 function facts(error: unknown): Readonly<Record<string, unknown>> {
   if (!(error instanceof Error)) return { error: 'not an error object' };
   return { error: error.message, ...('code' in error ? { code: error.code } : {}) };
@@ -230,7 +226,6 @@ export class DatabaseSocket extends Socket {
   }
 }
 
-/** Cuts the sockets when the work, their end, takes longer. */
 export async function endInTime(work: Promise<void>, waitMs: number, sockets: Iterable<Socket>): Promise<void> {
   const timer = setTimeout(() => {
     for (const socket of sockets) socket.destroy();
@@ -244,19 +239,19 @@ export async function endInTime(work: Promise<void>, waitMs: number, sockets: It
 
 // The key of an advisory lock is any 64-bit number that nobody else uses; ours are eight letters in ASCII.
 
-/** Whatever the database or the role is set to: a commit of ours is on disk when it is answered. */
+/** Whatever the database or the role is set to. */
 export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';
 
-/** "strongro": held while the schema is brought up to date. */
+/** "strongro": while the schema is brought up to date. */
 export const MIGRATION_LOCK = 0x7374_726f_6e67_726fn;
 
-/** "strongim": held by an import from its first locked row to its commit. */
+/** "strongim": by an import from its first locked row to its commit. */
 export const IMPORT_LOCK = 0x7374_726f_6e67_696dn;
 
-/** "strongju": shared by every batch; a jump has it alone, so it waits for those that began. */
+/** "strongju": shared by every batch; a jump has it alone. */
 const JUMP_LOCK = 0x7374_726f_6e67_6a75n;
 
-/** A statement of its own before those that read: each sees what was committed before it began. */
+/** A statement of its own: each sees what was committed before it began. */
 export const BEGIN_BATCH = `${BEGIN}; SELECT pg_advisory_xact_lock_shared(${JUMP_LOCK})`;
 
 export const BEGIN_IMPORT = `${BEGIN}; SELECT pg_advisory_xact_lock(${IMPORT_LOCK})`;

@@ -1,17 +1,16 @@
 // What tells one database server from a copy of it: the identifier of its cluster, the timeline, which counts up when a
-// standby is promoted or a backup restored, and how far its write-ahead log has come. What a service does not say is a
-// line in the log.
+// standby is promoted or a backup restored, and how far its write-ahead log has come.
 
 import type { Log } from '../../../../common/observe/log.ts';
 import type { Connection } from './connections.ts';
 
 export interface ServerIdentity {
-  /** As decimal text: it is a 64-bit number. Null where the service does not say it. */
+  /** A 64-bit number in decimal. Null where the service does not say it. */
   readonly systemIdentifier: string | null;
   readonly timeline: number | null;
 }
 
-/** Bytes of write-ahead log since the cluster was made; null where the service does not say it. */
+/** Bytes since the cluster was made; null where the service does not say it. */
 export interface ServerPlace extends ServerIdentity {
   /** Where the next record will be written. */
   readonly walPosition: number | null;
@@ -35,7 +34,7 @@ const WAL_POSITION = "pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigin
 const WAL_FLUSHED = "pg_wal_lsn_diff(pg_current_wal_flush_lsn(), '0/0')::bigint";
 const NOT_SAID = 'NULL';
 
-/** Find out what this server says; not in a transaction, which a question that fails would end. */
+/** Not in a transaction, which a question that fails would end. */
 export async function questionsFor(connection: Connection, log: Log): Promise<ServerQuestions> {
   const systemIdentifier = await firstAnswered(connection, [SYSTEM_IDENTIFIER]);
   const timeline = await firstAnswered(connection, [WAL_TIMELINE, CHECKPOINT_TIMELINE]);
@@ -82,7 +81,7 @@ export async function warnOfUnsafeSettings(connection: Connection, log: Log): Pr
   }
 }
 
-/** The system identifier of a connection never changes, so it is asked once for each. */
+/** It never changes for a connection. */
 const identifiers = new WeakMap<Connection, Promise<string | null>>();
 
 export function systemIdentifierOf(connection: Connection, { systemIdentifier }: ServerQuestions) {

@@ -1,5 +1,5 @@
-// Brings a database to the schema of this program. Any number of signers may do it at once. Refuses a database that a
-// newer program has migrated, and one whose steps are not the steps of this program.
+// Brings a database to the schema of this program. It refuses one that a newer program has migrated, and one whose
+// steps are others.
 
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
@@ -13,10 +13,7 @@ import { createStore } from './store.ts';
 /** What SQL cannot do of a step, by its version; in the transaction of the step. */
 export type StepWork = ReadonlyMap<number, (connection: Connection) => Promise<void>>;
 
-/**
- * Resolves with whether the database was new. Rejects with `slashing_unavailable` when the database is not one for this
- * program; then nothing was changed.
- */
+/** @returns whether the database was new. Rejects with `slashing_unavailable` when it is not one for this program. */
 export async function migrate(
   connection: Connection,
   work: StepWork,
@@ -42,10 +39,7 @@ export async function migrate(
   return applied.length === 0;
 }
 
-/**
- * How many steps a database has and lacks; nothing is changed.
- * @throws SignerError slashing_unavailable as migrate does
- */
+/** Nothing is changed. @throws SignerError slashing_unavailable as migrate does */
 export async function missingSteps(
   connection: Connection,
   migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
@@ -70,7 +64,7 @@ function confirmSteps(applied: readonly AppliedStep[], migrations: readonly Migr
   }
 }
 
-/** Asked first, because CREATE … IF NOT EXISTS needs the right to create even where there is nothing to do. */
+/** CREATE … IF NOT EXISTS needs the right to create even where there is nothing to do. */
 async function hasSchema(connection: Connection): Promise<boolean> {
   const found = await connection.query("SELECT to_regclass('strongroom.schema_version') IS NOT NULL AS exists");
   return found.rows[0]?.exists === true;
@@ -97,8 +91,8 @@ function unfit(hint: string): SignerError {
   return new SignerError('slashing_unavailable', { hint });
 }
 
-// A step that was released is never changed: its checksum is stored in the database and compared at every start. What
-// is new goes into a new step. In .sql files the steps would not be in the measured image.
+// A step that was released is never changed: its checksum is compared at every start. In .sql files the steps would not
+// be in the measured image.
 
 export interface Migration {
   /** 1, 2, 3 … without a gap. */
@@ -185,7 +179,7 @@ export function stepWork(tools: UpgradeTools): StepWork {
   return new Map([[1, (connection: Connection) => bindAndRecord(connection, tools)]]);
 }
 
-/** Refuse a database that is bound to another network, or to another key of the codes. */
+/** To another network, or to another key of the codes. */
 export async function checkBinding(
   connection: Connection,
   { integrity, genesisValidatorsRoot }: Pick<UpgradeTools, 'integrity' | 'genesisValidatorsRoot'>,

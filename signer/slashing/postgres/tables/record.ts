@@ -48,7 +48,6 @@ const SIGNED_COLUMNS: readonly HeadColumn[] = [
   { name: 'blocks', of: ({ blocks }) => blocks.count },
   { name: 'attestations', of: ({ attestations }) => attestations.count },
 ];
-/** What only imports, pruning and retiring change. */
 const OTHER_COLUMNS: readonly HeadColumn[] = [
   { name: 'pruned_below_slot', of: ({ prunedBelow }) => prunedBelow.slot },
   { name: 'pruned_below_target_epoch', of: ({ prunedBelow }) => prunedBelow.targetEpoch },
@@ -71,7 +70,7 @@ function updateText(columns: readonly HeadColumn[]): string {
 const UPDATE_HEADS = updateText(ALL_COLUMNS);
 const SIGN_HEADS = updateText(SIGNED_COLUMNS);
 
-/** With all its values: whatever is wrong with them is thrown before anything is sent. */
+/** What is wrong with its values is thrown before anything is sent. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
@@ -84,7 +83,7 @@ export async function execute(connection: Connection, { rowCount, values, ...sta
   if (result.rowCount !== rowCount) throw new Error(`${statement.name} did not change the rows that it should`);
 }
 
-/** The same, and how far the write-ahead log had come after it: the commit that follows lies beyond. */
+/** Also how far the write-ahead log had come: the commit that follows lies beyond. */
 export async function executeAndLocate(
   connection: Connection,
   { name, text, values, rowCount }: Statement,
@@ -157,7 +156,7 @@ export function updateHeads(codes: HistoryCodes, changes: readonly ChangedHead[]
   return { name: 'update_heads', text: UPDATE_HEADS, values, rowCount: changes.length };
 }
 
-/** The same when nothing but safe messages changed them. */
+/** When nothing but safe messages changed them. */
 export function signHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
   const values = headValues(codes, changes, SIGNED_COLUMNS);
   return { name: 'sign_heads', text: SIGN_HEADS, values, rowCount: changes.length };
@@ -173,7 +172,7 @@ function headValues(codes: HistoryCodes, changes: readonly ChangedHead[], column
   ];
 }
 
-/** The text of an array of numbers: `pg` would quote and escape each, at a price that batches feel. */
+/** `pg` would quote and escape each, at a price that batches feel. */
 export function plainArray(values: readonly (number | null)[]): string {
   let text = '';
   for (const value of values) text += `${text === '' ? '' : ','}${value ?? 'NULL'}`;

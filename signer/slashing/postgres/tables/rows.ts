@@ -1,5 +1,4 @@
-// The rows of a key as values. Whatever is read for a decision passes through here: a head or an entry that fails its
-// code is `undefined`.
+// The rows of a key as values: a head or an entry that fails its code is `undefined`.
 
 import { timingSafeEqual } from 'node:crypto';
 import type { Turns } from '../../../parallel.ts';
@@ -48,7 +47,6 @@ const HEAD_COLUMNS = `id, public_key, highest_slot, highest_source_epoch, highes
 export const SELECT_HEADS = `
   SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
 
-/** Undefined when the head fails its code. */
 export function openHeadRow(codes: HistoryCodes, row: HeadRow): KeyState | undefined {
   const seal = sealOf(row);
   if (seal === undefined) return undefined;
@@ -91,7 +89,7 @@ export interface ReadEntries<Entry> {
   readonly codes: readonly EntryCodes[];
 }
 
-/** Undefined when any of the rows fails its code, or is of an entry that was forgotten. */
+/** Undefined when any fails its code, or is of an entry that was forgotten. */
 export function readBlockRows(
   codes: HistoryCodes,
   { publicKey, state }: Pick<Head, 'publicKey' | 'state'>,
@@ -135,12 +133,12 @@ function verified<Entry>(
   return { entries, codes };
 }
 
-/** A number that this program never wrote has no code; the codes assert that they are not asked for one. */
+/** A number that this program never wrote has no code. */
 function isPossible(number: number): boolean {
   return Number.isSafeInteger(number) && number >= 0;
 }
 
-// All entries of one kind, page by page, and shown to be all: together they have the digest of the head.
+// All entries of one kind, shown to be all: together they have the digest of the head.
 
 /** Verifying so many rows takes a few milliseconds. */
 const PAGE_ROWS = 1_000;
@@ -154,7 +152,7 @@ const PAGE_OF_VOTES = `
   WHERE validator_id = $1 AND (target_epoch, source_epoch) > ($2, $3)
   ORDER BY target_epoch, source_epoch LIMIT ${PAGE_ROWS}`;
 
-/** Whether the blocks are all of the key; those that came before that was known must not be used otherwise. */
+/** What came before that was known must not be used otherwise. */
 export function readAllBlocks(
   connection: Connection,
   codes: HistoryCodes,

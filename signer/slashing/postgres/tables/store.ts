@@ -1,5 +1,5 @@
-// The record of the store, one row under its own code. Whoever deletes a head, or puts another row in its place,
-// changes the list of keys, and then no key can be taken for a new one.
+// The record of the store, one row under its own code. Whoever deletes a head changes the list of keys, and then no key
+// can be taken for a new one.
 
 import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
@@ -14,7 +14,7 @@ import { execute } from './record.ts';
 import { digestsOf } from './rows.ts';
 
 export interface StoreRecord extends StoreIdentity {
-  /** Counts the changes: within a process, an older record has a lower one. */
+  /** Within a process, an older record has a lower one. */
   readonly revision: number;
   readonly keys: KeyList;
   /** The server that the store was last raised on. */
@@ -23,7 +23,7 @@ export interface StoreRecord extends StoreIdentity {
 
 export interface KeyList {
   readonly count: number;
-  /** SHA-256 of the public keys in ascending order: the number alone would let a row of nothing stand for a key. */
+  /** SHA-256 of the public keys in ascending order. */
   readonly digest: Buffer;
 }
 
@@ -71,7 +71,7 @@ function readText({ timeline, walPosition, walFlushed }: ServerQuestions): strin
     FROM strongroom.store`;
 }
 
-/** Asks one database for its record, and what the server says of itself in the same statement. */
+/** And what the server says of itself, in the same statement. */
 export interface StoreReader {
   read(connection: Connection): Promise<StoreReading>;
   /** Locked against every other change of the record until the transaction ends. */
@@ -177,8 +177,7 @@ function damaged(): SignerError {
   return new SignerError('slashing_integrity', { hint });
 }
 
-// Before heads are added, the keys that are there are shown to be those of the store's record: a key whose head was
-// deleted is damage and not a new key.
+// A key whose head was deleted is damage and not a new key.
 
 const ADD_HEADS = `
   INSERT INTO strongroom.validators (public_key, digests, code)
@@ -186,7 +185,7 @@ const ADD_HEADS = `
   ON CONFLICT (public_key) DO NOTHING`;
 
 /**
- * Make sure that each key has a head, in a transaction of its own: it holds the record of the store for a moment only.
+ * In a transaction of its own: it holds the record of the store for a moment only.
  * `damaged`: the keys that are there are not those of the record, and none was added.
  */
 export async function addKeys(
