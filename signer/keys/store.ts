@@ -1,5 +1,5 @@
-// The keys that can sign, and the handle of each secret in the BLS core. The list of keys is one complete set or an
-// error: validator clients drop a validator that vanishes from it (specification/signing.md#public-keys).
+// The keys that can sign. The list of keys is one complete set or an error: validator clients drop a validator that
+// vanishes from it (specification/signing.md#public-keys).
 
 import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -258,12 +258,12 @@ export class KeyStore {
   }
 }
 
-// The list that clients are given: a hundred thousand keys that came in a batch are a merge, and not a sort.
+// A hundred thousand keys that came in a batch are a merge, and not a sort.
 
 class ListedKeys {
   #published: readonly string[] = [];
   readonly #since = new Set<string>();
-  /** The same, ascending, of batches: a hundred thousand keys are listed without touching each. */
+  /** Ascending, of batches: a hundred thousand keys are listed without touching each. */
   #batchesSince: (readonly string[])[] = [];
   /** After all of these; added again since, or waiting for the end of a batch, when it is loaded. */
   readonly #removedSince = new Set<string>();

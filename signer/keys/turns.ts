@@ -1,5 +1,5 @@
-// One change of a key ends before the next of the same key begins: otherwise an import whose row is durable would load
-// the key after a deletion of that row was answered.
+// One change of a key ends before the next begins: an import could load a key after the deletion of its row was
+// answered.
 
 export type KeyTurns = <T>(publicKeys: readonly string[], work: () => Promise<T>) => Promise<T>;
 

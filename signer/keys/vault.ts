@@ -2,7 +2,7 @@
 
 export const SECRET_KEY_BYTES = 32;
 
-/** Names one loaded secret key inside a core (signing/bls). Meaningless outside the core that gave it. */
+/** Meaningless outside the core that gave it. */
 export type KeyHandle = number & { readonly __brand: 'KeyHandle' };
 
 export interface HeldKey {

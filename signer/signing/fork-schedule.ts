@@ -1,5 +1,4 @@
-// The epochs of forks: what a table or a file knows, and what the configuration adds. Refused: an epoch that
-// contradicts a known one, a fork that begins before an earlier one, and a fork whose version nobody knows.
+// The epochs of forks: what a table or a file knows, and what the configuration adds. What contradicts is refused.
 
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import type { Fork } from './networks.ts';

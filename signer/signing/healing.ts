@@ -1,7 +1,7 @@
 // Heals what clients say of the fork of a message (specification/signing.md#healing): it is signed with the fork that
 // the schedule gives for its epoch, when the client's own signingRoot is the root under that fork. So client and
-// schedule agree on every byte that is signed. Refused: what the schedule does not know for certain, requests without a
-// signingRoot, everything slashable, and everything of which one is signed for a slot. Pure.
+// schedule agree on every byte that is signed. Everything slashable stays refused, and all of which one is signed a
+// slot.
 
 import type { ClientFault } from '../api/forks.ts';
 import type { Operation } from '../api/operations.ts';

@@ -1,8 +1,7 @@
 // Decides which fork a message belongs to (specification/signing.md#fork-version): that of the version which the
-// client's fork_info gives at the message's epoch. The domain uses the same version, so a signature never has the
-// domain of one fork over the container of another. A message is refused when something contradicts this version. A
-// `version` that this release does not know contradicts nothing by itself: where it could name another container, the
-// schedule has to know better. Pure.
+// client's fork_info gives at the message's epoch. A message is refused when something contradicts this version. A
+// `version` that this release does not know contradicts nothing: where it could name another container, the schedule
+// has to know better.
 
 import { FORK_NAMES, type ForkName, isForkName, type StatedFork } from '../api/forks.ts';
 import { isOfMinimalSlot } from '../api/messages/messages.ts';
@@ -148,10 +147,7 @@ export function isSince(first: ForkName, fork: ForkName): boolean {
   return FORK_NAMES.indexOf(fork) >= FORK_NAMES.indexOf(first);
 }
 
-/**
- * Test chains hurry through the forks before Fulu under a public network's root. The network itself has left these
- * epochs behind: nobody there can use it.
- */
+/** Test chains hurry through the forks before Fulu under a public network's root, which has left them behind. */
 function isOfTestChain({ name }: Network, { fork, possible }: Contradiction): boolean {
   return name !== 'custom' && possible.every((one) => one.name === 'phase0') && !isSince('fulu', fork.name);
 }
@@ -168,9 +164,8 @@ function upper(fork: string): string {
   return fork.toUpperCase();
 }
 
-// Whether a request is for the network that the signer serves (specification/signing.md#networks). Where the domain has
-// no network, a fork_info of zeros states nothing; what is stated has to be right all the same. The client is not told
-// which network is configured: both values go to the log. Pure.
+// Whether a request is for the network that the signer serves (specification/signing.md#networks). The client is not
+// told which network is configured: both values go to the log.
 
 interface NetworkRefusal {
   readonly kind: 'refused';

@@ -1,6 +1,6 @@
 // The networks that are built in, as their published configurations name them (eth-clients/mainnet, sepolia and hoodi,
 // gnosischain/configs, ethpandaops for plataberget, ephemery-testnet/ephemery-genesis). An epoch of null is not
-// announced. Ephemery begins again every few weeks: only what stays the same through its periods is here.
+// announced. Of Ephemery only what stays the same through its periods is here.
 
 import type { ForkName } from '../api/forks.ts';
 

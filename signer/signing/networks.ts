@@ -1,5 +1,4 @@
-// The facts of a network that signing needs. All code that counts in slots or epochs takes their lengths from here. The
-// genesis of Ephemery changes, so the configuration gives it.
+// The facts of a network that signing needs. All code that counts in slots or epochs takes their lengths from here.
 
 import { decodeHex } from '../../common/formats/hex.ts';
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
@@ -29,9 +28,9 @@ export interface Network {
   readonly preset: Preset;
   /** 32 bytes. */
   readonly genesisValidatorsRoot: Uint8Array;
-  /** In the order of forks. Every one of a public network; of a custom network those that its configuration names. */
+  /** Of a custom network those that its configuration names. */
   readonly forks: readonly Fork[];
-  /** The first fork that the network plans after these and that we do not know: it ends the last of them. */
+  /** Planned after these, and not known to us: it ends the last of them. */
   readonly unknownFork?: UnknownFork | undefined;
   /** 4 bytes, phase0's version; the domain of validator registrations and deposits. */
   readonly genesisForkVersion: Uint8Array;

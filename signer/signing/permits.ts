@@ -11,7 +11,6 @@ import type { Lane } from './bls/bls.ts';
 export interface PermitOptions {
   /** Permits of both pools together. */
   readonly maxConcurrentJobs: number;
-  /** Waiters of both pools together at most. */
   readonly queueLimit: number;
   /** Permits of the priority pool; 0 when it is off. Smaller than maxConcurrentJobs. */
   readonly priorityJobs: number;
@@ -38,7 +37,7 @@ interface Pool {
 
 export interface Permits {
   /**
-   * Undefined when a permit was free (the common case, no promise made), else a promise that resolves when one is.
+   * Undefined when a permit was free (the common case, no promise made).
    * @throws SignerError `overloaded` when the queue is full; the promise rejects so when another caller with fewer
    * places needs this one, and with the signal's reason when it aborts.
    */

@@ -1,6 +1,5 @@
-// Signs one message with many keys (specification/signing.md#batches), on the path of sign.ts. There is one root, and
-// one hash of it to the curve. Each key is checked, recorded and signed as a single request would be. This file trusts
-// that the caller was authorised for each of these keys.
+// Signs one message with many keys (specification/signing.md#batches): one root, and one hash of it to the curve. It
+// trusts that the caller was authorised for each of these keys.
 
 import { SignerError } from '../api/errors.ts';
 import type { SignRequest } from '../api/sign-request.ts';
@@ -17,7 +16,6 @@ import {
   type SigningDependencies,
 } from './sign.ts';
 
-/** A batch has several parts under way, as many as its permits let it. */
 const MAX_PART_KEYS = 256;
 
 export type KeyOutcome =
@@ -38,8 +36,7 @@ interface Work {
 }
 
 /**
- * In-flight signing has begun with each of the keys, which are all different; it ends here. Resolves when every key is
- * decided, with what is wrong with the request itself; then no key is told of.
+ * In-flight signing has begun with each of the keys, which are all different; it ends here.
  * @throws SignerError `overloaded` when there are fewer places in the queue than keys: nothing was done
  */
 export async function signBatch(

@@ -1,7 +1,6 @@
-// The one path from a typed request to a signature; sign-batch.ts uses it for many keys. This file trusts that the
-// caller was authorised for this key and operation. It refuses other networks and forks, roots that it did not compute,
-// every message that slashing protection does not call safe, and a second content where one was signed. The slashing
-// record is durable before the key signs.
+// The one path from a typed request to a signature. It trusts that the caller was authorised for this key and
+// operation. It refuses other networks and forks, roots that it did not compute, every message that slashing protection
+// does not call safe, and a second content where one was signed. The slashing record is durable before the key signs.
 
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Span } from '../../common/observe/tracing.ts';
@@ -31,10 +30,10 @@ export interface SigningDependencies {
   /** Without it bids are refused, which commit the money of a builder. */
   readonly builder?: boolean;
   readonly heze?: boolean;
-  /** signing.heal: with it the schedule's fork is signed with where the client's root proves that it is meant. */
+  /** The schedule's fork is signed with where the client's root proves that it is meant. */
   readonly heal?: boolean;
   readonly priorityOperations: ReadonlySet<Operation>;
-  /** Why nothing may be signed; asked before each part of a batch, and right before a signature is released. */
+  /** Asked before each part of a batch, and right before a signature is released. */
   readonly hindrance: () => ErrorReason | undefined;
   readonly onCanary: (publicKey: string, operation: Operation) => void;
   readonly canaryKeys: ReadonlySet<string>;
@@ -46,7 +45,7 @@ export interface SigningContext {
   /** Work that has not begun is given up. */
   readonly signal: AbortSignal;
   readonly span?: Span | undefined;
-  /** Whose turn it takes: the accessor. All requests without one share their turns. */
+  /** The accessor. All requests without one share their turns. */
   readonly caller?: string | undefined;
   /** Called before anything is asked about the root. */
   readonly onRoot?: ((root: Uint8Array) => void) | undefined;
@@ -179,8 +178,7 @@ async function slashingRefusal(
 }
 
 // Whether an execution payload envelope is for a block that its own key signed
-// (specification/authorization.md#own-blocks): what the slashing store holds for the key at the envelope's slot is the
-// signing root of a header. Refused: what the store does not hold, or holds without a root.
+// (specification/authorization.md#own-blocks): the slashing store holds the signing root of its header.
 
 interface OwnBlockParts {
   readonly network: Network;
@@ -202,14 +200,13 @@ async function ownBlockRefusal(
 }
 
 // At most one signature for different contents of messages that no protocol slashes but that would still do harm
-// (specification/signing.md#gloas). The first content claims its place in one turn of the event loop before it is
-// signed, until two epochs after the message's slot and its signature. A restarted process remembers no claims, and
-// signers of a fleet do not see each other's.
+// (specification/signing.md#gloas). The first content claims its place before it is signed, until two epochs after the
+// message's slot. A restarted process remembers no claims, and signers of a fleet do not see each other's.
 
 /** All payload attesters of a network (512 a slot) for two epochs are a quarter of it. */
 export const MAX_CLAIMS = 131_072;
 export const MAX_CLAIMS_PER_KEY = 4096;
-/** Otherwise a client of 32 keys could take up all of the room, with slots far ahead, and no other key would attest. */
+/** Otherwise a client of 32 keys could take up all of the room. */
 const FEW_CLAIMS = 16;
 const MAX_CLAIMS_BESIDE_FEW = (MAX_CLAIMS / 4) * 3;
 const HELD_EPOCHS = 2;
@@ -292,8 +289,8 @@ function placeOf(request: SignRequest): { readonly name: string; readonly slot: 
   }
 }
 
-// Keys that are signing now. A key that leaves is first removed from the store, so that no request finds it any more.
-// Then its removal waits here. Only after that is the slashing history of the key final.
+// Keys that are signing now. A key that leaves is first removed from the store; after the wait here its slashing
+// history is final.
 
 export interface InFlightSigning {
   /** In the same turn in which the key was found, so that no removal falls between the two. */

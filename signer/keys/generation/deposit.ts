@@ -1,5 +1,4 @@
-// Deposit data as the staking deposit tool writes it (consensus-specs, phase0, Deposits). Nothing is returned whose
-// signature was not verified: a deposit with a bad signature is lost.
+// Deposit data as the staking deposit tool writes it (consensus-specs, phase0, Deposits), its signature verified.
 
 import { strict as assert } from 'node:assert';
 import { createHash } from 'node:crypto';

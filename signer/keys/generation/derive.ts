@@ -1,5 +1,4 @@
-// From a mnemonic to a validator key: BIP-39 seed, then EIP-2333 derivation along an EIP-2334 path. The arithmetic is
-// blst's and the words are @scure/bip39's; both enter here.
+// From a mnemonic to a validator key: BIP-39 seed, then EIP-2333 derivation along an EIP-2334 path.
 
 import { SecretKey } from '@chainsafe/blst';
 import { entropyToMnemonic } from '@scure/bip39';

@@ -1,5 +1,4 @@
-// EIP-2335 decryption on node:crypto. A key derivation takes up to a second and 256 MiB, so it runs in
-// keystore-worker.ts.
+// EIP-2335 decryption on node:crypto. A key derivation takes up to a second and 256 MiB.
 
 import { createDecipheriv, createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';
 

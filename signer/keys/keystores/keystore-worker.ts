@@ -1,5 +1,5 @@
-// The thread that decrypts keystores, one at a time, with the blocking forms of scrypt and pbkdf2: libuv's pool stays
-// free for signing. Passwords and secrets come and go as transferred buffers: nobody else has a copy.
+// The thread that decrypts keystores, one at a time: libuv's pool stays free for signing. Passwords and secrets come
+// and go as transferred buffers: nobody else has a copy.
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';

@@ -1,5 +1,4 @@
-// Decrypts keystores in worker threads (specification/keys.md#keystores). One pool serves the process, or two loads at
-// once would take twice the memory.
+// Decrypts keystores in worker threads (specification/keys.md#keystores). One pool serves the process.
 
 import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
@@ -24,7 +23,6 @@ export function memoryLimitBytes(): number {
   return Math.min(process.constrainedMemory() || Number.POSITIVE_INFINITY, totalmem());
 }
 
-/** How many keystores of the usual cost are decrypted at once. */
 export function concurrentKeystores(options: KeystorePoolOptions): number {
   const byMemory = Math.floor(options.memoryLimitBytes / 4 / KEYSTORE_MEMORY_BYTES);
   return Math.max(1, Math.min(options.keystoreLoadConcurrency, options.cores, byMemory));
@@ -55,8 +53,7 @@ export class KeystorePool {
 
   /**
    * @param password taken over and wiped @param from `load`: never refused, or a client's import could abort the start
-   * @returns the secret key, which the caller wipes, or why there is none
-   * @throws SignerError `overloaded`, `shutting_down`
+   * @returns the secret key, which the caller wipes, or why there is none @throws `overloaded`, `shutting_down`
    */
   async decrypt(keystore: Keystore, password: Uint8Array, from: 'request' | 'load' = 'request'): Promise<PoolAnswer> {
     const own = Uint8Array.from(password);

@@ -1,5 +1,4 @@
-// From keystores as a request brings them to secret keys: parsed, decrypted in the pool, and compared with the public
-// key that each names. One that is bad does not stop the others.
+// From keystores as a request brings them to secret keys. One that is bad does not stop the others.
 
 import { inParallel } from '../../parallel.ts';
 import type { KeyStore } from '../store.ts';

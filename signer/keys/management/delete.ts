@@ -1,6 +1,5 @@
 // Deletes keys in the order of specification/keys.md#order. A row goes after an export because the secret goes with it.
-// When no tenure has moved on since, the exported file is final. A fault before the first end leaves the key whole, a
-// later one a key that nothing signs with; a repeated request finishes either.
+// A fault before the first end leaves the key whole, a later one a key that nothing signs with; repeating finishes it.
 
 import { SignerError } from '../../api/errors.ts';
 import type { TableKey } from '../table/types.ts';

@@ -1,5 +1,5 @@
-// Generates keys into the key table, and makes deposit data. A key is answered, and signs, only after its row is
-// durable: a key that were deposited to and then lost would take its stake along.
+// Generates keys into the key table, and makes deposit data. A key is answered only after its row is durable: if it
+// were lost after a deposit, its stake would be too.
 
 import { strict as assert } from 'node:assert';
 import { setImmediate } from 'node:timers/promises';

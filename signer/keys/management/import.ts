@@ -1,5 +1,4 @@
-// Imports EIP-2335 keystores, into memory or the key table. A key the caller may not touch, or records that cannot be
-// merged, refuse the request before anything is done.
+// Imports EIP-2335 keystores, into memory or the key table. What cannot be done as a whole is refused before it begins.
 
 import { errorCode } from '../../../common/formats/error-code.ts';
 import { SignerError } from '../../api/errors.ts';

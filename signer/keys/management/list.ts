@@ -1,5 +1,4 @@
-// The inventory of keys, in pages: first those in no table, then the rows of the key table. A key that comes into the
-// table between two pages can be in both.
+// The inventory of keys, in pages: first those in no table, then the rows of the key table.
 
 import { SignerError } from '../../api/errors.ts';
 import type { KeySource } from '../loaded-key.ts';

@@ -1,5 +1,5 @@
-// Activates and deactivates keys of the key table, in the order of specification/keys.md#order. A fault in between
-// leaves a key that no signer signs with; a repeated request finishes it.
+// Activates and deactivates keys of the key table, in the order of specification/keys.md#order. After a fault no signer
+// signs with the key; a repeated request finishes it.
 
 import { isEnded, type Tenures } from '../../tenure.ts';
 import type { LoadedKey } from '../loaded-key.ts';

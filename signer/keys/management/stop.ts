@@ -1,5 +1,5 @@
-// Takes keys out of service on this replica. A key file that a reload reads in these moments could bring one back; what
-// it signs comes before the retirement, and so into the file.
+// Takes keys out of service on this replica. What a key signs in these moments comes before the retirement, and so into
+// the file.
 
 import type { LoadedKey } from '../loaded-key.ts';
 import type { KeyManagementParts } from './management.ts';

@@ -1,5 +1,5 @@
-// What this process remembers of the key table, so that an older row that is put back is refused: every change writes,
-// as the row's generation, a revision of its shard that no earlier change had.
+// An older row that is put back is refused: every change writes, as the row's generation, a revision of its shard that
+// no earlier change had.
 
 import { SHARDS, shardOf } from './rows.ts';
 
@@ -45,7 +45,6 @@ class ShardFreshness {
 export class TableFreshness {
   readonly #shards = SHARDS.map(() => new ShardFreshness());
 
-  /** Finding the shard of a key takes a hash. */
   ofShard(shard: number): ShardFreshness {
     const freshness = this.#shards[shard];
     if (freshness === undefined) throw new Error('a shard is 0 to 15');

@@ -1,5 +1,5 @@
-// Keeps the KeyStore like the key table: after the first load a look at 16 revision rows every interval, and a read of
-// the shards that moved. A row that fails disturbs no other; a look that fails keeps the loaded set.
+// Keeps the KeyStore like the key table: a look at 16 revision rows every interval, and a read of the shards that
+// moved. A row that fails disturbs no other; a look that fails keeps the loaded set.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../../common/observe/clock.ts';
@@ -85,7 +85,7 @@ export class TableLoader implements KeyTableLoader {
     });
   }
 
-  /** Whether the table was out of sight for so long that keys made inactive elsewhere may still sign here. */
+  /** Out of sight for so long that keys made inactive elsewhere may still sign here. */
   get stale(): boolean {
     const { refreshIntervalSeconds } = this.#options;
     if (refreshIntervalSeconds === 0 || this.#lastLookAt === undefined) return false;

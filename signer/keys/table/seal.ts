@@ -1,5 +1,4 @@
 // How a secret key lies in the key table (specification/tables.md#key-table), bound to its row by the associated data.
-// An older row of the same key is for freshness.ts to notice.
 
 import { strict as assert } from 'node:assert';
 import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto';

@@ -1,5 +1,5 @@
-// Reads one shard into a batch of the KeyStore: adds what is ours, fresh and wanted, removes what is not, and says why
-// each other row is refused. It works in small slices, on the thread that signatures pass through.
+// Reads one shard into a batch of the KeyStore, and says why a row is refused. It works in small slices, on the thread
+// that signatures pass through.
 
 import { strict as assert } from 'node:assert';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -34,7 +34,7 @@ export interface ShardRead {
   readonly present: ReadonlySet<string>;
 }
 
-/** Rows of one Query: few enough that taking its answer apart does not hold up signing. */
+/** Few enough that taking an answer apart does not hold up signing. */
 const PAGE_ROWS = 250;
 const SLICE_MS = 4;
 
@@ -78,7 +78,7 @@ export function shardReader(parts: ShardReaderParts): ReadShard {
   };
 }
 
-/** What the batch holds of the secrets that `fill` has put there; they are wiped, whatever happens. */
+/** The secrets that `fill` has put there are wiped, whatever happens. */
 async function holding(
   batch: KeyBatch,
   most: number,
@@ -177,7 +177,7 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
     refused,
     present,
     conclude,
-    /** The row, and its secret in `place`, when `conclude` is to be told what became of that; all others are judged. */
+    /** The row, and its secret in `place`, when `conclude` is to be told what became of it. */
     take(item: Item, place: Buffer): TableRow | undefined {
       const sortKey = item['sk']?.S ?? '';
       present.add(sortKey);

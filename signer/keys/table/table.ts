@@ -1,5 +1,5 @@
-// The key table as key management sees it (types.ts): it believes only rows sealed under this master key and not older
-// than what this process has seen.
+// The key table as key management sees it: it believes only rows sealed under this master key and not older than what
+// this process has seen.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -255,7 +255,7 @@ export interface Change<Outcome> {
   readonly generation: number;
 }
 
-/** @param lowestGeneration above every revision this process has seen, so that no generation is given twice */
+/** @param lowestGeneration above every revision seen, so that no generation is given twice */
 async function changeShard<Outcome>(
   connection: TableConnection,
   { shard, lowestGeneration }: { readonly shard: number; readonly lowestGeneration: number },

@@ -1,11 +1,10 @@
-// Derives the public keys of many secrets that a core already holds. When a batch fails, it removes all of these keys
-// from the core, because nobody gets their handles.
+// Derives the public keys of many secrets that a core already holds. When a batch fails, all of them are removed.
 
 import { type HeldKey, type KeyHandle, SECRET_KEY_BYTES } from '../../keys/vault.ts';
 import { MAX_KEYS_AT_ONCE } from './bls.ts';
 import { signingUnavailable } from './queue.ts';
 
-/** Keys of one batch: 1.3 ms of a thread, which is less than what a batch of signatures takes. */
+/** 1.3 ms of a thread, less than a batch of signatures takes. */
 const MAX_DERIVATIONS = 16;
 export const PUBLIC_KEY_BYTES = 48;
 

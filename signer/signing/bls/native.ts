@@ -1,5 +1,4 @@
-// The BLS core over our native addon: the keys are in its memory, its threads sign batches, and this file only decides
-// which jobs go when. It does not group equal roots, because the addon remembers the points of the last roots.
+// The BLS core over our native addon: this file only decides which jobs go when.
 
 import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
@@ -19,7 +18,7 @@ import {
 } from './queue.ts';
 
 const MAX_BATCH_JOBS = 16;
-/** Single jobs go in small batches: answers go out and new jobs come in while the others are signed. */
+/** Answers go out and new jobs come in while the others are signed. */
 const MAX_SINGLE_JOBS = 4;
 /** Of each kind: enough that no thread waits for the main thread, which has much else to do. */
 const BATCHES_PER_THREAD = 4;
@@ -46,7 +45,7 @@ export class NativeBlsCore implements BlsCore {
   /** In the addon single jobs overtake those of groups, so neither kind takes the other's places. */
   readonly #batches: Record<JobKind, number> = { single: 0, grouped: 0 };
   #running = 0;
-  /** Limits the batches of public keys that are under way. The threads of groups derive them. */
+  /** Of batches of public keys, which the threads of groups derive. */
   readonly #inPlace: InTurn;
   #derivations = 0;
   #closed = false;
@@ -162,7 +161,7 @@ export class NativeBlsCore implements BlsCore {
     void this.#run(kind, jobs);
   }
 
-  /** Never rejects. What is under way is counted, and begun, before the answers, which take the main thread a while. */
+  /** Never rejects. What is under way is begun before the answers, which take the main thread a while. */
   async #run(kind: JobKind, jobs: readonly Job[]): Promise<void> {
     let signatures: Uint8Array | undefined;
     let failure: unknown;

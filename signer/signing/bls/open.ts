@@ -1,5 +1,4 @@
-// Opens the native BLS core. A core has to reproduce a known signature before it is given out: one that computes
-// wrongly must not sign, whatever the reason.
+// Opens the native BLS core. One that computes wrongly must not sign: it has to reproduce a known signature first.
 
 import type { Log } from '../../../common/observe/log.ts';
 import { ADDON_PATH, loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../../native/load.ts';
@@ -39,7 +38,7 @@ export async function findNativeBlsCore(options: OpenNativeOptions): Promise<Bls
     log.info({ core: core.kind, memory_locked: core.memoryLocked }, 'signing with the native BLS core');
     return core;
   } catch (error) {
-    // the portable core could not do it, and would get the blame
+    // The portable core could not do it.
     if (options.mlock === 'required') throw cannotBeLocked(error);
     log.error(
       { addon_path: addonPath, err: error },
@@ -55,7 +54,7 @@ function cannotBeLocked(cause: unknown): Error {
   return new Error(message, { cause });
 }
 
-/** From the Web3Signer project's acceptance tests (a public test key); our tests recompute it with @chainsafe/blst. */
+/** From the Web3Signer project's acceptance tests (a public test key). */
 export const KNOWN_ANSWER = {
   secretKey: '3ee2224386c82ffea477e2adf28a2929f5c349165a4196158c7f3a2ecca40f35',
   publicKey: '989d34725a2bfc3f15105f3f5fc8741f436c25ee1ee4f948e425d6bcb8c56bce6e06c269635b7e985a7ffa639e2409bf',

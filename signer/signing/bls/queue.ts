@@ -1,6 +1,5 @@
-// The queue of a BLS core. It takes `priority` always before `normal`. In a lane the callers take turns. The jobs of
-// groups come behind both lanes. It is bounded as a last resort; the permits of the signing path are the real limit. It
-// copies each root, so that the core signs exactly the root that was passed in.
+// The queue of a BLS core. In a lane the callers take turns; the jobs of groups come behind both lanes. It copies each
+// root, so that the core signs exactly the root that was passed in.
 
 import assert from 'node:assert/strict';
 import { SignerError } from '../../api/errors.ts';
@@ -155,7 +154,7 @@ export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
   for (const job of jobs) job.reject(error);
 }
 
-/** Callers take turns of one job. A caller alone has its one line, which stays when it is empty. */
+/** A caller alone has its one line, which stays when it is empty. */
 function createTurns() {
   const lines = new Map<string, ReturnType<typeof createLine>>();
   let length = 0;

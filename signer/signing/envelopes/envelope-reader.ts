@@ -1,6 +1,5 @@
-// Reads large signing bodies beside the main thread, which continues to sign: parsing and hashing 10 MiB takes half a
-// second. One worker reads one body at a time, and a few may wait. The worker has its own heap, so a body that needs
-// too much memory ends the worker and not the signer.
+// Reads large signing bodies beside the main thread: parsing and hashing 10 MiB takes half a second. The worker has its
+// own heap, so a body that needs too much memory ends the worker and not the signer.
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../common/observe/log.ts';

@@ -1,5 +1,5 @@
-// The thread that reads large signing bodies. It parses a body and, if it is an envelope, hashes it, so the main thread
-// gets only the root. Only the limit of values in a body is the envelope's own. Nothing here is secret.
+// The thread that reads large signing bodies: the main thread gets only the root of an envelope. Nothing here is
+// secret.
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';

@@ -1,5 +1,4 @@
-// The SSZ containers of all messages, with the limits of the mainnet preset. @chainsafe/ssz does not check its input:
-// it gets only the output of the parser (api/messages/).
+// The SSZ containers of all messages, with the limits of the mainnet preset. @chainsafe/ssz does not check its input.
 
 import {
   BitArray,

@@ -1,5 +1,4 @@
-// Computes the hash_tree_root of a typed request, in the container of its fork, which the caller has checked
-// (message-fork.ts): an aggregate of no fork is a bug here.
+// Computes the hash_tree_root of a typed request, in the container of its fork, which the caller has checked.
 
 import assert from 'node:assert/strict';
 import type { ForkName } from '../../api/forks.ts';

@@ -1,5 +1,4 @@
-// The 32 bytes to sign, from a typed request, and the facts that slashing protection needs. A root from a client is
-// only compared with this one. The chain is always that of the configured network.
+// The 32 bytes to sign, from a typed request, and the facts that slashing protection needs.
 
 import { hashInto } from '@chainsafe/persistent-merkle-tree';
 import { type Operation, unreachable } from '../../api/operations.ts';
@@ -172,7 +171,7 @@ function domainOf(request: SignRequest, network: Network, domains: ComputeDomain
 }
 
 // The signing root of a vote, computed in place: votes are most of what a validator signs, and the SSZ library takes
-// three times as long (SSZ, "Merkleization"). test/signing compares this code with the library and with an oracle.
+// three times as long.
 
 type Attestation = Extract<SignRequest, { operation: 'ATTESTATION' }>['message'];
 
@@ -222,8 +221,7 @@ function writeUint64(view: DataView, at: number, value: number): void {
   view.setUint32(at + 4, Math.floor(value / 2 ** 32), true);
 }
 
-// The attesters of a slot that agree send the same bytes, each for their own key: these are parsed and hashed once. Two
-// bodies are the same only when all their bytes are equal. Long bodies are not remembered: a block does not come again.
+// The attesters of a slot that agree send the same bytes, each for their own key: these are parsed and hashed once.
 
 export const MAX_REMEMBERED_BODIES = 128;
 export const MAX_REMEMBERED_BODY_BYTES = 2048;
