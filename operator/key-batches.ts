@@ -4,11 +4,11 @@
 import { readFile } from 'node:fs/promises';
 import type { Flags } from '../common/command-line/command.ts';
 import { EXIT } from '../common/command-line/exit-codes.ts';
+import { shownErrorCode } from '../common/command-line/file-faults.ts';
 import { plural } from '../common/command-line/printable.ts';
 import type { Progress, Work } from '../common/command-line/progress.ts';
 import { renderTable } from '../common/command-line/table.ts';
 import { bounded, printable } from '../common/command-line/text.ts';
-import { shownErrorCode } from '../common/formats/error-code.ts';
 import { canonicalPublicKey } from '../common/formats/hex.ts';
 import { CommandFailure, UsageFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';

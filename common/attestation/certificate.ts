@@ -42,7 +42,7 @@ const KINDS = {
   },
 } as const satisfies Record<KeyKind, object>;
 
-const TAG = {
+export const TAG = {
   boolean: 0x01,
   integer: 0x02,
   bits: 0x03,
@@ -94,12 +94,6 @@ export function readCertificate(bytes: Uint8Array): Certificate {
     ...readExtensions(extensions),
     ...{ algorithm: derOf(outer), signed: signed.der, signature: bits.content.subarray(1) },
   };
-}
-
-export function readOctetString(der: Buffer): Buffer {
-  const [value, ...more] = valuesIn(der, 'malformed_evidence');
-  demand(value?.tag === TAG.octets && more.length === 0, 'malformed_evidence', 'not one OCTET STRING in DER');
-  return value.content;
 }
 
 /** Undefined unless the key and the signature's algorithm are of this kind. */
@@ -203,7 +197,7 @@ function only(bytes: Buffer, tag: number): Value {
 }
 
 /** Every length is definite and in its shortest form (X.690 §10.1). */
-function valuesIn(bytes: Buffer, code: FailureCode = 'malformed_certificate'): readonly Value[] {
+export function valuesIn(bytes: Buffer, code: FailureCode = 'malformed_certificate'): readonly Value[] {
   const values: Value[] = [];
   for (let at = 0; at < bytes.length; ) {
     const [tag = 0, length = 0] = bytes.subarray(at);

@@ -1,6 +1,6 @@
 // What to do about a file that cannot be read or written, by the code of the fault.
 
-import { shownErrorCode } from '../formats/error-code.ts';
+import { errorCode } from '../formats/error-code.ts';
 
 const ADVICE: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file or folder: correct the path',
@@ -12,6 +12,10 @@ const ADVICE: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full: free some space, or name a file on another disk',
   EROFS: 'the file system is read-only: name a file elsewhere',
 };
+
+export function shownErrorCode(error: unknown): string {
+  return errorCode(error) ?? 'unknown fault';
+}
 
 export function adviceOn(code: string): string | undefined {
   return Object.hasOwn(ADVICE, code) ? ADVICE[code] : undefined;

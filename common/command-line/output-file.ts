@@ -3,9 +3,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm, stat } from 'node:fs/promises';
-import { shownErrorCode } from '../formats/error-code.ts';
 import type { Flags } from './command.ts';
-import { adviceOn } from './file-faults.ts';
+import { adviceOn, shownErrorCode } from './file-faults.ts';
 import { bounded } from './text.ts';
 
 const MAX_PATH_CHARACTERS = 200;

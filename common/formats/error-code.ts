@@ -3,7 +3,3 @@
 export function errorCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error ? String(error.code) : undefined;
 }
-
-export function shownErrorCode(error: unknown): string {
-  return errorCode(error) ?? 'unknown fault';
-}

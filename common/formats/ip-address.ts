@@ -2,7 +2,7 @@
 
 import { isIP, isIPv4, SocketAddress } from 'node:net';
 
-const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex');
+export const MAPPED_PREFIX = Buffer.from('00000000000000000000ffff', 'hex');
 
 /** An IPv4-mapped IPv6 address stays one; a zone is no part of it. */
 export function parseAddress(text: string): Uint8Array | undefined {
@@ -26,11 +26,6 @@ export function addressText(bytes: Uint8Array): string {
 /** RFC 4291 §2.5.5.2. */
 export function isMapped(bytes: Uint8Array): boolean {
   return bytes.length === 16 && Buffer.compare(bytes.subarray(0, 12), MAPPED_PREFIX) === 0;
-}
-
-/** @param bytes 4, or 16 which are returned as they are */
-export function asIpv6(bytes: Uint8Array): Uint8Array {
-  return bytes.length === 16 ? bytes : Buffer.concat([MAPPED_PREFIX, bytes]);
 }
 
 function addressBytes(address: string): Uint8Array {

@@ -6,7 +6,8 @@ import {
   isSignedWith,
   keyOf,
   readCertificate,
-  readOctetString,
+  TAG,
+  valuesIn,
 } from '../../common/attestation/certificate.ts';
 import type { Moment } from '../../common/attestation/chain.ts';
 import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../common/attestation/contract.ts';
@@ -60,6 +61,12 @@ function readCertificateEvidence(der: Uint8Array, moment: Moment): CertificateEv
     binding: keyBinding(spki),
     expiresAt: notAfter,
   };
+}
+
+function readOctetString(der: Buffer): Buffer {
+  const [value, ...more] = valuesIn(der, 'malformed_evidence');
+  demand(value?.tag === TAG.octets && more.length === 0, 'malformed_evidence', 'not one OCTET STRING in DER');
+  return value.content;
 }
 
 function checkCertificate(certificate: Certificate, { at, toleranceMs }: Moment): void {

@@ -3,9 +3,9 @@
 
 import { readFileSync, statSync } from 'node:fs';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { shownErrorCode } from '../../common/command-line/file-faults.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { bounded } from '../../common/command-line/text.ts';
-import { shownErrorCode } from '../../common/formats/error-code.ts';
 import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import type { VerifiedReceipts } from '../../common/receipts/verify.ts';
 import { remoteCommand } from '../command.ts';

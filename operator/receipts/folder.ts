@@ -4,7 +4,7 @@
 
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { shownErrorCode } from '../../common/formats/error-code.ts';
+import { shownErrorCode } from '../../common/command-line/file-faults.ts';
 import { MAX_HEAD_BYTES, readHead } from '../../common/receipts/head.ts';
 import { bootOf } from '../../common/receipts/identity.ts';
 import { readIdentity } from '../../common/receipts/read-identity.ts';

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { shownErrorCode } from '../../common/formats/error-code.ts';
+import { shownErrorCode } from '../../common/command-line/file-faults.ts';
 import type { AttestationFailure } from '../attestation/attestation-failure.ts';
 import { type AttestedPeer, connectAttested } from '../connect.ts';
 import { localFailure } from '../exit.ts';

@@ -7,12 +7,11 @@ import { existsSync, mkdirSync, readdirSync, rmdirSync, rmSync, type Stats, stat
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import type { Flags } from '../../common/command-line/command.ts';
-import { adviceOn } from '../../common/command-line/file-faults.ts';
+import { adviceOn, shownErrorCode } from '../../common/command-line/file-faults.ts';
 import { painter } from '../../common/command-line/paint.ts';
 import { plural, quoted } from '../../common/command-line/printable.ts';
 import { command, type WordsOf } from '../../common/command-line/program.ts';
 import { note, type Terminal } from '../../common/command-line/terminal.ts';
-import { shownErrorCode } from '../../common/formats/error-code.ts';
 import { PUBLIC_NETWORKS } from '../../signer/signing/network-table.ts';
 import { lookAtStart, reportCheck } from '../commands/check.ts';
 import { loadConfig } from '../config/load.ts';

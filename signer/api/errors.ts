@@ -1,5 +1,4 @@
-// The one catalogue of refusals. Messages here are constant text, so no secret and no configured value can reach a
-// client through them; what an operator needs to know goes to the log.
+// The one catalogue of refusals. Messages are constant text: no secret and no configured value can reach a client.
 
 interface ReasonEntry {
   readonly status: number;
@@ -146,7 +145,7 @@ export interface ErrorBody {
 export interface SignerErrorOptions {
   /** What to add to the catalogue's message for the caller: never a secret, never a configured value. */
   readonly hint?: string;
-  /** The fault underneath; logged, never sent. */
+  /** Logged, never sent. */
   readonly cause?: unknown;
   readonly detail?: Readonly<Record<string, unknown>>;
 }

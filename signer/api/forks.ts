@@ -1,5 +1,5 @@
-// The forks that the signer knows containers of, in their order, and how a request states one. A name that is not here
-// is kept as text: a signer that was not upgraded still signs what a later fork leaves as it is.
+// The forks that the signer knows containers of, in their order. A name that is not here is kept as text: a signer that
+// was not upgraded still signs what a later fork leaves as it is.
 
 import { z } from 'zod';
 import { refuse, upperCaseWord } from './primitives.ts';

@@ -22,7 +22,6 @@ export const OPERATIONS = [
 /** What a policy rule names. Some have other names on the wire too (sign-request.ts): they are authorised as these. */
 export type Operation = (typeof OPERATIONS)[number];
 
-/** For the default of a switch over all operations. */
 export function unreachable(request: never): never {
   throw new Error(`unknown operation: ${(request as { readonly operation: string }).operation}`);
 }

@@ -1,5 +1,4 @@
-// The vsock ports at which an enclave finds its parent (specification/enclave.md#ports). Whoever listens there is not
-// trusted.
+// The vsock ports at which an enclave finds its parent (specification/enclave.md#ports).
 
 /** JSON lines from the enclave, each ended by LF. The parent sends nothing. */
 export const LOG_PORT = 7000;

@@ -1,4 +1,4 @@
-// The `parent_proxy` block of the configuration. The enclave checks it too, because the file is measured as one
+// The `parent_proxy` block of the configuration, which the enclave's measurement covers
 // (specification/enclave.md#shape).
 
 import { isIP } from 'node:net';

@@ -1,12 +1,10 @@
-// What a message says of its payment (specification/authorization.md#payments). A payment operation without a case here
-// does not compile.
+// What a message says of its payment (specification/authorization.md#payments).
 
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Operation, PaymentOperation } from './operations.ts';
 import type { SignRequest } from './sign-request.ts';
 
 export interface Payment {
-  /** Canonical spelling (common/formats/address.ts). */
   readonly feeRecipient?: string;
   readonly gasLimit?: bigint;
   /** The bytes that name the builder, `0x` and lower-case hex. */

@@ -1,5 +1,4 @@
-// The parser of batches (specification/signing.md#batches). It refuses a batch whole when anything in it is malformed,
-// a key is named twice, or there are too many.
+// The parser of batches (specification/signing.md#batches). It refuses a batch whole.
 
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';

@@ -1,5 +1,4 @@
-// The one parser of signing requests: one tolerant, exact reading serves all clients (specification/signing.md#bodies).
-// A hint names the place that was refused, never the value.
+// The one parser of signing requests, for all clients (specification/signing.md#bodies). A hint never names the value.
 
 import { z } from 'zod';
 import { decodeHex } from '../../common/formats/hex.ts';
@@ -224,7 +223,7 @@ function refusalOf(error: z.ZodError): ParsedSignRequest {
   };
 }
 
-// A vote read without its schema, which costs 16 µs more of a request's 456 (docs/decisions/0005). What is spelled in
+// A vote read without its schema, which costs 16 µs of a request's 456 (docs/decisions/0005). What is spelled in
 // another way, or is wrong, is left to the schema.
 interface AttestationRequest {
   readonly operation: 'ATTESTATION';

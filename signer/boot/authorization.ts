@@ -29,7 +29,6 @@ export type ReadKnownClients = (clients: Config['tls']['known_clients']) => Decl
 
 export interface AuthorizationParts {
   readonly custody: Custody | undefined;
-  /** Undefined in a program whose listeners ask for no client certificates. */
   readonly readKnownClients: ReadKnownClients | undefined;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
   readonly time: SignerTime;

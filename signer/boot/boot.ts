@@ -1,5 +1,5 @@
 // The boot order, as one list of awaited steps (specification/operating.md#boot). What the steps opened is closed in
-// the opposite order, also when a later step fails. The boot trusts a configuration that config/ has checked.
+// the opposite order, also when a later step fails.
 
 import { parseSignRequest } from '../api/sign-request.ts';
 import { networkOf } from '../config/network.ts';
@@ -164,7 +164,6 @@ async function announceWhenLoaded({ loaded, keys }: LoadingKeys, state: SignerSt
   }
 }
 
-/** How many messages are signed at once, and how many of these permits are reserved for the priority operations. */
 export function openPermits({ max_concurrent_jobs, queue_buffer_size, priority }: Config['signing']): Permits {
   // Without operations nothing would ever take the pool's permits (config/warnings.ts says so).
   const hasPriority = priority.enabled && priority.operations.length > 0;

@@ -145,7 +145,6 @@ export function openCustodyParts(
   };
 }
 
-/** Undefined outside an enclave, and in one whose image states that its NSM signs nothing. */
 function provenanceOf(
   enclave: World['enclave'],
   deployment: Deployment,
@@ -178,10 +177,7 @@ export function slashingIntegrityKey(custody: Custody | undefined): Buffer | und
 
 type RootTokenWrite = Omit<NewRootToken, 'token'>;
 
-/**
- * @param head its revision is the condition of the transaction @param rootToken the caller encrypts and wipes it
- * @throws Error when the head's revision cannot be followed by another: somebody altered it
- */
+/** @param rootToken the caller encrypts and wipes it @throws Error when somebody altered the head's revision */
 export function replaceRootToken(
   keys: AuthKeys,
   head: AuthHead | undefined,

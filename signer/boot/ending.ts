@@ -1,11 +1,8 @@
-// The one deadline for the end of the process. At the deadline the process ends, even when something still hangs:
-// nothing was signed that is not durable by then.
+// The one deadline for the end of the process, even when something still hangs: nothing was signed that is not durable.
 
 import type { Clock } from '../../common/observe/clock.ts';
 
-/** What closing after a start that failed may take: there is no deadline then. */
 const UNHURRIED_MS = 15_000;
-/** Closing gets this even when no grace is given. */
 const LEAST_MS = 250;
 /** The part of the grace that is kept for closing, at most; of a short grace it is a fifth. */
 const CLOSING_MS = 2_000;
@@ -15,7 +12,7 @@ export interface Ending {
   /** @returns how much of it the requests under way have */
   begin(timeoutMs: number): number;
   leftMs(): number;
-  /** Whether it ended before the deadline. @throws what the work throws */
+  /** Whether it ended before the deadline. */
   inTime(work: Promise<unknown>): Promise<boolean>;
 }
 

@@ -1,4 +1,4 @@
-// Step "HTTP application": it builds the parts that a request passes through, from the configuration.
+// Step "HTTP application": the parts that a request passes through.
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../common/formats/hex.ts';

@@ -1,5 +1,4 @@
-// Step "keys": the store, and a load of every source, which continues in the background. Bad files and refused rows are
-// counted. Meanwhile the signer signs with the keys that are loaded.
+// Step "keys": the store, and a load of every source, which continues in the background.
 
 import { availableParallelism } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -36,7 +35,6 @@ export interface LoadingKeys {
   /** Undefined when the signer starts sealed, and without key files. @throws as the first load */
   readonly reload: ((takeOut: TakeOut) => Promise<FilesystemLoad>) | undefined;
   readonly loaded: Promise<void>;
-  /** How far the first load is, while it goes on. */
   readonly progress: () => KeysLoading | undefined;
 }
 
@@ -44,7 +42,6 @@ export type OpenKeyFiles = (config: Pick<Config['key_sources'], 'filesystem' | '
 
 export interface LoadingKeysParts {
   readonly aws: AwsAccess;
-  /** Undefined without a signer state. */
   readonly custody: Custody | undefined;
   readonly memory: SecretMemory;
   readonly openKeyFiles: OpenKeyFiles | undefined;

@@ -1,4 +1,4 @@
-// What listens once the start is over, and how it ends: on an ordinary machine and in an enclave alike.
+// What listens once the start is over, and how it ends.
 
 import type { AddressInfo } from 'node:net';
 import type { Log } from '../../common/observe/log.ts';

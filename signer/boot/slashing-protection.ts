@@ -25,7 +25,6 @@ import type { World } from './world.ts';
 
 /** The slashing store's share of the time that is left; the rest is for what is still open then. */
 const STORE_SHARE = 0.8;
-/** Some calls on the state table and on the store; half of it at most. */
 const LEAVE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionParts {
@@ -169,7 +168,6 @@ export function isBindable<Given extends Pick<Custody, 'binding'>>(
   return custody?.binding !== undefined && name !== 'noop';
 }
 
-/** Undefined where there is nothing to bind; otherwise after the first look at the row. */
 export async function bindStore(
   config: Pick<Config, 'signer_state'>,
   { custody, backend, jumpFloor, onJump, time }: BindStoreParts,

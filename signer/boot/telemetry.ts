@@ -25,7 +25,6 @@ export interface Telemetry {
 }
 
 const TRACING_CLOSE_MS = 2000;
-/** Of a body that was not understood. */
 const UNKNOWN_OPERATION = 'unknown';
 
 export async function openTelemetry(

@@ -132,10 +132,9 @@ async function unlessRefused<Answer>(send: () => Promise<Answer>): Promise<Answe
 }
 
 // The row SLASHING_STORE of the state table: the one slashing store over which a fleet signs, its incarnation, and the
-// signers that may sign over it, under one HMAC of the master key. An older row that was put back lets nothing join:
-// the store must hold its incarnation, and a signer that is alive, or the record of an end in order, must vouch for it
-// too. But a row that is put back again and again, so that no heartbeat shows, ends in a take-over while a signer lives
-// (security.md).
+// signers that may sign over it, under one HMAC of the master key. An older row that was put back lets nothing join: a
+// signer that is alive, or the record of an end in order, must vouch for it too. But a row that is put back again and
+// again, so that no heartbeat shows, ends in a take-over while a signer lives (security.md).
 
 export const SLASHING_STORE = 'SLASHING_STORE';
 /** The latest end in order from which a signer went on. No code: a lower number is no more than an older row. */

@@ -1,6 +1,6 @@
-// How a replica gets its master key (specification/custody.md#states). Any number of replicas may do this at once.
-// Every write is one transaction with a condition, and a replica that loses a race starts over from what the winner
-// wrote. It trusts nothing of the table before the share binding verifies.
+// How a replica gets its master key (specification/custody.md#states). Every write is one transaction with a condition,
+// and a replica that loses a race starts over from what the winner wrote. It trusts nothing of the table before the
+// share binding verifies.
 
 import type { CustodyKeys } from '../../ceremony/custody-keys.ts';
 import { type EnvelopeTerms, refuseRecord, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
@@ -23,7 +23,7 @@ import {
 import type { Latch, MasterKeyRow, RootTokenRow } from './state-rows.ts';
 import type { BootRows, StateTable } from './state-table.ts';
 
-/** Times a replica starts over because another one was faster. Each time something was written, so this ends early. */
+/** Each time something was written, so this ends early. */
 const MAX_ROUNDS = 10;
 
 /** A new root token and the auth rows that make it valid. The token is the receiver's to wipe. */
@@ -33,7 +33,6 @@ export interface NewRootToken extends AuthWrite {
   readonly dropsEverything: boolean;
 }
 
-/** What the chamber needs of authorization, which it does not know. */
 export type MakeRootToken = (masterKey: MasterKey, head: AuthHead | undefined) => NewRootToken;
 
 export interface BootChamberParts {

@@ -1,5 +1,5 @@
-// The chamber: Unsealed or Sealed, and never from Sealed back (specification/custody.md#sealing). The break-glass latch
-// is written before this replica seals, so that a seal that was answered holds for every replica and across restarts.
+// The chamber: Unsealed or Sealed, and never back (specification/custody.md#sealing). The break-glass latch is written
+// before this replica seals, so that a seal that was answered holds for every replica and across restarts.
 
 import type { KeyAttempt } from '../../ceremony/custody-keys.ts';
 import type { CustodyKey } from '../../ceremony/definition.ts';
@@ -91,7 +91,6 @@ export const CUSTODY_HEALTH_SECONDS = 5;
 
 export interface CustodyKeyHealth {
   readonly arns: readonly string[];
-  /** `reachable`, or why the replica that was tried last does not serve. */
   readonly status: string;
 }
 

@@ -1,5 +1,5 @@
 // Where the master key comes from, in an enclave (specification/evidence.md#master-key): who can write the table and
-// encrypt under the custody keys could otherwise put a master key there that it knows.
+// encrypt under the custody keys could put a master key there that it knows.
 
 import { type Ceremony, ceremonyDigest } from '../../ceremony/definition.ts';
 import { foreignRemoval, foreignRootToken, noProvenance } from '../../ceremony/refusals.ts';

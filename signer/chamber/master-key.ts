@@ -1,5 +1,4 @@
-// The master key: 32 bytes from which every other key of the signer is derived. This file holds the only lasting copy,
-// outside the JavaScript heap, and in locked memory when the native addon is there.
+// The master key: 32 bytes from which every other key of the signer is derived. This file holds the only lasting copy.
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';

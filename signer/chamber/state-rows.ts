@@ -1,5 +1,5 @@
-// The rows of the signer-state table (specification/tables.md#state-table), as items. Decoding only checks the form:
-// the HMAC of a row decides whether it is valid (auth rows, MASTER_KEY). A latch counts in any form.
+// The rows of the signer-state table (specification/tables.md#state-table), as items. The HMAC of a row decides whether
+// it is valid. A latch counts in any form.
 
 import type { AuthHead, AuthRow } from '../auth/stateful/state.ts';
 import type { Item } from '../aws/dynamodb.ts';
@@ -65,7 +65,6 @@ export function decodeMasterKey(item: Item | undefined): MasterKeyRow | undefine
   };
 }
 
-/** Empty when it is of another type, which is no evidence then. */
 function textOf(item: Item, attribute: string): string | undefined {
   const value = item[attribute];
   return value === undefined ? undefined : (value.S ?? '');

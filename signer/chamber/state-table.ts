@@ -1,5 +1,4 @@
-// The calls on the signer-state table: strongly consistent reads, complete or failed, and conditional transactions.
-// When the outcome is unclear after all attempts, the result is an error, and never a refusal.
+// The calls on the signer-state table. When the outcome is unclear, the result is an error, and never a refusal.
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -105,7 +104,6 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
   const readBatch = async (pks: readonly string[], projection: object = {}) =>
     byPk(await readBatchOfItems({ client, tableName, keys: pks.map(keyOf), maxRounds: MAX_READ_ROUNDS, projection }));
 
-  /** All from one moment. */
   async function readSnapshot(pks: readonly string[]): Promise<ReadonlyMap<string, Item>> {
     const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: keyOf(pk) } }));
     const answer = await sendReadTransaction(client, new TransactGetItemsCommand({ TransactItems }));

@@ -40,7 +40,7 @@ import {
 export interface StoreBindingOptions {
   /** How long a signer may go on without a heartbeat; the staleness bound of the state table. */
   readonly boundMs: number;
-  /** The state table was made by this very start: there is no other signer to wait for. */
+  /** Made by this very start: there is no other signer to wait for. */
   readonly isFreshTable: boolean;
   readonly replica: string;
 }
@@ -56,15 +56,13 @@ export interface StoreBindingParts {
   readonly log: Log;
 }
 
-/** Beats in the time that a signer may go on without one. */
 const BEATS_PER_BOUND = 5;
-/** Beyond the bound, before a store is taken over: for clocks of different speed. A clock may not step by more. */
+/** For clocks of different speed. A clock may not step by more. */
 const MARGIN_SHARE = 0.2;
-/** Beats between two incarnations: so long a copy under a running signer goes unnoticed. */
+/** So long a copy under a running signer goes unnoticed. */
 const BEATS_PER_INCARNATION = 5;
-/** A signer that waits says so again after so many looks. */
 const LOOKS_PER_REMINDER = 30;
-/** While a live signer may confirm this one, looks follow each other faster, and the start waits for some of them. */
+/** While a live signer may confirm this one; the start waits for some of these looks. */
 const CONFIRMING_LOOK_MS = 200;
 const CONFIRMING_LOOKS_AT_START = 15;
 /** More names than this in the row are of signers that were killed: all begin again, and no end counts as the last. */
@@ -81,7 +79,6 @@ export class StoreBinding {
   readonly #startedAt: Moment;
   /** The row as this signer saw or wrote it last, while it is one of its signers. */
   #bound: BindingRow | undefined;
-  /** When the last heartbeat that succeeded was begun. */
   #beganAt: Moment | undefined;
   /** What this process has written into its store, for a live signer to confirm, and since when. */
   #announced: { readonly number: string; readonly since: Moment } | undefined;
@@ -100,10 +97,7 @@ export class StoreBinding {
     this.#startedAt = this.#time();
   }
 
-  /**
-   * Why nothing may be signed; undefined when the right to sign is fresh by both clocks, and neither has stepped: the
-   * monotonic one stands still while a virtual machine is suspended.
-   */
+  /** Undefined when the right to sign is fresh by both clocks: the monotonic one stands still in a suspended VM. */
   get hindrance(): 'slashing_unbound' | undefined {
     if (this.#stopped || this.#bound === undefined || this.#beganAt === undefined) return 'slashing_unbound';
     const { clock } = this.#parts;
@@ -229,10 +223,7 @@ export class StoreBinding {
     if (!isSettled) this.#sayWhoHasIt(row, own, isUnchanged);
   }
 
-  /**
-   * How long ago, at most, the last signer of this store ended in order; infinite when it did not. After a while
-   * another signer may have taken over, and the row been put back. Both times are the table's, in whole seconds.
-   */
+  /** At most; infinite when it did not end in order. After a while another signer may have taken over. */
   #closedAgo({ signers, incarnation }: BindingRow, { held, closedAt }: OwnStore, tableTime?: number): number {
     if (signers.length > 0 || held[0] !== incarnation || closedAt === null) return Number.POSITIVE_INFINITY;
     const agoMs = (tableTime ?? Number.NaN) - closedAt;
@@ -290,7 +281,6 @@ export class StoreBinding {
     if (closedAt !== null && !(await this.#parts.table.useEnd(closedAt))) return false;
     const beganAt = this.#time();
     const next = withIncarnation({ storeId: own.id, binding, incarnation: '', signers: [this.#options.replica] }, own);
-    // When another signer was faster, the next look sees which.
     return this.#became(await this.#parts.table.bind(previous, next, this.#signature()), beganAt, since);
   }
 
@@ -334,7 +324,6 @@ export class StoreBinding {
     return { id, text: incarnation, ...readIncarnations(incarnation) };
   }
 
-  /** Undefined: another signer of the store was faster. */
   async #incarnate(own: OwnStore, closedAt: number | null = null): Promise<OwnStore | undefined> {
     const text = nextIncarnation(own.text, closedAt);
     if (!(await this.#parts.backend.incarnate(own.text, text))) return undefined;

@@ -1,6 +1,5 @@
-// Watches the state table: latch, generation and auth head, read consistently in every interval. It says `stale` after
-// too long without a successful refresh. Time comes from the injected clock, so a process that was stopped is stale as
-// soon as it continues.
+// Watches the state table: latch, generation and auth head, read consistently in every interval. Time comes from the
+// injected clock, so a process that was stopped is stale as soon as it continues.
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../common/observe/clock.ts';

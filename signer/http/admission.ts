@@ -1,5 +1,6 @@
-// Decides what the headers of a request can decide, before a byte of its body is read, in the order of
-// specification/signing.md#refusal-order; and again when the body is complete: a token may have been revoked meanwhile.
+// Decides what the headers of a request can decide, before a byte of its body is read (order of
+// specification/signing.md#refusal-order); and again when the body is complete: a token may have been revoked
+// meanwhile.
 
 import type { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
@@ -138,8 +139,7 @@ function authenticate(
   { authenticator }: AdmissionDependencies,
 ): ErrorReason | undefined {
   const credential = parseAuthorization(headerValues(request.raw, 'authorization'));
-  // Authorization sees the connection's peer and certificate only, never a forwarding header
-  // (specification/authorization.md#source-networks).
+  // Never a forwarding header (specification/authorization.md#source-networks).
   const certificate = clientCertificateOf(request.raw.socket);
   const outcome = authenticator.authenticate(credential, request.context.peerAddress, certificate);
   if (outcome.kind === 'refused') return outcome.reason;
@@ -189,8 +189,8 @@ function keyRefusal(request: HttpRequest, { keys }: AdmissionDependencies): Erro
   return keys.state === 'loading' ? 'starting' : 'unknown_key';
 }
 
-// The memory for request bodies, over all connections, reserved as bytes arrive: a size that is only announced costs
-// nothing. A body without room is refused and never waits, so half-received bodies cannot block each other.
+// The memory for request bodies, over all connections, reserved as bytes arrive. A body without room is refused and
+// never waits, so half-received bodies cannot block each other.
 
 type Holder = Pick<RequestContext, 'bodyHolder' | 'bodyReservation' | 'caller'>;
 
@@ -231,8 +231,7 @@ export function createBodyBudget(maxRequestBodyBytes: number): BodyBudget {
   };
 }
 
-// Collects a body in one buffer that admission has given room for, and wipes what it does not hand over: a body may
-// contain passwords.
+// Collects a body in one buffer, and wipes what it does not hand over: a body may contain passwords.
 
 type BodyEnd = (body: Buffer | Error) => void;
 

@@ -1,6 +1,5 @@
-// Whose request goes on after its head: callers take turns here, before a body is read. Otherwise a request of one
-// token would wait behind the bodies of hundreds of another that came in the same turn of the event loop. Nothing waits
-// while one caller alone asks. It stands alone because its test drives the event loop.
+// Callers take turns here, before a body is read: a request of one token would wait behind the bodies of hundreds of
+// another that came in the same turn of the event loop. It stands alone because its test drives the event loop.
 
 export const MAX_PER_TURN = 16;
 export const MAX_WAITING_OF_CALLER = 4096;

@@ -1,5 +1,4 @@
-// What the server knows of one request while it lives. Each request of an authenticated route gets exactly one audit
-// line from it (specification/operating.md#logs).
+// What the server knows of one request while it lives, and its one audit line (specification/operating.md#logs).
 
 import assert from 'node:assert/strict';
 import { randomUUIDv7 } from 'node:crypto';
@@ -129,8 +128,7 @@ export function isAllowed(request: HttpRequest, decision: AccessDecision): boole
   return decision.allowed;
 }
 
-// Every request from its headers to its end. Only this part returns what a request holds, so a client that goes away
-// cannot keep it.
+// Every request to its end. Only this part returns what a request holds, so a client that goes away cannot keep it.
 
 /** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
 export const MAX_UNANSWERED_REQUESTS = 16;

@@ -1,5 +1,5 @@
 // What a request that was understood ended with, as entries of the log of receipts (specification/receipts.md#log). The
-// entry is there before the answer. It records what the routes tell it, and decides nothing.
+// entry is there before the answer.
 
 import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';

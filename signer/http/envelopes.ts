@@ -1,5 +1,4 @@
-// Execution payload envelopes are the only large bodies (specification/signing.md#gloas): how large a body may be for a
-// route and a caller, and reading one away from the main thread.
+// Execution payload envelopes are the only large bodies (specification/signing.md#gloas).
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { MAX_ENVELOPE_BODY_BYTES } from '../api/primitives.ts';

@@ -1,5 +1,5 @@
-// What a route leaves behind: a promise that rejects after its request. Routes that sign are left out: there it may be
-// a fault of slashing protection, and such a signer must not sign on.
+// A promise of a route that rejects after its request. Routes that sign are left out: it may be a fault of slashing
+// protection, and such a signer must not sign on.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';

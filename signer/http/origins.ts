@@ -1,6 +1,5 @@
-// Which origins a browser may let in (CORS), and the refusal of requests that it sends for other pages with its
-// reader's place in the network. It trusts two headers that no page can set (Fetch Standard, forbidden request
-// headers).
+// Which origins a browser may let in (CORS), and the refusal of requests that it sends for other pages. It trusts two
+// headers that no page can set (Fetch Standard, forbidden request headers).
 
 import type { IncomingHttpHeaders } from 'node:http';
 import cors from '@fastify/cors';

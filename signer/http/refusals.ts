@@ -1,5 +1,4 @@
-// Writes a refusal: the body of specification/signing.md#errors, with the headers that its status needs. No route
-// imports this file: a route throws SignerError (replies.ts).
+// Writes a refusal: the body of specification/signing.md#errors, with the headers that its status needs.
 
 import { randomUUIDv7 } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';

@@ -30,8 +30,7 @@ export function limitWork({ maxConcurrentRequests, requestTimeoutSeconds }: Work
     }, requestTimeoutSeconds * 1000);
     return Promise.race([untilItEnds(controller.signal), late]);
 
-    // Work that is not answered any more still holds its place until it ends. Awaited inside, so that work that throws
-    // at once gives its place and its timer back as well.
+    // Work that is not answered any more still holds its place. Awaited, so that work that throws gives its place back.
     async function untilItEnds(signal: AbortSignal): ReturnType<typeof work> {
       try {
         return await work(signal);

@@ -32,15 +32,10 @@ export function nextIncarnation(text: string, closedAt: number | null): string {
   return incarnationText({ ...NOT_USED, held, closedAt, web3signers: before.web3signers });
 }
 
-export function endedText(text: string): { readonly text: string; readonly end: string } {
-  const end = newNumber();
-  return { text: incarnationText({ ...readIncarnations(text), end }), end };
-}
-
 const NOT_USED: Incarnations = { held: [], closedAt: null, isRaised: false, end: null, web3signers: [] };
 export const incarnationText = (incarnations: Incarnations): string => JSON.stringify(incarnations);
 
-function newNumber(): string {
+export function newNumber(): string {
   return randomBytes(INCARNATION_BYTES).toString('hex');
 }
 

@@ -1,5 +1,4 @@
-// Bodies of full PHASE0 and ALTAIR blocks (specification/signing.md#blocks). They are only hashed, so every uint64 has
-// its whole range.
+// Bodies of full PHASE0 and ALTAIR blocks (specification/signing.md#blocks). They are only hashed.
 
 import { z } from 'zod';
 import { bitlist, bytes, list, publicKey, root, signature, uint64, vector } from '../primitives.ts';

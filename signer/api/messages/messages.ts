@@ -1,5 +1,4 @@
-// The consensus messages as they stand in a signing request (specification/signing.md#bodies). Members keep the
-// specification's names. Unknown members are ignored at every level.
+// The consensus messages as they stand in a signing request (specification/signing.md#bodies).
 
 import { z } from 'zod';
 import { anyStatedFork, isForkName, type StatedFork, statedFork } from '../forks.ts';
@@ -21,7 +20,6 @@ import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BY
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
 export const MAX_VALIDATORS_PER_SLOT = 131_072;
-/** The same with the 4 committees of the minimal preset. */
 export const MAX_VALIDATORS_PER_MINIMAL_SLOT = 8192;
 
 /** The bytes of `committee_bits`: 4 committees in the minimal preset, 64 in the others. */

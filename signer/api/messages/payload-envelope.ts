@@ -1,5 +1,4 @@
-// EXECUTION_PAYLOAD_ENVELOPE (specification/signing.md#gloas). It is only hashed. Progressive lists have no limits of
-// their own: the body's size is theirs.
+// EXECUTION_PAYLOAD_ENVELOPE (specification/signing.md#gloas). It is only hashed; the body's size limits its lists.
 
 import { z } from 'zod';
 import type { StatedFork } from '../forks.ts';

@@ -1,5 +1,4 @@
-// What rules say and their author can hardly have meant: worth a remark where they are written. Nothing is refused for
-// it.
+// What rules say and their author can hardly have meant. Nothing is refused for it.
 
 import { conditionsOf, operationsOfConditions, type PaymentOperation } from '../operations.ts';
 import type { Rule } from '../policy.ts';

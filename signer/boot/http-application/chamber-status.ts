@@ -23,7 +23,6 @@ import { parentsRisk } from '../slashing-protection/boot-jump.ts';
 import type { World } from '../world.ts';
 
 export interface StatusParts {
-  /** Undefined without a signer state, as is the watcher with a refresh interval of 0. */
   readonly custody: Custody | undefined;
   readonly watcher: Watcher | undefined;
   readonly loading: Pick<LoadingKeys, 'keys' | 'table' | 'progress'>;

@@ -25,7 +25,6 @@ export interface StoreOpening {
   readonly integrity: () => RowIntegrity;
   readonly floorOf: JumpFloor;
   readonly isForJump?: boolean;
-  /** Which authorities vouch for each host; the process-wide roots unless given. */
   readonly authorities: AuthoritiesOf | undefined;
   readonly log: Log;
   readonly clock: Clock;

@@ -1,5 +1,4 @@
-// A JSON body as a typed value. What another parser on the way may have read differently is refused
-// (common/formats/strict-json.ts), and so is every member that the schema does not know.
+// A JSON body as a typed value (common/formats/strict-json.ts), without any member that the schema does not know.
 
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';

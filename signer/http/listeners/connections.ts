@@ -1,5 +1,5 @@
-// What is known of a connection beside its bytes. Behind a transport the socket has no address: the listener that read
-// the PROXY header remembers it here (specification/enclave.md#shape).
+// What is known of a connection beside its bytes. Behind a transport the socket has no address: the PROXY header's is
+// remembered here (specification/enclave.md#shape).
 
 import type { ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
@@ -43,8 +43,7 @@ export function streamOf(secure: TLSSocket): Socket | undefined {
   return (secure as TLSSocket & { readonly _parent?: Socket })._parent;
 }
 
-// When a listener has no place left, the oldest connection without an admitted request goes, of the address that has
-// most of them (common/formats/places.ts). Node's times are longer, or none.
+// When a listener has no place left, the oldest connection without an admitted request goes (common/formats/places.ts).
 
 export interface ConnectionLimits {
   readonly handshakeTimeoutMs: number;

@@ -1,6 +1,5 @@
 // TLS handshakes are computed on the main thread, a millisecond each. So they begin when the whole ClientHello is here,
-// and only a few in each turn of the event loop: addresses take turns, and clients on open connections are served in
-// between. Who sends its first message slowly holds nothing but its place (connections.ts), for a limited time.
+// and only a few in each turn of the event loop. Who sends it slowly holds nothing but its place, for a limited time.
 
 import type { Socket } from 'node:net';
 import { shareOf } from '../../../common/formats/places.ts';

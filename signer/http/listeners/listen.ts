@@ -1,5 +1,4 @@
-// What every listener of the application has. An ordinary host listens on ports (ports.ts), an enclave on its
-// transport.
+// What every listener of the application has, on ports or on a transport.
 
 import type http from 'node:http';
 import https from 'node:https';
@@ -31,10 +30,7 @@ export function createTlsServer(app: FastifyInstance, options: https.ServerOptio
   return server;
 }
 
-/**
- * Makes node:http read the connection as a stream, which waits while it is paused; by the handle of TLS it would lose
- * requests (docs/decisions/0010). The parser copies what it takes: what is left here is plaintext that is not needed.
- */
+/** By the handle of TLS a paused stream would lose requests (docs/decisions/0010). The parser copies what it takes. */
 function readThroughStream(socket: TLSSocket): void {
   if (!socket.destroyed) socket.on('data', (bytes: Buffer) => void bytes.fill(0));
 }

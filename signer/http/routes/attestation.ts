@@ -1,5 +1,5 @@
 // GET /api/v1/attestation?nonce=…: a fresh document for this RA-TLS connection (specification/evidence.md#nonce). It
-// needs no credentials, so it has limits: a few documents a connection, a queue, and turns by address.
+// needs no credentials, so it has limits.
 
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -120,8 +120,7 @@ async function attest(nsm: Pick<Nsm, 'attest'>, fields: Parameters<Nsm['attest']
   }
 }
 
-// The address with the most requests waits longest; when the queue is full, the one with the most places loses its
-// newest.
+// When the queue is full, the address with the most places loses its newest.
 
 export interface FairQueueLimits {
   readonly maxRunning: number;
@@ -149,10 +148,7 @@ export class FairQueue {
     return this.#waitingCount;
   }
 
-  /**
-   * @param from whose turn it is; all without an address share one @param signal gives the place up
-   * @throws SignerError `overloaded`, `client_closed`; and what the work throws
-   */
+  /** @param from whose turn it is; all without an address share one @throws `overloaded`, `client_closed` */
   async run<T>(from: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     if (this.#running >= this.#limits.maxRunning) await this.#wait(from, signal);
     else this.#running += 1;

@@ -1,5 +1,4 @@
-// The Auth API (specification/authorization.md#auth-api), in the stateful mode. A successful answer means that the
-// change is durable.
+// The Auth API (specification/authorization.md#auth-api). A successful answer means that the change is durable.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Clock } from '../../../common/observe/clock.ts';
@@ -84,8 +83,7 @@ function mountOwnToken(app: FastifyInstance, auth: StatefulAuthenticator, clock:
   });
 }
 
-// A renewal is a commit that every replica has to read: without a pace the least credential could keep the cluster
-// busy.
+// A renewal is a commit that every replica has to read: the least credential could keep the cluster busy.
 
 /** The next renewal counts after half of the lifetime that the last one gave, within these bounds. */
 export const SHORTEST_PAUSE_SECONDS = 5;

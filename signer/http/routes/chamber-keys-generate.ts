@@ -1,5 +1,5 @@
-// Generates keys and deposit data, and gives the encrypted backups again (specification/keys.md#chamber-keys). Each
-// route is mounted only when enabled. It makes every refusal before it makes a key.
+// Generates keys and deposit data, and gives the encrypted backups again (specification/keys.md#chamber-keys). Every
+// refusal comes before a key is made.
 
 import type { FastifyInstance } from 'fastify';
 import { SignerError } from '../../api/errors.ts';

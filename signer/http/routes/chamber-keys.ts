@@ -1,5 +1,5 @@
-// The chamber's key routes (specification/keys.md#chamber-keys). A request that names a key which the caller may not
-// touch is refused as a whole.
+// The chamber's key routes (specification/keys.md#chamber-keys). A request with a key that the caller may not touch is
+// refused as a whole.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { SignerError } from '../../api/errors.ts';

@@ -1,5 +1,4 @@
-// The Key Manager API (ethereum/keymanager-APIs). It lists keys of files and of the key table as readonly, and never
-// deletes them.
+// The Key Manager API (ethereum/keymanager-APIs). Keys of files and of the key table are readonly, and never deleted.
 
 import type { FastifyInstance } from 'fastify';
 import { deleteKeystoresSchema, importKeystoresSchema } from '../../api/key-manager.ts';

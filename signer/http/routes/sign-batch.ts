@@ -1,5 +1,4 @@
-// POST /api/v1/eth2/sign: one message for many keys (specification/signing.md#batches), in slices: other requests are
-// served between them.
+// POST /api/v1/eth2/sign: one message for many keys (specification/signing.md#batches), in slices, for other requests.
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../../common/formats/hex.ts';
@@ -52,7 +51,6 @@ export function createSignBatchHandler(
       await signInTime(results, { requestTimeoutSeconds, turns }, parts);
       return await results.answer(turns);
     } catch (error) {
-      // What is refused whole tells of no key.
       if (!(error instanceof SignerError && error.reason === 'client_closed')) request.context.batch = undefined;
       throw error;
     }
@@ -132,7 +130,6 @@ async function signAllowed(
       results.decide(places[at] ?? -1, outcome);
     },
   };
-  /** What is refused whole is the decision on each key. */
   const recordAll = (reason: ErrorReason): void => {
     for (const { publicKey } of keys) record?.(request.context, publicKey, reason);
   };
@@ -166,7 +163,7 @@ function allowedKey(results: BatchResults, place: number, { keys, recordDecision
   return decision.allowed ? key : void deny(decision);
 }
 
-/** Keys that are looked at, or answered, in one turn of the event loop: half a millisecond. */
+/** Half a millisecond. */
 const SLICE_KEYS = 256;
 
 interface ResultParts {

@@ -1,5 +1,4 @@
-// POST /api/v1/eth2/sign/{identifier}: bytes to a typed request, and its answer. admission.ts has decided who may use
-// the key; this route decides whether the caller may have this message signed.
+// POST /api/v1/eth2/sign/{identifier}: whether the caller, who may use the key, may have this message signed.
 
 import type { FastifyInstance } from 'fastify';
 import type { Log } from '../../../common/observe/log.ts';
@@ -147,8 +146,7 @@ function signed({ headers }: HttpRequest, signature: Uint8Array): SuccessAnswer 
   return { status: 200, headers: {}, ...signatureAnswer(signature, answerFormat(headers.accept)) };
 }
 
-// While the set of keys is not complete the answer is an error, never a shorter list
-// (specification/signing.md#public-keys).
+// While the set of keys is not complete the answer is an error (specification/signing.md#public-keys).
 
 const NO_HIGH_WATERMARK = {};
 

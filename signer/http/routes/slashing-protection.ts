@@ -1,5 +1,5 @@
 // Slashing protection records over HTTP, as streams of EIP-3076. A caller sees and touches only the keys of its
-// policies. When the caller of a long import is revoked meanwhile, nothing is imported.
+// policies.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';

@@ -103,7 +103,6 @@ async function depositOf(
     const made = makeDeposit(secretKey, terms, network);
     const status = await rows.setDeposit(publicKey, made, { replace: recompute });
     if (status === 'created' || status === 'existing') return { publicKey, status, deposit: made };
-    // Another request was quicker.
     return { publicKey, status, deposit: (await rows.get([publicKey])).get(publicKey)?.deposit };
   } finally {
     secretKey.fill(0);

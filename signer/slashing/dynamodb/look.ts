@@ -2,7 +2,7 @@
 
 import { type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
 import { NETWORK_PARTITION } from './tables/items.ts';
-import { confirmNetwork, type RecordBinding, regionIn } from './tables/record.ts';
+import { confirmNetwork, type RecordBinding } from './tables/record.ts';
 import { checkReplication, refuseRegion, replicationOf, startFault } from './tables/store.ts';
 
 export async function lookAtSlashingTable(
@@ -15,7 +15,7 @@ export async function lookAtSlashingTable(
   const Key = { pk: { S: NETWORK_PARTITION } };
   const get = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true });
   const { Item: item } = await client.send(get).catch(explain);
-  const bound = item === undefined ? undefined : regionIn(item);
+  const bound = item?.['store_region']?.S;
   if (replication !== 'none') checkReplication(replication, bound, tableName);
   if (item === undefined) return 'new';
   confirmNetwork(item, binding);

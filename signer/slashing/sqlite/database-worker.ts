@@ -7,7 +7,7 @@ import { systemClock } from '../../../common/observe/clock.ts';
 import { SignerError } from '../../api/errors.ts';
 import { eventLoopTurns } from '../../parallel.ts';
 import { rowIntegrity } from '../history/integrity.ts';
-import { endedText } from '../incarnation.ts';
+import { incarnationText, newNumber, readIncarnations } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
 import { type StoreOperations, storeOperations } from '../operations/operations.ts';
@@ -147,13 +147,11 @@ port.on('message', ({ id, call, arguments_ }: CallMessage) => {
 
 /** The number of this very end tells what is closed from an older copy. */
 async function noteEnd({ changeRecord }: DatabaseStore): Promise<string> {
-  let ended = '';
+  const end = newNumber();
   await changeRecord((before) => {
-    const { text, end } = endedText(before.incarnation);
-    ended = end;
-    return { ...before, incarnation: text };
+    return { ...before, incarnation: incarnationText({ ...readIncarnations(before.incarnation), end }) };
   }, false);
-  return ended;
+  return end;
 }
 
 function failure(id: number, error: unknown): ReplyMessage {

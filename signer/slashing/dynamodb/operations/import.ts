@@ -33,7 +33,6 @@ import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, undamaged } from
 import type { StoreContext } from './check.ts';
 import { attestationMark, blockMark, isSameMark, mergeMarks, placeOf, raisedMark } from './merge.ts';
 
-/** Each failed attempt means that a signer wrote one of the items in between. */
 const MAX_WRITE_ATTEMPTS = 8;
 const CONFLICT_PAUSE_MS = 10;
 /** The condition on the record of the store takes one place. */

@@ -15,7 +15,6 @@ import type { StoreContext } from './check.ts';
 import { raisedMark } from './merge.ts';
 
 const WRITES_AT_ONCE = 64;
-/** Each failed attempt means that a signer wrote the item in between. */
 const MAX_WRITE_ATTEMPTS = 64;
 /** Beyond the SDK's own. */
 const MAX_UNANSWERED_TRIES = 3;

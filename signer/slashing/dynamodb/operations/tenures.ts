@@ -11,7 +11,6 @@ import { MARK_KINDS, type MarkItem, type MarkKey, sealItem } from '../tables/ite
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
 import type { StoreContext } from './check.ts';
 
-/** Each failed attempt means that a signer wrote one of the two items in between. */
 const MAX_WRITE_ATTEMPTS = 64;
 const CONFLICT_PAUSE_MS = 5;
 const KEYS_AT_ONCE = 16;

@@ -64,10 +64,6 @@ export function confirmNetwork(
   }
 }
 
-export function regionIn(item: Item): string | undefined {
-  return item['store_region']?.S;
-}
-
 /** Exactly the one that was read; undefined: none. */
 export function isStillRecord(found: Item | undefined) {
   if (found === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };

@@ -31,7 +31,6 @@ import {
 } from './record.ts';
 import { unavailable } from './table.ts';
 
-/** Each failed attempt means that another signer changed the record in between. */
 const MAX_CHANGE_ATTEMPTS = 64;
 const CHANGE_PAUSE_MS = 4;
 const MAX_CHANGE_PAUSE_MS = 200;
