@@ -37,6 +37,8 @@ const OF_ANOTHER_NETWORK = /another network|genesis validators root/i;
 /** What a process says that ends because its store did not answer in time, on a busy machine. */
 const UNAVAILABLE = /unavailable/;
 const STARTS = 5;
+/** Of imports. */
+const LOST_ANSWERS = 0.1;
 
 interface CheckedKey {
   readonly publicKey: string;
@@ -217,7 +219,7 @@ class ProgramRun {
     for (const { replicas } of this.#places) for (const replica of replicas) await replica.start();
     for (const [index, key] of this.#keys.entries()) {
       const place = this.#places[index % this.#places.length];
-      if (place !== undefined && (await this.#arrive(key, place))) key.place = place;
+      if (place !== undefined && (await this.#arrive(key, place)) !== 'refused') key.place = place;
     }
     while (this.#asked < this.#options.messages && this.#pairs().length === 0) {
       this.#options.onProgress(this.#asked, this.#outcomes.get('200') ?? 0);
@@ -389,24 +391,32 @@ class ProgramRun {
       await pause(random.below(40));
       if (key.place !== undefined) await this.#leave(key, key.place, random);
       const target = random.pick(this.#places);
-      if (key.place === undefined && key.file !== undefined && (await this.#arrive(key, target))) {
-        key.oldFiles.push(key.file);
-        key.file = undefined;
-        key.place = target;
-        this.#count(this.#events, `moves to ${target.name}`);
-      }
+      if (key.place === undefined && key.file !== undefined) await this.#bring(key, target);
     } finally {
       key.isBusy = false;
     }
   }
 
+  /** Without an answer the key may be there, or come yet: it is taken away from there before it goes anywhere else. */
+  async #bring(key: CheckedKey, target: Place): Promise<void> {
+    const arrived = await this.#arrive(key, target);
+    if (arrived === 'refused') return;
+    key.place = target;
+    if (arrived === 'unknown') return this.#count(this.#events, 'imports without an answer');
+    if (key.file !== undefined) key.oldFiles.push(key.file);
+    key.file = undefined;
+    this.#count(this.#events, `moves to ${target.name}`);
+  }
+
   /** The file of the first replica that answers; it is asked for before any other store gets the key. */
-  async #leave(key: CheckedKey, { replicas }: Place, random: Random): Promise<void> {
+  async #leave(key: CheckedKey, place: Place, random: Random): Promise<void> {
+    const { replicas } = place;
     const { signer } = random.pick(replicas);
     const body = { pubkeys: [key.publicKey] };
     const answer = signer && (await ask(`${signer.url}${KEYSTORES}`, body, 'DELETE'));
     if (answer?.status !== 200) return;
     const [result] = answer.json['data'] as { status: string }[];
+    if (result?.status === 'not_found' && key.file !== undefined) return this.#bring(key, place);
     if (result?.status !== 'deleted' && result?.status !== 'not_active') return;
     key.file = String(answer.json['slashing_protection']);
     key.place = undefined;
@@ -418,9 +428,9 @@ class ProgramRun {
     }
   }
 
-  async #arrive(key: CheckedKey, { replicas }: Place): Promise<boolean> {
+  async #arrive(key: CheckedKey, { replicas }: Place): Promise<'imported' | 'refused' | 'unknown'> {
     const body = { keystores: [key.keystore], passwords: [PASSWORD], slashing_protection: key.file };
-    let imported = 0;
+    let arrived: 'imported' | 'refused' | 'unknown' = 'refused';
     for (const { signer } of replicas) {
       if (signer === undefined) continue;
       const url = `${signer.url}${KEYSTORES}`;
@@ -430,9 +440,12 @@ class ProgramRun {
         await ask(url, { pubkeys: [key.publicKey] }, 'DELETE');
         status = firstStatus(await ask(url, body));
       }
-      if (status === 'imported') imported += 1;
+      // Lost on the way, as one that comes after the limit of its request.
+      if (this.#random.chance(LOST_ANSWERS)) status = undefined;
+      if (status === 'imported') arrived = status;
+      else if (status === undefined && arrived === 'refused') arrived = 'unknown';
     }
-    return imported > 0;
+    return arrived;
   }
 
   /** And one that says it is of another network. */
