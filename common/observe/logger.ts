@@ -24,7 +24,7 @@ export interface Logger extends ModuleLogs<LogModule> {
   droppedLines(): number;
   /** However long that takes: before the process ends for a bug. */
   flush(): void;
-  /** Gives up when the reader of the log does not take what is buffered. */
+  /** Gives up when the reader of the log does not take what is buffered; later lines are dropped. */
   end(): Promise<void>;
 }
 
@@ -45,13 +45,14 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
     dropped += 1;
   });
   const color = options.color ?? hasColor(process.stdout, process.env);
-  const sink: LogDestination =
-    options.format === 'json' ? destination : { write: (line) => destination.write(textLine(line, color)) };
+  const lineOf = (json: string): string => (options.format === 'json' ? json : textLine(json, color));
+  let ended = false; // background work goes on until the process exits, and a closed destination throws
+  const sink: LogDestination = { write: (json) => ended || destination.write(lineOf(json)) };
   const root = pino(
     {
       base: null,
       level: 'trace',
-      timestamp: timestampMember,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }), log: redacted },
     },
     sink as pino.DestinationStream,
@@ -64,13 +65,10 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
       if (buffered !== undefined) buffered.flushSync();
     },
     end: async () => {
+      ended = true;
       if (buffered !== undefined) await endInTime(buffered);
     },
   };
-}
-
-function timestampMember(): string {
-  return `,"time":"${new Date().toISOString()}"`;
 }
 
 type BufferedDestination = ReturnType<typeof pino.destination>;

@@ -83,4 +83,10 @@ describe('the log', () => {
     const lines = execFileSync(process.execPath, [program], { encoding: 'utf8' }).trim().split('\n');
     expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['under way', 'after it']);
   });
+
+  it('takes lines of background work while it ends, and ends as it would without them', () => {
+    const program = join(import.meta.dirname, 'lines-after-end.ts');
+    const lines = execFileSync(process.execPath, [program], { encoding: 'utf8' }).trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).msg)).toEqual(['last']);
+  });
 });
