@@ -111,10 +111,18 @@ async function startAgain(start: () => Promise<RunningSigner>): Promise<RunningS
 /** A few rounds of a way at once: most of the time all of them wait. */
 const AT_ONCE = 4;
 
+/** Goes all rounds, also after one that failed, and then fails with all that did. */
 export async function expectInRounds(rounds: number, way: () => Promise<void>): Promise<void> {
-  for (let begun = 0; begun < rounds; begun += AT_ONCE) {
-    await Promise.all(Array.from({ length: Math.min(AT_ONCE, rounds - begun) }, way));
-  }
+  const failures: unknown[] = [];
+  let begun = 0;
+  const goOn = async (): Promise<void> => {
+    while (begun < rounds) {
+      begun += 1;
+      await way().catch((error: unknown) => failures.push(error));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, rounds) }, goOn));
+  if (failures.length > 0) throw new AggregateError(failures, `${failures.length} of ${rounds} rounds failed`);
 }
 
 export type AskedFleet = Awaited<ReturnType<AskedFleets['open']>>;
