@@ -24,6 +24,7 @@ const MINUTES = Number(process.argv[2] || 30);
 const KEYS = 64;
 const SAMPLE_MS = 5_000;
 const BURST_MS = Number(process.argv[3] || 1_000);
+if (!(MINUTES > 0 && BURST_MS > 0)) throw new Error('MINUTES and BURST_MS are numbers above 0');
 const SNAPSHOT_WAIT_MS = 300_000;
 /** Growth over the judged part, of its mean. */
 const FLAT_SHARE = 0.1;
