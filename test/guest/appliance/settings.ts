@@ -94,6 +94,7 @@ signer_state: { backend: dynamodb, table: ${TABLES.state} }
 key_sources:
   dynamodb: { table: ${TABLES.keys} }
 anti_slashing: { backend: dynamodb, table: ${TABLES.slashing}, jump_at_boot: false }
+receipts: { storage: state_table, interval_seconds: 5 }
 chamber:
   keys:
     generate_keys: { enabled: true }

@@ -3,6 +3,8 @@
 // upgrade, a rotation. All of it goes through the parent proxy and RA-TLS.
 
 import type { ChildProcess } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { runWithRoot } from '../../../operator/run-operator.ts';
 import { CUSTODY_KEYS, FIRST_VOTE_EPOCH, GUEST, type GuestSettings, type LaterImage } from '../settings.ts';
 import { hasEnded, type RunningEnclave, run, shown, start } from './processes.ts';
@@ -21,13 +23,14 @@ export interface LifeParts {
 const URL_OF_THE_ENCLAVE = 'https://127.0.0.1:9443';
 const TUNNEL = 'http://127.0.0.1:18550';
 const OTHER_PCR = 'ab'.repeat(48);
-const EXIT = { notExpected: 6 } as const;
+const EXIT = { notExpected: 6, gaps: 12 } as const;
 
 interface Found {
   enclave?: RunningEnclave;
   root?: string;
   management?: string;
   client?: string;
+  auditor?: string;
   publicKey?: string | undefined;
   tunnel?: ChildProcess;
 }
@@ -38,7 +41,7 @@ export function lifeOfAnAppliance(parts: LifeParts): readonly Chapter[] {
     { title: 'The first boot: custody is set up', steps: firstBoot(parts, found) },
     { title: 'An auditor verifies what runs', steps: verification(parts) },
     { title: 'The participant gives out access', steps: access(parts, found) },
-    { title: 'A validator client signs', steps: signing(found) },
+    { title: 'A validator client signs', steps: signing(parts, found) },
     { title: 'Break glass, and recovery', steps: breakGlass(parts, found) },
     { title: 'An image upgrade, and a rotation of the custody keys', steps: upgradeAndRotation(parts, found) },
   ];
@@ -167,7 +170,7 @@ function access({ standIns, settings }: LifeParts, found: Found): readonly Step[
   ];
 }
 
-function signing(found: Found): readonly Step[] {
+function signing({ settings }: LifeParts, found: Found): readonly Step[] {
   const sign = (epoch: number, head?: string): Promise<VoteAnswer> => voteThroughTunnel(found, epoch, head);
   return [
     {
@@ -191,7 +194,42 @@ function signing(found: Found): readonly Step[] {
         demand(other.status === 412, `status ${other.status}: ${other.text}`);
       },
     },
+    {
+      name: 'an auditor fetches the log of receipts, attested by this image, and finds the vote and the refusal in it',
+      async run() {
+        const rules = JSON.stringify([{ effect: 'allow', scopes: ['receipts'] }]);
+        const management = { token: held(found.management) };
+        await operator(['auth', 'policy', 'create', '--name', 'auditor', '--rules', rules], management);
+        const create = ['auth', 'token', 'create', '--json', '--policies', 'auditor'];
+        found.auditor = tokenIn(await operator(create, management));
+        const { measurements, outcomes } = await until(
+          () => auditedVotes(found),
+          (audited) => audited.outcomes.length === 3,
+        );
+        demand(String(outcomes) === 'signed,signed,double_vote', `the log says ${outcomes}`);
+        for (const index of ['0', '1', '2', '16', '17'])
+          demand(measurements[`PCR${index}`] === settings.registers[index], `PCR${index} is another one`);
+      },
+    },
   ];
+}
+
+interface AuditedVotes {
+  readonly outcomes: readonly string[];
+  readonly measurements: Readonly<Record<string, string>>;
+}
+
+/** A signer that runs has a log without an end, which is a gap; that it is not attested would be broken. */
+async function auditedVotes({ auditor, publicKey }: Found): Promise<AuditedVotes> {
+  const folder = join(tmpdir(), 'receipts');
+  const token = held(auditor);
+  await operator(['receipts', 'fetch', folder], { token, expect: EXIT.gaps });
+  const wanted = ['--key', held(publicKey), '--target-epoch', String(FIRST_VOTE_EPOCH), '--json'];
+  const answer = await operator(['receipts', 'find', folder, ...wanted], { token }).catch(() => '{"found":[]}');
+  const { found } = JSON.parse(answer) as {
+    found: { outcome: string; boot: { measurements: Record<string, string> | null } }[];
+  };
+  return { outcomes: found.map(({ outcome }) => outcome), measurements: found[0]?.boot.measurements ?? {} };
 }
 
 function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Found): readonly Step[] {
@@ -270,7 +308,7 @@ function upgradeAndRotation({ bootEnclave, installImage }: LifeParts, found: Fou
     {
       name: 'no token was ever on a console or in a log',
       run: async () => {
-        for (const token of [found.root, found.management, found.client])
+        for (const token of [found.root, found.management, found.client, found.auditor])
           demand(!shown(held(token)), 'a token was shown');
       },
     },
