@@ -134,7 +134,11 @@ describe('every runbook', () => {
     expect(pages.filter((page) => !isRehearsed(page) && !ofAlerts.includes(page))).toEqual([]);
     expect(sections.length).toBeGreaterThan(25);
     const followed = ({ page, anchor }: { page: string; anchor: string }): boolean =>
-      tests.some((text) => text.includes(`'${page}'`) && text.includes(`follow('${anchor}'`));
+      tests.some(
+        (text) =>
+          (text.includes(`'${page}'`) && text.includes(`follow('${anchor}'`)) ||
+          new RegExp(`rehearseSection\\(\\s*'${page}',\\s*'${anchor}'`).test(text),
+      );
     const blocks = ofAlerts.flatMap((page) => blocksOf(page, textOf(page)));
     const kindsOf = ({ page, anchor }: { page: string; anchor: string }): string[] =>
       blocks.filter((block) => block.page === page && block.section === anchor).map(({ kind }) => kind);
