@@ -116,7 +116,7 @@ it('a running signer needs no more than its policy grants, whatever it is asked 
   const keys = (generated.json['keys'] as readonly { readonly pubkey: string }[]).map(({ pubkey }) => pubkey);
   // The first records are a transaction each, the next ones share a request of statements.
   let last = 0;
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 6; round += 1) {
     await vi.waitFor(async () => {
       const slot = presentSlot();
       expect(slot).toBeGreaterThan(last);
