@@ -19,7 +19,7 @@ const VERSION_OPTIONS = ['--version', '-v'];
 const OWN_OPTIONS = ['--help', '-h', ...VERSION_OPTIONS];
 /** Runs with no arguments at all: its configuration may be in the environment. */
 const RUNS_ALONE = ['try', 'init', 'server', 'web3signer', 'parent-proxy', 'completion'];
-/** Programs that go on when nobody reads their log any more. */
+/** These programs go on when the reader of their log has ended. */
 const SERVES = ['server', 'web3signer', 'parent-proxy'];
 
 const [name, ...rest] = commandLine(helpLast(process.argv.slice(2)));
@@ -45,7 +45,7 @@ function endUnread({ code }: NodeJS.ErrnoException): void {
   process.exit(EXIT.failed);
 }
 
-/** An option that neither has, where nothing else says Web3Signer: a slip of somebody who means this program. */
+/** The first option, when neither Web3Signer nor we have it and no word says Web3Signer: the user mistyped ours. */
 async function strayOption(): Promise<string | undefined> {
   const [first] = process.argv.slice(2);
   if (name !== 'web3signer' || first === undefined || first === name) return undefined;

@@ -83,7 +83,7 @@ export interface Ceremony {
   /** Share i is encrypted under the i-th of them, counted from one. */
   readonly kmsKeys: readonly CustodyKey[];
   readonly retiredKmsKeys: readonly CustodyKey[];
-  /** Without this floor, whoever may encrypt under a key and write the row could plant an "earlier" master key. */
+  /** Below this floor, who may encrypt under one key and write the row could plant an "earlier" master key. */
   readonly retiredKmsThreshold: number | undefined;
   /** Hex. An enclave opens a record that was written under it. */
   readonly previousCeremony: string | undefined;

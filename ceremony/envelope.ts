@@ -111,7 +111,7 @@ export function refuseRecord(record: MasterKeyRecord, terms: EnvelopeTerms): Cus
   return undefined;
 }
 
-/** Not left to the binding: whoever may encrypt and write the row could state threshold 1 and bind a key of his own. */
+/** The binding does not show it: who may encrypt and write the row can state threshold 1 and bind a key of his own. */
 function isOfCeremony(record: MasterKeyRecord, ceremony: Ceremony): boolean {
   return record.threshold === ceremony.kmsThreshold && keySet(record.shares) === keySet(ceremony.kmsKeys);
 }

@@ -1,5 +1,4 @@
-// Execution addresses in text. A text that mixes upper and lower case states a checksum (EIP-55), and one that does not
-// hold is refused: somebody mistyped where money goes.
+// Execution addresses in text. Mixed case states a checksum (EIP-55); one that does not hold is refused as mistyped.
 
 import { hash } from 'node:crypto';
 import { decodeHex, encodeHex } from './hex.ts';

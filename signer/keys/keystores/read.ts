@@ -31,6 +31,9 @@ export interface OpenedKeystore {
   readonly secretKey: Uint8Array;
 }
 
+type Origin = 'request' | 'load';
+type Outcome = OpenedKeystore | KeystoreProblem;
+
 export function parseItem({ keystore, password }: KeystoreItem): ParsedItem | KeystoreProblem {
   const parsed = typeof keystore === 'string' ? parseKeystoreJson(keystore) : parseKeystore(keystore);
   if ('refused' in parsed) {
@@ -46,9 +49,9 @@ export async function openKeystores(
   items: readonly (ParsedItem | KeystoreProblem)[],
   parts: KeystoreParts,
   signal: AbortSignal,
-  from: 'request' | 'load' = 'request',
-): Promise<(OpenedKeystore | KeystoreProblem)[]> {
-  const opened: (OpenedKeystore | KeystoreProblem)[] = [];
+  from: Origin = 'request',
+): Promise<Outcome[]> {
+  const opened: Outcome[] = [];
   try {
     await inParallel([...items.entries()], parts.pool.concurrency, async ([index, item]) => {
       signal.throwIfAborted();
@@ -61,30 +64,30 @@ export async function openKeystores(
   }
 }
 
-export function wipeKeystores(opened: readonly (OpenedKeystore | KeystoreProblem | undefined)[]): void {
+export function wipeKeystores(opened: readonly (Outcome | undefined)[]): void {
   for (const item of opened) if (item?.kind === 'opened') item.secretKey.fill(0);
 }
 
-async function openKeystore(
-  item: ParsedItem,
-  { pool, store }: KeystoreParts,
-  from: 'request' | 'load',
-): Promise<OpenedKeystore | KeystoreProblem> {
+async function openKeystore(item: ParsedItem, { pool, store }: KeystoreParts, from: Origin): Promise<Outcome> {
+  const problem = (message: string): KeystoreProblem => ({ kind: 'problem', publicKey: item.publicKey, message });
   const answer = await pool.decrypt(item.keystore, item.password, from);
-  if ('refused' in answer) {
-    return { kind: 'problem', publicKey: item.publicKey, message: DECRYPTION_PROBLEMS[answer.refused] };
-  }
-  const { secretKey } = answer;
-  const publicKey = store.publicKeyOf(secretKey);
+  if ('refused' in answer) return problem(DECRYPTION_PROBLEMS[answer.refused]);
+  const publicKey = publicKeyOrWipe(store, answer.secretKey);
   if (publicKey !== undefined && (item.publicKey === undefined || item.publicKey === publicKey)) {
-    return { kind: 'opened', publicKey, secretKey };
+    return { kind: 'opened', publicKey, secretKey: answer.secretKey };
   }
-  secretKey.fill(0);
-  const message =
-    publicKey === undefined
-      ? 'the keystore holds no valid secret key'
-      : 'the keystore holds the secret of another public key than it names';
-  return { kind: 'problem', publicKey: item.publicKey, message };
+  answer.secretKey.fill(0);
+  const held = publicKey === undefined ? 'no valid secret key' : 'the secret of another public key than it names';
+  return problem(`the keystore holds ${held}`);
+}
+
+function publicKeyOrWipe(store: KeystoreParts['store'], secretKey: Uint8Array): string | undefined {
+  try {
+    return store.publicKeyOf(secretKey);
+  } catch (error) {
+    secretKey.fill(0);
+    throw error;
+  }
 }
 
 const DECRYPTION_PROBLEMS: Readonly<Record<Extract<PoolAnswer, { refused: string }>['refused'], string>> = {

@@ -13,12 +13,13 @@ import { readSmallFile } from '../../../signer/keys/files/small-files.ts';
 import { deriveSecretKey } from '../../../signer/keys/generation/derive.ts';
 import { decryptKeystore, type Keystore } from '../../../signer/keys/keystores/cipher.ts';
 import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
+import { openKeystores, parseItem } from '../../../signer/keys/keystores/read.ts';
 import { generateKeys } from '../../../signer/keys/management/generate.ts';
 import { importKeys } from '../../../signer/keys/management/import.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import type { BlsCore } from '../../../signer/signing/bls/bls.ts';
 import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
-import { makeKeyDirectory, publicKeyOf, testSecret, writeKeystore } from '../../support/keys.ts';
+import { encryptKeystore, makeKeyDirectory, publicKeyOf, testSecret, writeKeystore } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { recordWiped } from '../../support/wiped.ts';
 
@@ -83,6 +84,16 @@ it('raw keys of a file, when the store is sealed at its first', async () => {
   const wiped = recordWiped();
   await expect(keyFiles(store).load()).rejects.toMatchObject({ reason: 'sealed' });
   for (const number of [1, 2, 3]) expect(wiped.copiesOf(testSecret(number)), `key ${number}`).toBeGreaterThan(0);
+});
+
+it('a keystore that is decrypted when the store is sealed already', async () => {
+  const keystore = JSON.stringify(encryptKeystore(testSecret(1), 'TEST password'));
+  const item = parseItem({ keystore, password: Buffer.from('TEST password') });
+  const store = new KeyStore({}, { vault: core, clock });
+  store.seal();
+  const wiped = recordWiped();
+  await expect(openKeystores([item], { pool, store }, signal)).rejects.toMatchObject({ reason: 'sealed' });
+  expect(wiped.copiesOf(testSecret(1))).toBeGreaterThan(0);
 });
 
 it('a small file that cannot be read to its end', async () => {
