@@ -1,30 +1,39 @@
-// `bench/receipts.ts [--rounds N] [--keys N]`: throughput, CPU and p99 at half load of two signers of one run, one with
-// a log of receipts in a folder, and one without. They take turns under the same load, so that what the machine does
-// beside them meets both; each figure is the median of the rounds' ratios.
+// `bench/receipts.ts [--starts N] [--rounds N] [--groups N] [--load burst|distinct|batches]`: throughput, CPU and p99
+// of two signers of one run, one with a log of receipts in a folder, and one without. They take turns under the same
+// load, so that what the machine does beside them meets both. Two processes of one program differ by a percent for as
+// long as they live, so the pair is started anew a few times. Each figure is the median of the ratios of all rounds.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { testKey } from '../test/support/requests.ts';
+import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { median } from './bars.ts';
 import type { LoadResult } from './load-generator.ts';
 import { cpuSeconds, GROUP, type Load, LoadGenerator, startMeasured, Votes } from './measured-signer.ts';
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '9' }, groups: { type: 'string', default: '16' } },
+  options: {
+    starts: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '3' },
+    groups: { type: 'string', default: '16' },
+    load: { type: 'string' },
+  },
 });
-const rounds = Number(values.rounds);
+/** A load is short, and CPU time is counted in hundredths of a second: a round is some loads, one after another. */
+const LOADS_OF_A_ROUND = 4;
+const WARM_UP_LOADS = 12;
 const keys = Array.from({ length: GROUP * Number(values.groups) }, (_, index) => testKey(index));
-const folder = mkdtempSync(join(tmpdir(), 'strongroom-bench-receipts-'));
-const receipts = { storage: 'folder', path: folder, interval_seconds: 10 };
-const signers = {
-  with: await startMeasured(keys, 'native', { receipts }),
-  without: await startMeasured(keys, 'native'),
-};
-type Which = keyof typeof signers;
-const votes = { with: new Votes(keys), without: new Votes(keys) };
 const generator = await LoadGenerator.start();
+
+interface Measured {
+  readonly signer: RunningSigner;
+  readonly votes: Votes;
+}
+
+type Which = 'with' | 'without';
+type Pair = Readonly<Record<Which, Measured>>;
 
 interface Figure {
   readonly rate: number;
@@ -32,57 +41,83 @@ interface Figure {
   readonly p99: number;
 }
 
-/** A load is short, and CPU time is counted in hundredths of a second: a round is some loads, one after another. */
-const LOADS_OF_A_ROUND = 4;
+type Figures = Readonly<Record<Which, Figure[]>>;
 
-async function run(which: Which, loadOf: (which: Which) => Load): Promise<Figure> {
-  const loads = Array.from({ length: LOADS_OF_A_ROUND }, () => loadOf(which));
-  const before = cpuSeconds(signers[which]);
+const LOADS: Readonly<Record<string, (votes: Votes) => Load>> = {
+  burst: (votes) => ({ requests: votes.slotBursts() }),
+  distinct: (votes) => ({ requests: votes.distinct() }),
+  'half load, distinct': (votes) => ({ requests: votes.distinct(), ratePerSecond: halfRate() }),
+  batches: (votes) => ({ requests: votes.batches(), connections: 8 }),
+};
+const asked = Object.keys(LOADS).filter((name) => values.load === undefined || name.endsWith(values.load));
+const figures = new Map<string, Figures>(asked.map((name) => [name, { with: [], without: [] }]));
+
+function halfRate(): number {
+  return median((figures.get('distinct')?.without ?? []).map(({ rate }) => rate)) / 2;
+}
+
+async function run({ signer, votes }: Measured, loadOf: (votes: Votes) => Load): Promise<Figure> {
+  const loads = Array.from({ length: LOADS_OF_A_ROUND }, () => loadOf(votes));
+  const before = cpuSeconds(signer);
   const results: LoadResult[] = [];
-  for (const load of loads) results.push(await generator.run(signers[which], load));
+  for (const load of loads) results.push(await generator.run(signer, load));
   const signatures = keys.length * LOADS_OF_A_ROUND;
   return {
     rate: signatures / results.reduce((sum, { seconds }) => sum + seconds, 0),
-    cpuMicroseconds: ((cpuSeconds(signers[which]) - before) / signatures) * 1e6,
+    cpuMicroseconds: ((cpuSeconds(signer) - before) / signatures) * 1e6,
     p99: median(results.map(({ p99 }) => p99)),
   };
 }
 
 /** The order changes from round to round. */
-async function compare(name: string, loadOf: (which: Which) => Load): Promise<number> {
-  const figures: Record<Which, Figure[]> = { with: [], without: [] };
-  for (let round = 0; round < rounds; round++) {
-    const order: Which[] = round % 2 === 0 ? ['with', 'without'] : ['without', 'with'];
-    for (const which of order) figures[which].push(await run(which, loadOf));
+async function compare(
+  pair: Pair,
+  loadOf: (votes: Votes) => Load,
+  { with: own, without: bare }: Figures,
+): Promise<void> {
+  for (let round = 0; round < Number(values.rounds); round++) {
+    const isOwnFirst = own.length % 2 === 0;
+    if (isOwnFirst) own.push(await run(pair.with, loadOf));
+    bare.push(await run(pair.without, loadOf));
+    if (!isOwnFirst) own.push(await run(pair.with, loadOf));
   }
+}
+
+function print(name: string, { with: own, without: bare }: Figures): void {
   const ratio = (pick: (figure: Figure) => number): string => {
-    const ratios = figures.with.map((figure, index) => pick(figure) / pick(figures.without[index] ?? figure));
+    const ratios = own.map((figure, index) => pick(figure) / pick(bare[index] ?? figure));
     const sorted = ratios.toSorted((one, other) => one - other);
     const quarter = Math.floor(sorted.length / 4);
     const [low, high] = [sorted[quarter], sorted[sorted.length - 1 - quarter]];
     return `${median(ratios).toFixed(3)} (half of the rounds from ${low?.toFixed(3)} to ${high?.toFixed(3)})`;
   };
-  const middle = (which: Which, pick: (figure: Figure) => number): number => median(figures[which].map(pick));
+  const middle = (of: readonly Figure[], pick: (figure: Figure) => number): number => median(of.map(pick));
   console.log(`${name}, load average ${loadavg()[0]?.toFixed(1)}`);
   console.log(`  throughput with / without: ${ratio(({ rate }) => rate)}`);
   console.log(`  CPU with / without: ${ratio(({ cpuMicroseconds }) => cpuMicroseconds)}`);
-  console.log(
-    `  CPU of a signature without: ${middle('without', ({ cpuMicroseconds }) => cpuMicroseconds).toFixed(0)} µs`,
-  );
-  const [own, bare] = [middle('with', ({ p99 }) => p99), middle('without', ({ p99 }) => p99)];
-  console.log(`  p99 with, without: ${own.toFixed(1)}, ${bare.toFixed(1)} ms`);
-  return middle('without', ({ rate }) => rate);
+  console.log(`  CPU of a signature without: ${middle(bare, ({ cpuMicroseconds }) => cpuMicroseconds).toFixed(0)} µs`);
+  const [ownP99, bareP99] = [middle(own, ({ p99 }) => p99), middle(bare, ({ p99 }) => p99)];
+  console.log(`  p99 with, without: ${ownP99.toFixed(1)}, ${bareP99.toFixed(1)} ms`);
 }
 
-for (let round = 0; round < 4; round++) {
-  for (const which of ['with', 'without'] as const) {
-    await generator.run(signers[which], { requests: votes[which].slotBursts() });
+async function startOne(config: Record<string, unknown>): Promise<Measured> {
+  const measured = { signer: await startMeasured(keys, 'native', config), votes: new Votes(keys) };
+  for (let load = 0; load < WARM_UP_LOADS; load++) {
+    await generator.run(measured.signer, { requests: measured.votes.slotBursts() });
   }
+  return measured;
 }
-await compare('slot burst', (which) => ({ requests: votes[which].slotBursts() }));
-const rate = await compare('distinct roots', (which) => ({ requests: votes[which].distinct() }));
-await compare('half load, distinct roots', (which) => ({ requests: votes[which].distinct(), ratePerSecond: rate / 2 }));
-await compare('batches', (which) => ({ requests: votes[which].batches(), connections: 8 }));
+
+for (let start = 0; start < Number(values.starts); start++) {
+  const folder = mkdtempSync(join(tmpdir(), 'strongroom-bench-receipts-'));
+  const receipts = { storage: 'folder', path: folder, interval_seconds: 10 };
+  const pair = { with: await startOne({ receipts }), without: await startOne({}) };
+  for (const [name, loadOf] of Object.entries(LOADS)) {
+    const made = figures.get(name);
+    if (made !== undefined) await compare(pair, loadOf, made);
+  }
+  await Promise.all([pair.with.signer.stop(), pair.without.signer.stop()]);
+  rmSync(folder, { recursive: true });
+}
+for (const [name, made] of figures) print(name, made);
 generator.stop();
-await Promise.all([signers.with.stop(), signers.without.stop()]);
-rmSync(folder, { recursive: true });

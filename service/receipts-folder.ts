@@ -2,24 +2,22 @@
 // disk. Whoever can write the folder can withhold, and forge nothing of another boot. A file is whole and on the disk
 // before the log counts it; a head of an earlier start that cannot be read is an error, so that the log says a gap.
 
-import fs from 'node:fs';
-import { mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { readHead } from '../common/receipts/head.ts';
 import { CHECKPOINT } from '../common/receipts/tiles.ts';
 import { inParallel } from '../signer/parallel.ts';
 import type { ReceiptFile, ReceiptStorage } from '../signer/receipts/storage.ts';
+import { FOLDER_MODE, type WriteReply, type WriteRequest } from './receipts-worker.ts';
 
 const BOOT = /^[0-9a-f]{32}$/;
-const FOLDER_MODE = 0o700;
-const FILE_MODE = 0o600;
 const MAX_OPEN_FILES = 8;
-/** With callbacks: a handle of node:fs/promises for each file costs the main thread several times as much. */
-const writeFile = promisify(fs.writeFile);
-const renameFile = promisify(fs.rename);
+const WRITER = new URL('./receipts-worker.ts', import.meta.url);
 
-export function receiptsFolder(folder: string): ReceiptStorage {
+/** @param writerUrl tests put a worker here that fails */
+export function receiptsFolder(folder: string, writerUrl: URL = WRITER): ReceiptStorage {
+  const writer = new Writer(writerUrl);
   return {
     async boots() {
       await mkdir(folder, { recursive: true, mode: FOLDER_MODE });
@@ -32,34 +30,74 @@ export function receiptsFolder(folder: string): ReceiptStorage {
       return [...times].sort(([, one], [, other]) => other - one).map(([name]) => name);
     },
     read: (boot, path) => readIfThere(join(folder, boot, path)),
-    async write(boot, files) {
-      await inParallel(files, MAX_OPEN_FILES, (file) => writeNew(join(folder, boot), file));
-      for (const { path } of files) await renameFile(join(folder, boot, `${path}.new`), join(folder, boot, path));
-      const folders = new Set(files.flatMap(({ path }) => foldersOf(path)));
-      await inParallel([...folders], MAX_OPEN_FILES, (path) => syncFolder(join(folder, boot, path)));
-    },
+    write: (boot, files) => writer.write(join(folder, boot), files),
     async remove(boot, paths) {
       await inParallel(paths, MAX_OPEN_FILES, (path) => rm(join(folder, boot, path), { force: true }));
     },
   };
 }
 
-async function writeNew(folder: string, { path, content }: ReceiptFile): Promise<void> {
-  const target = join(folder, `${path}.new`);
-  try {
-    await writeFile(target, content, { mode: FILE_MODE, flush: true });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    await mkdir(dirname(target), { recursive: true, mode: FOLDER_MODE });
-    await writeFile(target, content, { mode: FILE_MODE, flush: true });
+/** One thread, begun by the first write, and again by the next one after its end. */
+class Writer {
+  readonly #url: URL;
+  readonly #waiting = new Map<number, PromiseWithResolvers<void>>();
+  /** Of the last write, if it is large enough for the next: fresh memory would cost more than the copy. */
+  #memory = new SharedArrayBuffer(0);
+  #thread: Worker | undefined;
+  #next = 0;
+
+  constructor(url: URL) {
+    this.#url = url;
+  }
+
+  async write(folder: string, files: readonly ReceiptFile[]): Promise<void> {
+    const id = this.#next++;
+    const done = Promise.withResolvers<void>();
+    const memory = this.#takeMemory(files.reduce((sum, { content }) => sum + content.length, 0));
+    this.#thread ??= this.#start();
+    this.#waiting.set(id, done);
+    this.#thread.ref();
+    this.#thread.postMessage({ id, folder, files: copiesIn(memory, files) } satisfies WriteRequest);
+    await done.promise;
+    this.#memory = memory;
+  }
+
+  #takeMemory(bytes: number): SharedArrayBuffer {
+    const last = this.#memory;
+    this.#memory = new SharedArrayBuffer(0);
+    return last.byteLength < bytes ? new SharedArrayBuffer(bytes) : last;
+  }
+
+  #start(): Worker {
+    // Neither the environment, which may hold tokens, nor the flags of the process go to the thread.
+    const started = new Worker(this.#url, { env: {}, execArgv: [], name: 'receipts' });
+    let cause: unknown;
+    started.on('message', ({ id, error }: WriteReply) => {
+      if (error === undefined) this.#waiting.get(id)?.resolve();
+      else this.#waiting.get(id)?.reject(Object.assign(new Error(error.message), { code: error.code }));
+      this.#waiting.delete(id);
+      if (this.#waiting.size === 0) started.unref();
+    });
+    started.on('error', (error) => {
+      cause = error;
+    });
+    started.on('exit', () => {
+      this.#thread = undefined;
+      for (const { reject } of this.#waiting.values()) reject(new Error('the thread that writes ended', { cause }));
+      this.#waiting.clear();
+    });
+    return started;
   }
 }
 
-/** From the one that holds the file up to that of all boots: a folder that was made is in the one above it. */
-function foldersOf(path: string): string[] {
-  const folders = ['..'];
-  for (let above = dirname(path); above !== '.'; above = dirname(above)) folders.push(above);
-  return ['.', ...folders];
+function copiesIn(memory: SharedArrayBuffer, files: readonly ReceiptFile[]): WriteRequest['files'] {
+  let end = 0;
+  return files.map(({ path, content }) => {
+    const copy = new Uint8Array(memory, end, content.length);
+    copy.set(content);
+    end += content.length;
+    return { path, content: copy };
+  });
 }
 
 async function timeOfLatestHead(path: string): Promise<number | undefined> {
@@ -76,14 +114,5 @@ async function readIfThere(path: string): Promise<Buffer | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
-  }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }

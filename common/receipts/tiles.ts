@@ -61,9 +61,9 @@ export class Bundle {
     this.#count += 1;
   }
 
-  /** A copy in memory of its own. */
-  content(): Buffer<ArrayBuffer> {
-    return Buffer.from(this.#bytes.buffer.slice(0, this.#length));
+  /** Its own memory, which the next entry after clear() is written over. */
+  get bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
   }
 
   clear(): void {

@@ -13,6 +13,7 @@
 #include "memory.h"
 #include "nsm.h"
 #include "process.h"
+#include "receipts.h"
 #include "seccomp.h"
 #include "vsock-connect.h"
 #include "vsock.h"
@@ -84,7 +85,7 @@ NAPI_MODULE_INIT() {
   };
   REQUIRE(export_functions(env, exports, functions, sizeof functions / sizeof *functions) && export_core(env, exports) &&
               export_vsock(env, exports) && export_vsock_connect(env, exports) && export_descriptors(env, exports) &&
-              export_nsm(env, exports),
+              export_nsm(env, exports) && export_receipts(env, exports),
           "strongroom addon: the exports cannot be made");
   return exports;
 }

@@ -90,6 +90,12 @@ export interface Addon {
    * @throws Error with the system's `errno`, negated
    */
   nsmRequest(descriptor: number, request: Uint8Array): Promise<Buffer>;
+
+  /**
+   * Of the log of receipts (receipts.h).
+   * @param bundle of 256 entries @param root 32 bytes, written @throws RangeError for bytes that are no full bundle
+   */
+  bundleRoot(bundle: Uint8Array, root: Uint8Array): void;
 }
 
 export const ADDON_PATH = fileURLToPath(new URL('../../build/native/strongroom.node', import.meta.url));

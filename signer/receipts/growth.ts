@@ -1,16 +1,16 @@
-// The tree of one log as it grows, bundle by bundle, in the order in which the log hands them over. It is beside the
-// path to an answer: nothing here waits for a storage, and no decision waits for this.
+// The tree of one log as it grows, bundle by bundle: one decision of 256 pays for the hashes of all, which take less
+// time than one signature. Nothing here waits for a storage.
 
-import { tilePath } from '../../common/receipts/tiles.ts';
+import { type Bundle, tilePath } from '../../common/receipts/tiles.ts';
 import { HASH_BYTES, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
-import { hashLeaves } from './bundle-hash.ts';
-import type { BundleHasher } from './bundle-hasher.ts';
+import { loadAddon } from '../native/load.ts';
+import { type BundleRoot, bundleRoot, hashLeaves } from './bundle-hash.ts';
 import type { ReceiptFile } from './storage.ts';
 
 /** Of a full tile. */
 export interface FullFile extends ReceiptFile {
-  /** Entries that go out of memory with it. */
-  readonly entries: number;
+  /** The entries that go out of memory with it; null in a file of hashes. */
+  readonly bundle: Bundle | null;
 }
 
 export interface PartialFile extends ReceiptFile {
@@ -26,41 +26,34 @@ export interface GrownTree {
 }
 
 export class Growth {
-  readonly #hasher: BundleHasher;
   readonly #onFile: (file: FullFile) => void;
+  readonly #rootOf: BundleRoot = bundleRoot(loadAddon());
   readonly #edge = new TreeEdge(({ level, index, hashes }) =>
-    this.#onFile({ path: tilePath(level, index, TILE_WIDTH), content: Buffer.concat(hashes), entries: 0 }),
+    this.#onFile({ path: tilePath(level, index, TILE_WIDTH), content: Buffer.concat(hashes), bundle: null }),
   );
-  /** What was handed over is done one after the other. */
-  #turn: Promise<unknown> = Promise.resolve();
 
   /** @param onFile gets the files of a full tile in one turn of the event loop */
-  constructor(hasher: BundleHasher, onFile: (file: FullFile) => void) {
-    this.#hasher = hasher;
+  constructor(onFile: (file: FullFile) => void) {
     this.#onFile = onFile;
   }
 
-  /** Entries of the full tiles whose files were handed out. */
+  /** Entries of the full tiles. */
   get size(): number {
     return this.#edge.size;
   }
 
   /** @param bundle of a full tile */
-  append(bundle: Buffer<ArrayBuffer>): void {
-    const hashed = this.#hasher.hash(bundle);
-    this.#turn = this.#turn.then(async () => {
-      const root = Buffer.from(await hashed);
-      const index = this.#edge.size / TILE_WIDTH;
-      this.#onFile({ path: tilePath('entries', index, TILE_WIDTH), content: bundle, entries: TILE_WIDTH });
-      this.#edge.appendTile(root);
-    });
+  append(bundle: Bundle): void {
+    const content = bundle.bytes;
+    const root = this.#rootOf(content);
+    const index = this.#edge.size / TILE_WIDTH;
+    this.#onFile({ path: tilePath('entries', index, TILE_WIDTH), content, bundle });
+    this.#edge.appendTile(root);
   }
 
-  /** Of all bundles so far and this one, which is not full: few enough hashes for the main thread. */
-  tree(bundle: Buffer<ArrayBuffer>): Promise<GrownTree> {
-    const tree = this.#turn.then(() => treeOf(this.#edge.copy(), bundle));
-    this.#turn = tree;
-    return tree;
+  /** Of all bundles so far and this one, which is not full. */
+  tree(bundle: Buffer): GrownTree {
+    return treeOf(this.#edge.copy(), bundle);
   }
 }
 

@@ -1,5 +1,5 @@
 // The log of one boot's decisions (specification/receipts.md#log): on the path to the answer an entry becomes bytes of
-// a bundle; the hashes, the tree, the heads and their storage are apart from it. It trusts that what it is told was
+// a bundle; the tree, the heads and their storage are apart from it. It trusts that what it is told was
 // decided. It refuses to state two heads of one sequence: a head that was signed is the next one that is kept, or none
 // is.
 
@@ -26,7 +26,6 @@ import {
 } from '../../common/receipts/identity.ts';
 import { Bundle, CHECKPOINT, headPath, IDENTITY, PARTIAL } from '../../common/receipts/tiles.ts';
 import { TILE_WIDTH } from '../../common/receipts/tree.ts';
-import { type BundleHasher, bundleHasher } from './bundle-hasher.ts';
 import { type FullFile, Growth, type PartialFile } from './growth.ts';
 import type { ReceiptStorage } from './storage.ts';
 
@@ -56,8 +55,6 @@ export interface ReceiptLogParts {
   readonly facts: () => SignerFacts;
   readonly clock: Clock;
   readonly log: Log;
-  /** Tests put a worker here that fails. */
-  readonly workerUrl?: URL | undefined;
 }
 
 /** Signed, and the next one that is kept. */
@@ -76,10 +73,11 @@ export class ReceiptLog {
   readonly #key: KeyObject;
   readonly #parts: ReceiptLogParts;
   readonly #options: ReceiptLogOptions;
-  readonly #hasher: BundleHasher;
-  readonly #growth: Growth;
+  readonly #growth = new Growth((file) => this.#fileIsFull(file));
   /** Of the tile that is not full yet. */
-  readonly #bundle = new Bundle();
+  #bundle = new Bundle();
+  /** Written, to be filled again: fresh memory would cost the main thread more than all hashes do. */
+  readonly #spare: Bundle[] = [];
   #size = 0;
   /** Entries in full tiles that the storage has. */
   #stored = 0;
@@ -105,8 +103,6 @@ export class ReceiptLog {
     this.#key = key;
     this.#options = options;
     this.#parts = parts;
-    this.#hasher = bundleHasher(parts.log, parts.workerUrl);
-    this.#growth = new Growth(this.#hasher, (file) => this.#fileIsFull(file));
   }
 
   get kind(): LogKind {
@@ -157,8 +153,8 @@ export class ReceiptLog {
     this.#bundle.write(entry, this.#parts.clock.now());
     this.#size += 1;
     if (this.#bundle.count === TILE_WIDTH) {
-      this.#growth.append(this.#bundle.content());
-      this.#bundle.clear();
+      this.#growth.append(this.#bundle);
+      this.#bundle = this.#spare.pop() ?? new Bundle();
     }
     return true;
   }
@@ -172,17 +168,13 @@ export class ReceiptLog {
   close(): Promise<boolean> {
     return this.#inTurn(async () => {
       this.#isClosed = true;
-      try {
-        return await this.#keep(true);
-      } finally {
-        await this.#hasher.close();
-      }
+      return await this.#keep(true);
     });
   }
 
   /** @param before what the first head names */
   async begin(before: NonNullable<HeadStatement['before']>): Promise<void> {
-    this.#pending = await this.#sign(before, false);
+    this.#pending = this.#sign(before, false);
     await this.keepHead();
   }
 
@@ -199,7 +191,7 @@ export class ReceiptLog {
         await this.#keepPending(this.#pending);
         if (head.statement.sequence === 0 && !isLast) return true;
       }
-      this.#pending = await this.#sign(null, isLast);
+      this.#pending = this.#sign(null, isLast);
       await this.#keepPending(this.#pending);
       return true;
     } catch (error) {
@@ -214,7 +206,7 @@ export class ReceiptLog {
     const document = await this.#parts.attest?.(identityBinding(this.#identity));
     if (document !== undefined) this.#identity = { ...this.#identity, document };
     const content = Buffer.from(`${encodeIdentity(this.#identity)}\n`);
-    this.#files.unshift({ path: IDENTITY, content, entries: 0 });
+    this.#files.unshift({ path: IDENTITY, content, bundle: null });
     this.#isIdentified = true;
   }
 
@@ -239,12 +231,18 @@ export class ReceiptLog {
     const files = this.#files.slice(0, GROUP_FILES);
     await storage.write(this.boot, files);
     this.#files = this.#files.slice(files.length);
-    for (const { entries } of files) this.#stored += entries;
+    for (const { bundle } of files) if (bundle !== null) this.#recycle(bundle);
     const full = new Set(files.map(({ path }) => path));
     const replaced = [...this.#partials].filter((path) => full.has(path.slice(0, path.indexOf(PARTIAL))));
     for (const path of replaced) this.#partials.delete(path);
     // Files that stay are in nobody's way.
     await storage.remove(this.boot, replaced).catch(() => undefined);
+  }
+
+  #recycle(bundle: Bundle): void {
+    this.#stored += bundle.count;
+    bundle.clear();
+    if (this.#spare.length < GROUP_FILES) this.#spare.push(bundle);
   }
 
   #fileIsFull(file: FullFile): void {
@@ -261,12 +259,12 @@ export class ReceiptLog {
   }
 
   /** What a head states is what was there when this is called: decisions that come meanwhile are of the next one. */
-  async #sign(before: HeadStatement['before'], closed: boolean): Promise<PendingHead> {
+  #sign(before: HeadStatement['before'], closed: boolean): PendingHead {
     // Heads do not go back, whatever the clock does.
     const time = Math.max(this.#lastTimeMs, this.#parts.clock.now());
     const facts = this.#parts.facts();
     const lost = this.#lost;
-    const { size, root, partials } = await this.#growth.tree(this.#bundle.content());
+    const { size, root, partials } = this.#growth.tree(Buffer.from(this.#bundle.bytes));
     const { kind } = this.#identity;
     const own = { sequence: this.#sequence, time, previous: this.#previous, before, lost, closed };
     const statement = { ...own, ...facts, retention_days: this.#options.retentionDays };

@@ -14,7 +14,10 @@ export interface ReceiptStorage {
   boots(): Promise<readonly string[]>;
   /** Undefined: there is no such file. @param path one that isReceiptPath() takes */
   read(boot: string, path: string): Promise<Buffer | undefined>;
-  /** Durable when it resolves. Each file is whole or not there; the last one is there only with all before it. */
+  /**
+   * Durable when it resolves. Each file is whole or not there; the last one is there only with all before it. After
+   * that the contents may be written over.
+   */
   write(boot: string, files: readonly ReceiptFile[]): Promise<void>;
   /** Of files that others replace; one that is not there is removed already. */
   remove(boot: string, paths: readonly string[]): Promise<void>;

@@ -1,7 +1,8 @@
 // The YAML files that describe keys (specification/keys.md#key-files). Every scalar is read as text, because YAML would
-// take an unquoted 0x… private key for a number. A raw key passes through the heap as a string that cannot be wiped;
-// keystores do not.
+// take an unquoted 0x… private key for a number. Private keys are taken out of the bytes before, so that they are no
+// part of a string, which could not be wiped.
 
+import { randomBytes } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { decodeHex } from '../../../common/formats/hex.ts';
 import { parseStrictYamlStream } from '../../../common/formats/yaml.ts';
@@ -16,9 +17,22 @@ export type DescribedKey =
   | { readonly document: number; readonly refused: string };
 
 export const MAX_DESCRIPTOR_BYTES = 2 ** 20;
+const KEY_BYTES = 32;
 
-/** @param file where its relative paths start */
+/**
+ * @param file where its relative paths start
+ * @param content its private keys are overwritten
+ */
 export function parseDescriptors(file: string, content: Buffer): DescribedKey[] {
+  const keys = new TakenKeys(content);
+  try {
+    return parseTaken(file, content, keys);
+  } finally {
+    keys.wipeUnused();
+  }
+}
+
+function parseTaken(file: string, content: Buffer, keys: TakenKeys): DescribedKey[] {
   const described: DescribedKey[] = [];
   for (const [index, read] of parseStrictYamlStream(content.toString('utf8'), { scalars: 'text' }).entries()) {
     const document = index + 1;
@@ -26,7 +40,7 @@ export function parseDescriptors(file: string, content: Buffer): DescribedKey[] 
       const [first] = read.problems;
       described.push({ document, refused: `line ${first?.line}: ${first?.problem}` });
     } else if (isMap(read.value)) {
-      described.push({ document, ...describe(dirname(file), read.value) });
+      described.push({ document, ...describe(dirname(file), read.value, keys) });
     } else if (read.value !== undefined && read.value !== null && read.value !== '') {
       described.push({ document, refused: 'not a map of properties' });
     }
@@ -42,19 +56,19 @@ function isMap(value: unknown): value is Properties {
 
 type Described = { readonly descriptor: KeyDescriptor } | { readonly refused: string };
 
-function describe(directory: string, map: Properties): Described {
+function describe(directory: string, map: Properties, keys: TakenKeys): Described {
   const type = textOf(map, 'type')?.toLowerCase();
   if (type === undefined) return { refused: 'type is missing' };
   if (type !== 'file-raw' && type !== 'file-keystore') return { refused: `unsupported type${nameOf(type)}` };
   const keyType = textOf(map, 'keyType') ?? 'BLS';
   if (keyType.toUpperCase() !== 'BLS') return { refused: `unsupported keyType${nameOf(keyType)}` };
-  return type === 'file-raw' ? describeRaw(map) : describeKeystore(directory, map);
+  return type === 'file-raw' ? describeRaw(map, keys) : describeKeystore(directory, map);
 }
 
-function describeRaw(map: Properties): Described {
+function describeRaw(map: Properties, keys: TakenKeys): Described {
   const text = textOf(map, 'privateKey');
   if (text === undefined) return { refused: 'privateKey is missing' };
-  const secretKey = decodeHex(text, 32);
+  const secretKey = keys.use(text) ?? decodeHex(text, KEY_BYTES);
   return secretKey === undefined
     ? { refused: 'privateKey is not 32 bytes of hex' }
     : { descriptor: { type: 'file-raw', secretKey } };
@@ -83,4 +97,66 @@ function textOf(map: Properties, property: string): string | undefined {
 /** Names are repeated to the operator only when they look like names. */
 function nameOf(text: string): string {
   return /^[A-Za-z][A-Za-z0-9-]{0,31}$/.test(text) ? ` ${text}` : '';
+}
+
+const KEY_PROPERTY = 'privateKey';
+const BETWEEN = Buffer.from(`:"' \t\r\n`);
+const MARK_DIGITS = 56;
+
+/**
+ * The private keys of a file, in memory of their own. Other digits, which nobody can guess, stand in the file for each.
+ * A key that is spelled in another way, as with escapes, is none of these: it is read as text.
+ */
+class TakenKeys {
+  readonly #mark = randomBytes(MARK_DIGITS / 2).toString('hex');
+  readonly #keys = new Map<number, Uint8Array>();
+
+  constructor(content: Buffer) {
+    for (let at = content.indexOf(KEY_PROPERTY); at !== -1; at = content.indexOf(KEY_PROPERTY, at + 1)) {
+      const begin = beginOfDigits(content, at + KEY_PROPERTY.length);
+      const key = readDigits(content, begin);
+      if (key === undefined) continue;
+      const number = this.#keys.size;
+      this.#keys.set(number, key);
+      content.write(this.#mark + number.toString(16).padStart(2 * KEY_BYTES - MARK_DIGITS, '0'), begin, 'latin1');
+    }
+  }
+
+  /** @returns the key that the text stands for, once */
+  use(text: string): Uint8Array | undefined {
+    const digits = /^0x/i.test(text) ? text.slice(2) : text;
+    if (digits.length !== 2 * KEY_BYTES || !digits.startsWith(this.#mark)) return undefined;
+    const number = Number.parseInt(digits.slice(MARK_DIGITS), 16);
+    const key = this.#keys.get(number);
+    this.#keys.delete(number);
+    return key;
+  }
+
+  wipeUnused(): void {
+    for (const key of this.#keys.values()) key.fill(0);
+  }
+}
+
+function beginOfDigits(content: Buffer, behind: number): number {
+  let at = behind;
+  while (BETWEEN.includes(content[at] ?? 0)) at++;
+  return content[at] === 0x30 && ((content[at + 1] ?? 0) | 0x20) === 0x78 ? at + 2 : at;
+}
+
+/** Undefined when there are not 64 hex digits, or more. */
+function readDigits(content: Buffer, begin: number): Uint8Array | undefined {
+  if (hexValue(content[begin + 2 * KEY_BYTES]) !== undefined) return undefined;
+  const key = new Uint8Array(new ArrayBuffer(KEY_BYTES));
+  for (let index = 0; index < KEY_BYTES; index++) {
+    const [high, low] = [hexValue(content[begin + 2 * index]), hexValue(content[begin + 2 * index + 1])];
+    if (high === undefined || low === undefined) return void key.fill(0);
+    key[index] = high * 16 + low;
+  }
+  return key;
+}
+
+function hexValue(byte = 0): number | undefined {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = (byte | 0x20) - 0x61;
+  return letter >= 0 && letter < 6 ? letter + 10 : undefined;
 }

@@ -2,7 +2,7 @@
 // either file.
 
 import { createHmac, randomBytes } from 'node:crypto';
-import type { Keystore } from '../keystores/cipher.ts';
+import { copyOffHeap, type Keystore } from '../keystores/cipher.ts';
 import { parseKeystoreJson } from '../keystores/keystore.ts';
 import { readSmallFile } from './small-files.ts';
 
@@ -51,7 +51,7 @@ async function readPassword(path: string): Promise<{ readonly content: Uint8Arra
   if ('refused' in file) return file;
   const lineEnd = file.content.indexOf('\n');
   const line = lineEnd === -1 ? file.content : file.content.subarray(0, lineEnd);
-  const content = Uint8Array.from(line.at(-1) === 0x0d ? line.subarray(0, -1) : line);
+  const content = copyOffHeap(line.at(-1) === 0x0d ? line.subarray(0, -1) : line);
   file.content.fill(0);
   return content.length > 0 ? { content } : { refused: 'its first line is empty' };
 }

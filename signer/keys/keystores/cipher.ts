@@ -34,6 +34,13 @@ export function decryptKeystore(keystore: Keystore, password: Uint8Array): Decry
   }
 }
 
+/** A small array lies on the JavaScript heap, where what moves or transfers it leaves a copy. */
+export function copyOffHeap(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const copy = new Uint8Array(new ArrayBuffer(bytes.length));
+  copy.set(bytes);
+  return copy;
+}
+
 /** What scrypt takes while it runs, as OpenSSL counts it (B, V and two blocks of scratch). */
 export function keyDerivationMemoryBytes(derivation: KeyDerivation): number {
   return derivation.kind === 'scrypt' ? 128 * derivation.r * (derivation.n + derivation.p + 2) : 0;
@@ -42,13 +49,21 @@ export function keyDerivationMemoryBytes(derivation: KeyDerivation): number {
 /** EIP-2335, Password requirements. Undefined when the bytes are not UTF-8. */
 export function processPassword(password: Uint8Array): Uint8Array | undefined {
   // ASCII is its own NFKD: the usual password never becomes a string, which could not be wiped.
-  if (password.every((byte) => byte < 0x80)) return password.filter((byte) => byte >= 0x20 && byte !== 0x7f);
+  if (password.every((byte) => byte < 0x80)) return withoutControls(password);
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(password);
     return new TextEncoder().encode(text.normalize('NFKD').replace(/\p{Cc}/gu, ''));
   } catch {
     return undefined;
   }
+}
+
+function withoutControls(ascii: Uint8Array): Uint8Array {
+  const kept = copyOffHeap(ascii);
+  let length = 0;
+  for (const byte of ascii) if (byte >= 0x20 && byte !== 0x7f) kept[length++] = byte;
+  kept.fill(0, length);
+  return kept.subarray(0, length);
 }
 
 function deriveKey(derivation: KeyDerivation, password: Uint8Array): Buffer {
@@ -63,9 +78,7 @@ function decrypt(keystore: Keystore, derived: Buffer): DecryptedKeystore {
   if (!timingSafeEqual(checksum, keystore.checksum)) return { refused: 'wrong_password' };
   const decipher = createDecipheriv('aes-128-ctr', derived.subarray(0, 16), keystore.initializationVector);
   const plain = decipher.update(keystore.encryptedSecretKey);
-  // A small array without a buffer lies on the JavaScript heap, where transferring it leaves a copy.
-  const secretKey = new Uint8Array(new ArrayBuffer(plain.length));
-  secretKey.set(plain);
+  const secretKey = copyOffHeap(plain);
   plain.fill(0);
   // OpenSSL leaves what it decrypted last in vector registers of the thread, which a core has.
   createDecipheriv('aes-128-ctr', plain.subarray(16), plain.subarray(16)).update(plain);

@@ -4,7 +4,7 @@ import { totalmem } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { type DecryptedKeystore, type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
+import { copyOffHeap, type DecryptedKeystore, type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 import type { KeystoreAnswer, KeystoreJob } from './keystore-worker.ts';
 
 const KEYSTORE_MEMORY_BYTES = 256 * 2 ** 20;
@@ -56,7 +56,7 @@ export class KeystorePool {
    * @returns the secret key, which the caller wipes, or why there is none @throws `overloaded`, `shutting_down`
    */
   async decrypt(keystore: Keystore, password: Uint8Array, from: 'request' | 'load' = 'request'): Promise<PoolAnswer> {
-    const own = Uint8Array.from(password);
+    const own = copyOffHeap(password);
     password.fill(0);
     try {
       return await this.#enqueue(keystore, own, from);

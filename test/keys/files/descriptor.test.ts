@@ -6,7 +6,7 @@ import { parseDescriptors } from '../../../signer/keys/files/descriptor.ts';
 import { testSecret } from '../../support/keys.ts';
 
 const digits = Buffer.from(testSecret(1)).toString('hex');
-const raw = { type: 'file-raw', secretKey: Buffer.from(testSecret(1)) };
+const raw = { type: 'file-raw', secretKey: Uint8Array.from(testSecret(1)) };
 const parse = (text: string) => parseDescriptors('/keys/one.yaml', Buffer.from(text, 'utf8'));
 
 describe('what a descriptor may look like', () => {
@@ -30,10 +30,32 @@ describe('what a descriptor may look like', () => {
     expect(parse(text)).toEqual([{ document: 1, descriptor: raw }]);
   });
 
+  it.each([
+    ['plain', `privateKey: ${digits}`],
+    ['after a line end, in quotes', `privateKey:\n  "0x${digits}"`],
+    ['in a property that has its name at its end', `myprivateKey: ${digits}`],
+    ['in a document that is refused', `type: hashicorp\nprivateKey: '${digits}'`],
+  ])('a key leaves the bytes before they become text: %s', (_name, line) => {
+    const content = Buffer.from(`type: file-raw\n${line}\n---\ntype: file-raw\nprivateKey: ${digits}\n`);
+    const [, second] = parseDescriptors('/keys/one.yaml', content);
+    expect(second).toEqual({ document: 2, descriptor: raw });
+    expect(content.includes(digits)).toBe(false);
+  });
+
+  it('a key that is spelled with escapes is one too', () => {
+    const text = `type: file-raw\nprivateKey: "\\x${digits.charCodeAt(0).toString(16)}${digits.slice(1)}"\n`;
+    expect(parse(text)).toEqual([{ document: 1, descriptor: { ...raw, secretKey: Buffer.from(digits, 'hex') } }]);
+  });
+
+  it.each([63, 65, 66])('%i digits are no key', (count) => {
+    const text = `type: file-raw\nprivateKey: ${digits.repeat(2).slice(0, count)}\n`;
+    expect(parse(text)).toEqual([{ document: 1, refused: 'privateKey is not 32 bytes of hex' }]);
+  });
+
   it('digits that look like a decimal or a float number stay what they are', () => {
     for (const number of ['1'.repeat(64), `0${'7'.repeat(63)}`, `1${'e'.repeat(1)}${'5'.repeat(62)}`]) {
       expect(parse(`type: file-raw\nprivateKey: ${number}`)).toEqual([
-        { document: 1, descriptor: { type: 'file-raw', secretKey: Buffer.from(number, 'hex') } },
+        { document: 1, descriptor: { type: 'file-raw', secretKey: Uint8Array.from(Buffer.from(number, 'hex')) } },
       ]);
     }
   });

@@ -1,0 +1,63 @@
+// The thread that writes the files of a log of receipts, apart because a worker is a file: a write that it makes in one
+// call costs the signer's own thread nothing, where four calls of its pool wake it four times. What it is sent is what
+// it writes, whole and on the disk before it answers.
+
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { parentPort } from 'node:worker_threads';
+
+export const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+
+export interface WriteRequest {
+  readonly id: number;
+  /** Of one boot. */
+  readonly folder: string;
+  readonly files: readonly { readonly path: string; readonly content: Uint8Array }[];
+}
+
+export interface WriteReply {
+  readonly id: number;
+  readonly error?: { readonly message: string; readonly code: string | undefined };
+}
+
+parentPort?.on('message', (request: WriteRequest) => parentPort?.postMessage(answer(request)));
+
+function answer({ id, folder, files }: WriteRequest): WriteReply {
+  try {
+    for (const { path, content } of files) writeNew(join(folder, `${path}.new`), content);
+    for (const { path } of files) renameSync(join(folder, `${path}.new`), join(folder, path));
+    for (const path of new Set(files.flatMap(({ path }) => foldersOf(path)))) syncFolder(join(folder, path));
+    return { id };
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException;
+    return { id, error: { message, code } };
+  }
+}
+
+function writeNew(target: string, content: Uint8Array): void {
+  const write = (): void => writeFileSync(target, content, { mode: FILE_MODE, flush: true });
+  try {
+    write();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    mkdirSync(dirname(target), { recursive: true, mode: FOLDER_MODE });
+    write();
+  }
+}
+
+/** From the one that holds the file up to that of all boots: a folder that was made is in the one above it. */
+function foldersOf(path: string): string[] {
+  const folders = ['..'];
+  for (let above = dirname(path); above !== '.'; above = dirname(above)) folders.push(above);
+  return ['.', ...folders];
+}
+
+function syncFolder(path: string): void {
+  const folder = openSync(path, 'r');
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}
