@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Operation } from '../../signer/api/operations.ts';
-import { POSITION_MEMBERS } from '../../signer/api/positions.ts';
+import { POSITION_MEMBERS } from '../../signer/api/reference/error-reference.ts';
 import { parseSignRequest } from '../../signer/api/sign-request.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { computeSigningRoot } from '../../signer/signing/roots/root.ts';

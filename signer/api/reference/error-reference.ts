@@ -1,9 +1,29 @@
 // docs/reference/errors.md, from the catalogue of reasons.
 
 import { ERROR_REASONS, type ErrorReason } from '../errors.ts';
-import { OPERATIONS } from '../operations.ts';
-import { POSITION_MEMBERS, type Position } from '../positions.ts';
+import { OPERATIONS, type Operation } from '../operations.ts';
+import type { Position } from '../positions.ts';
 import { AUDIT_MEMBERS } from './audit-members.ts';
+
+/** What positionOf() gives. */
+export const POSITION_MEMBERS = {
+  AGGREGATION_SLOT: ['slot'],
+  AGGREGATE_AND_PROOF: ['slot'],
+  ATTESTATION: ['slot', 'sourceEpoch', 'targetEpoch'],
+  BLOCK_V2: ['slot'],
+  BUILDER_REQUEST_AUTH: ['slot'],
+  EXECUTION_PAYLOAD_BID: ['slot'],
+  EXECUTION_PAYLOAD_ENVELOPE: ['slot'],
+  INCLUSION_LIST: ['slot'],
+  PAYLOAD_ATTESTATION_MESSAGE: ['slot'],
+  PROPOSER_PREFERENCES: ['slot'],
+  RANDAO_REVEAL: ['epoch'],
+  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: ['slot'],
+  SYNC_COMMITTEE_MESSAGE: ['slot'],
+  SYNC_COMMITTEE_SELECTION_PROOF: ['slot'],
+  VALIDATOR_REGISTRATION: [],
+  VOLUNTARY_EXIT: ['epoch'],
+} as const satisfies Readonly<Record<Operation, readonly (keyof Position)[]>>;
 
 export function errorReference(): string {
   const byStatus = [...Map.groupBy(Object.entries(ERROR_REASONS), ([, { status }]) => status)];

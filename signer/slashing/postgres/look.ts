@@ -8,7 +8,14 @@ import { SignerError } from '../../api/errors.ts';
 import { confirmWritable } from './backend.ts';
 import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connection/connections.ts';
 import { warnOfUnsafeSettings } from './connection/server.ts';
-import { checkNetwork, missingSteps } from './tables/migrate.ts';
+import {
+  appliedSteps,
+  bindingOf,
+  confirmRoot,
+  confirmSteps,
+  hasSchema,
+  POSTGRES_MIGRATIONS,
+} from './tables/migrate.ts';
 
 /**
  * @returns `new` when the start would make the tables, `old` when it would upgrade them
@@ -89,4 +96,16 @@ async function confirmGranted(connection: Connection): Promise<void> {
 
 export interface PostgresLookOptions extends PostgresConnectionOptions {
   readonly genesisValidatorsRoot: Uint8Array;
+}
+
+/** Nothing is changed. @throws SignerError slashing_unavailable as migrate does */
+async function missingSteps(connection: Connection): Promise<{ readonly applied: number; readonly missing: number }> {
+  const applied = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
+  confirmSteps(applied, POSTGRES_MIGRATIONS);
+  return { applied: applied.length, missing: POSTGRES_MIGRATIONS.length - applied.length };
+}
+
+/** The part of checkBinding that needs no key. */
+async function checkNetwork(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<void> {
+  confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
 }

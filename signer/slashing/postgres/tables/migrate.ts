@@ -39,22 +39,12 @@ export async function migrate(
   return applied.length === 0;
 }
 
-/** Nothing is changed. @throws SignerError slashing_unavailable as migrate does */
-export async function missingSteps(
-  connection: Connection,
-  migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
-): Promise<{ readonly applied: number; readonly missing: number }> {
-  const applied = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
-  confirmSteps(applied, migrations);
-  return { applied: applied.length, missing: migrations.length - applied.length };
-}
-
 interface AppliedStep {
   readonly version: number;
   readonly checksum: Buffer;
 }
 
-function confirmSteps(applied: readonly AppliedStep[], migrations: readonly Migration[]): void {
+export function confirmSteps(applied: readonly AppliedStep[], migrations: readonly Migration[]): void {
   for (const [index, { version, checksum }] of applied.entries()) {
     const known = migrations[index];
     if (known === undefined) throw unfit('the slashing database was migrated by a newer version of this program');
@@ -65,7 +55,7 @@ function confirmSteps(applied: readonly AppliedStep[], migrations: readonly Migr
 }
 
 /** CREATE … IF NOT EXISTS needs the right to create even where there is nothing to do. */
-async function hasSchema(connection: Connection): Promise<boolean> {
+export async function hasSchema(connection: Connection): Promise<boolean> {
   const found = await connection.query("SELECT to_regclass('strongroom.schema_version') IS NOT NULL AS exists");
   return found.rows[0]?.exists === true;
 }
@@ -81,7 +71,7 @@ async function createSteps(connection: Connection): Promise<void> {
     )`);
 }
 
-async function appliedSteps(connection: Connection): Promise<AppliedStep[]> {
+export async function appliedSteps(connection: Connection): Promise<AppliedStep[]> {
   return (await connection.query('SELECT version, checksum FROM strongroom.schema_version ORDER BY version')).rows;
 }
 
@@ -191,20 +181,15 @@ export async function checkBinding(
   }
 }
 
-/** The part of checkBinding that needs no key. */
-export async function checkNetwork(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<void> {
-  confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
-}
-
 type BindingRow = Readonly<Record<'genesis_validators_root' | 'code', Buffer>>;
 
-async function bindingOf(connection: Connection): Promise<BindingRow> {
+export async function bindingOf(connection: Connection): Promise<BindingRow> {
   const { rows } = await connection.query<BindingRow>('SELECT genesis_validators_root, code FROM strongroom.binding');
   if (rows[0] === undefined) throw new Error('the binding of the slashing database is not there');
   return rows[0];
 }
 
-function confirmRoot({ genesis_validators_root: root }: BindingRow, genesisValidatorsRoot: Uint8Array): void {
+export function confirmRoot({ genesis_validators_root: root }: BindingRow, genesisValidatorsRoot: Uint8Array): void {
   if (root.equals(genesisValidatorsRoot)) return;
   const hint = 'the slashing database is bound to another genesis validators root';
   throw new SignerError('slashing_unavailable', { hint });
