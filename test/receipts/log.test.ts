@@ -14,6 +14,7 @@ import { decodeBundle, headPath, tilePath } from '../../common/receipts/tiles.ts
 import { verifyReceipts } from '../../common/receipts/verify.ts';
 import { receiptsFolder } from '../../service/receipts-folder.ts';
 import { openReceiptLog, ReceiptLog, type ReceiptLogOptions, type ReceiptLogParts } from '../../signer/receipts/log.ts';
+import type { ReceiptStorage } from '../../signer/receipts/storage.ts';
 import { findPython } from '../support/python.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { sized } from '../support/scale.ts';
@@ -104,6 +105,31 @@ describe('a log in a folder', () => {
     decide(log, 400);
     await log.close();
     expect(log.size).toBe(700);
+    expect(judged(log)).toEqual({ verdict: 'gaps', faults: ['unattested'] });
+  });
+
+  it('keeps every entry whole over a slow storage that fails now and then, although memory is used again', async () => {
+    const real = receiptsFolder(folder);
+    let writes = 0;
+    let isWell = false;
+    const slow: ReceiptStorage = {
+      ...real,
+      write: async (boot, files) => {
+        await nextTurn(); // meanwhile the log goes on
+        writes += 1;
+        if (!isWell && writes % 9 === 4) throw new Error('no space left');
+        await real.write(boot, files);
+      },
+    };
+    const options = { ...OPTIONS, maxWaitingEntries: 1_000_000 };
+    const log = await openReceiptLog(options, { ...partsOf(folder), storage: slow });
+    for (let group = 0; group < 40; group++) {
+      decide(log, 600);
+      await nextTurn();
+    }
+    isWell = true;
+    expect(await log.close()).toBe(true);
+    expect(log.size).toBe(24_000);
     expect(judged(log)).toEqual({ verdict: 'gaps', faults: ['unattested'] });
   });
 
