@@ -8,7 +8,11 @@ import { openSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
+import { encodeBundle } from '../../../common/receipts/entries.ts';
+import { MAX_ENTRY_BYTES } from '../../../common/receipts/entry.ts';
+import { TILE_WIDTH } from '../../../common/receipts/tree.ts';
 import type { Addon, Keyring } from '../../../signer/native/load.ts';
+import { bundleRoot } from '../../../signer/receipts/bundle-hash.ts';
 
 const THREADS = 3;
 /** Batches under way in a keyring. */
@@ -48,7 +52,17 @@ function secretOf(number: number): Uint8Array {
 const random = randomNumbers(Number(seed));
 const roots = Array.from({ length: ROOTS }, (_, index) => Buffer.alloc(32, index + 1));
 const devNull = openSync('/dev/null', 'r');
+const rootInScript = bundleRoot(undefined);
+const rootByAddon = bundleRoot(addon);
 let signatures = 0;
+
+/** Whole, or cut off: in memory of its own, so that a byte read behind it is found. */
+function hashBundle(): void {
+  const entries = Array.from({ length: TILE_WIDTH }, () => Buffer.alloc(random(MAX_ENTRY_BYTES + 1), random(256)));
+  const bundle = encodeBundle(entries);
+  assert.deepEqual(rootByAddon(Uint8Array.from(bundle)), rootInScript(bundle));
+  assert.throws(() => rootByAddon(Uint8Array.from(bundle.subarray(0, 1 + random(bundle.length - 1)))), RangeError);
+}
 
 function askWrongly(keyring: Keyring): void {
   const wrong: (() => unknown)[] = [
@@ -146,6 +160,7 @@ async function useKeyring(until: number): Promise<void> {
       keys.length = 0;
     },
     () => askWrongly(keyring),
+    () => void (random(8) === 0 && hashBundle()),
     () => {
       new Uint8Array(addon.allocateSecret(1 + random(20_000), 'best_effort')).fill(1);
       addon.secretMemory();
