@@ -1,7 +1,7 @@
 // `bench/receipts.ts [--starts N] [--rounds N] [--groups N] [--load burst|distinct|batches]`: throughput, CPU and p99
 // of two signers of one run, one with a log of receipts in a folder, and one without. They take turns under the same
 // load, so that what the machine does beside them meets both. Two processes of one program differ by a percent for as
-// long as they live, so the pair is started anew a few times. Each figure is the median of the ratios of all rounds.
+// long as they live, so the bench starts a few pairs. It prints the median of the ratios of all rounds.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
@@ -51,6 +51,7 @@ const LOADS: Readonly<Record<string, (votes: Votes) => Load>> = {
   batches: (votes) => ({ requests: votes.batches(), connections: 8 }),
 };
 const asked = Object.keys(LOADS).filter((name) => values.load === undefined || name.endsWith(values.load));
+if (asked.length === 0) throw new Error(`--load ${values.load}: say burst, distinct or batches`);
 const figures = new Map<string, Figures>(asked.map((name) => [name, { with: [], without: [] }]));
 
 function halfRate(): number {

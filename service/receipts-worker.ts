@@ -2,9 +2,10 @@
 // call costs the signer's own thread nothing, where four calls of its pool wake it four times. What it is sent is what
 // it writes, whole and on the disk before it answers.
 
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
+import { syncFolderNow } from '../common/command-line/sync-folder.ts';
 
 export const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
@@ -27,7 +28,7 @@ function answer({ id, folder, files }: WriteRequest): WriteReply {
   try {
     for (const { path, content } of files) writeNew(join(folder, `${path}.new`), content);
     for (const { path } of files) renameSync(join(folder, `${path}.new`), join(folder, path));
-    for (const path of new Set(files.flatMap(({ path }) => foldersOf(path)))) syncFolder(join(folder, path));
+    for (const path of new Set(files.flatMap(({ path }) => foldersOf(path)))) syncFolderNow(join(folder, path));
     return { id };
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
@@ -51,13 +52,4 @@ function foldersOf(path: string): string[] {
   const folders = ['..'];
   for (let above = dirname(path); above !== '.'; above = dirname(above)) folders.push(above);
   return ['.', ...folders];
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }

@@ -11,7 +11,7 @@ import { NOT_JSON, parseStrictJson } from '../../common/formats/strict-json.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../signer/api/auth.ts';
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../signer/api/policy.ts';
-import { remarksOn } from '../../signer/api/reference/rule-remarks.ts';
+import { paymentRemarksOn, scopeRemarksOn } from '../../signer/api/reference/rule-remarks.ts';
 import { STATEFUL } from '../client.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
@@ -155,6 +155,11 @@ function pathOf(name: string): string {
 
 function subjectOf(name: string): string {
   return `policy named ${name}`;
+}
+
+/** @returns sentences without their end; rules are counted from 1 */
+export function remarksOn(rules: Policy['rules']): string[] {
+  return [...paymentRemarksOn(rules), ...scopeRemarksOn(rules)];
 }
 
 function remark(terminal: Terminal, rules: Policy['rules']): void {

@@ -16,6 +16,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
+import { syncFolderNow } from '../../common/command-line/sync-folder.ts';
 import type { Violation } from '../../common/command-line/violations.ts';
 import { errorCode } from '../../common/formats/error-code.ts';
 import { variableOf } from '../config/option-names.ts';
@@ -93,20 +94,11 @@ function makeSecret(folder: string, secret: string): string | undefined {
     }
     linkSync(partial, secret); // never over one that another start has made meanwhile
     unlinkSync(partial);
-    syncFolder(folder);
-    syncFolder(dirname(folder));
+    syncFolderNow(folder);
+    syncFolderNow(dirname(folder));
     return undefined;
   } catch (error) {
     return inMemory(folder, codeOf(error));
-  }
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(path, 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }
 

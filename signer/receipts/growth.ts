@@ -3,8 +3,7 @@
 
 import { type Bundle, tilePath } from '../../common/receipts/tiles.ts';
 import { HASH_BYTES, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
-import { loadAddon } from '../native/load.ts';
-import { type BundleRoot, bundleRoot, hashLeaves } from './bundle-hash.ts';
+import { fastestBundleRoot, hashLeaves } from './bundle-hash.ts';
 import type { ReceiptFile } from './storage.ts';
 
 /** Of a full tile. */
@@ -27,7 +26,7 @@ export interface GrownTree {
 
 export class Growth {
   readonly #onFile: (file: FullFile) => void;
-  readonly #rootOf: BundleRoot = bundleRoot(loadAddon());
+  readonly #rootOf = fastestBundleRoot();
   readonly #edge = new TreeEdge(({ level, index, hashes }) =>
     this.#onFile({ path: tilePath(level, index, TILE_WIDTH), content: Buffer.concat(hashes), bundle: null }),
   );

@@ -1,8 +1,8 @@
 // Policies and token requests on the wire: what is refused, because it could widen a rule unnoticed.
 
 import { describe, expect, it } from 'vitest';
+import { remarksOn } from '../../operator/commands/policies.ts';
 import { policySchema, type Rule, tokenRequestSchema } from '../../signer/api/policy.ts';
-import { remarksOn } from '../../signer/api/reference/rule-remarks.ts';
 
 const KEY = `0x${'ab'.repeat(48)}`;
 

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { encodeBundle, encodeEntry } from '../../common/receipts/entries.ts';
 import { MAX_ENTRY_BYTES } from '../../common/receipts/entry.ts';
 import { leafHash, TreeEdge } from '../../common/receipts/tree.ts';
-import { loadAddon } from '../../signer/native/load.ts';
-import { bundleRoot, hashLeaves } from '../../signer/receipts/bundle-hash.ts';
+import { type Addon, loadAddon } from '../../signer/native/load.ts';
+import { fastestBundleRoot, hashLeaves, rootInScript } from '../../signer/receipts/bundle-hash.ts';
 import { addonForTests } from '../support/addon.ts';
 import { testEntry } from './logs.ts';
 
@@ -38,8 +38,12 @@ describe.each([
   ['the addon', addonForTests],
   ['the script', () => true],
 ])('the root of a full bundle by %s', (name, isHere) => {
-  const root = bundleRoot(name === 'the addon' ? loadAddon() : undefined);
+  const root = name === 'the addon' ? fastestBundleRoot() : rootInScript;
   const full = encodeBundle(entriesFrom(0, 256));
+
+  it.skipIf(!isHere())('is what the log takes', () => {
+    expect(root === rootInScript).toBe(name === 'the script');
+  });
 
   it.skipIf(!isHere()).each([
     ['of decisions', entriesFrom(7000, 256)],
@@ -59,4 +63,13 @@ describe.each([
   ])('with %s is refused', (_name, bundle) => {
     expect(() => root(bundle)).toThrow(RangeError);
   });
+});
+
+it.each<[string, Parameters<typeof fastestBundleRoot>[0]]>([
+  ['is not there', () => undefined],
+  ['cannot be loaded', () => loadAddon(import.meta.filename)],
+  ['is older than the function', () => ({}) as Addon],
+  ['computes wrongly', () => ({ bundleRoot: (_, root) => void root.fill(7) })],
+])('an addon that %s is not believed: the script hashes', (_name, load) => {
+  expect(fastestBundleRoot(load)).toBe(rootInScript);
 });

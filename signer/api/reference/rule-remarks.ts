@@ -1,14 +1,10 @@
-// What rules say and their author can hardly have meant. Nothing is refused for it.
+// What rules say and their author can hardly have meant. Nothing is refused for it. Sentences
+// have no end, and count rules from 1.
 
 import { conditionsOf, operationsOfConditions, type PaymentOperation } from '../operations.ts';
 import type { Rule } from '../policy.ts';
 
-/** @returns sentences without their end; rules are counted from 1 */
-export function remarksOn(rules: readonly Rule[]): string[] {
-  return [...paymentRemarksOn(rules), ...scopeRemarksOn(rules)];
-}
-
-/** A stated operation is not met by a request that has none (specification/authorization.md#rules). */
+/** A stated operation is met by no request that has none (specification/authorization.md#rules). */
 export function scopeRemarksOn(rules: readonly Rule[]): string[] {
   return rules.flatMap(({ scopes = [], operations }, index) => {
     const without = operations === undefined ? [] : scopes.filter((scope) => scope !== SCOPE_OF_OPERATIONS);

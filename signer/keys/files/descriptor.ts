@@ -104,7 +104,7 @@ const BETWEEN = Buffer.from(`:"' \t\r\n`);
 const MARK_DIGITS = 56;
 
 /**
- * The private keys of a file, in memory of their own. Other digits, which nobody can guess, stand in the file for each.
+ * The private keys of a file, in memory of their own. The constructor puts random digits in the place of each.
  * A key that is spelled in another way, as with escapes, is none of these: it is read as text.
  */
 class TakenKeys {

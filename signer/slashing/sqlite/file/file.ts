@@ -5,7 +5,6 @@
 import {
   chmodSync,
   closeSync,
-  fsyncSync,
   openSync,
   readFileSync,
   realpathSync,
@@ -17,6 +16,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { adviceOn } from '../../../../common/command-line/file-faults.ts';
+import { syncFolderNow } from '../../../../common/command-line/sync-folder.ts';
 import { errorCode } from '../../../../common/formats/error-code.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
@@ -112,14 +112,14 @@ export function readClosedMark(path: string): string | undefined {
 /** Durable when it returns: from now on the file is in use. */
 export function removeClosedMark(path: string): void {
   rmSync(markOf(path), { force: true });
-  syncFolder(path);
+  syncFolderNow(dirname(path));
 }
 
 /** Where it cannot be written, the next start jumps. */
 export function writeClosedMark(path: string, number: string): void {
   try {
     writeFileSync(markOf(path), `${number} ${fileOf(path)}`, { mode: 0o600, flush: true });
-    syncFolder(path);
+    syncFolderNow(dirname(path));
   } catch {
     // A file without its mark is in doubt.
   }
@@ -131,15 +131,6 @@ const markOf = (path: string): string => `${path}-closed`;
 function fileOf(path: string): string {
   const { ino, birthtimeNs, ctimeNs, size } = statSync(path, { bigint: true });
   return [ino, birthtimeNs, ctimeNs, size].join('/');
-}
-
-function syncFolder(path: string): void {
-  const folder = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
 }
 
 // Beside a database are its write-ahead log and its lock, under its name: a file that is mounted by itself, or has a
