@@ -8,6 +8,7 @@ import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
 import { ownAddress } from '../support/own-address.ts';
+import { latestEpoch } from '../support/present.ts';
 import { after } from './follow.ts';
 import type { Block } from './page.ts';
 import { rehearseSection } from './rehearse.ts';
@@ -16,7 +17,12 @@ import { presentEpoch, type ServiceWorld, startServiceRunbooks } from './service
 const CERTIFICATE_PAGE = 'docs/runbooks/certificates-and-clocks.md';
 const PAGE = 'docs/runbooks/signer-unavailable.md';
 let world: ServiceWorld;
-const now = presentEpoch();
+let voted = presentEpoch();
+/** An epoch for the next vote: later than all before, and than what a jump made until now raised the keys to. */
+const next = (): number => {
+  voted = Math.max(voted, latestEpoch()) + 1;
+  return voted;
+};
 /** What holds connections open: `ss` counts those of the whole machine, other tests' among them, by address. */
 const CLIENT = ownAddress(30);
 const keyAt = (index: number): string => world.keys[index] ?? '';
@@ -51,11 +57,11 @@ const beforeCommand =
 const said = (blocks: Awaited<ReturnType<typeof follow>>): string => blocks.map(({ output }) => output).join('\n');
 
 it('#down: the process died; it is started, and knows what it signed', async () => {
-  expect(await world.vote(keyAt(0), now)).toBe('signed');
+  expect(await world.vote(keyAt(0), voted)).toBe('signed');
   await world.unit.kill();
   await follow('down');
-  expect(await world.vote(keyAt(0), now, { head: 9 })).toBe('double_vote');
-  expect(await world.vote(keyAt(0), now + 1)).toBe('signed');
+  expect(await world.vote(keyAt(0), voted, { head: 9 })).toBe('double_vote');
+  expect(await world.vote(keyAt(0), next())).toBe('signed');
 });
 
 it('#nothing-signed, #keys: a key file is broken; its key comes back with the file', async () => {
@@ -64,14 +70,14 @@ it('#nothing-signed, #keys: a key file is broken; its key comes back with the fi
   await world.unit.stop();
   writeFileSync(file, 'type: file-raw\n');
   await world.unit.start();
-  expect(await world.vote(keyAt(0), now + 2)).toBe('unknown_key');
+  expect(await world.vote(keyAt(0), next())).toBe('unknown_key');
   const mend = async (): Promise<void> => {
     const found = await follow('keys', {
       also: beforeCommand('systemctl reload', () => writeFileSync(file, good)),
     });
     expect(said(found)).toContain('key-0.yaml');
     expect(found.at(-1)?.output).toMatch(/^3$/m); // after what the loop shows while it waits
-    expect(await world.vote(keyAt(0), now + 2)).toBe('signed');
+    expect(await world.vote(keyAt(0), next())).toBe('signed');
   };
   const found = await follow('nothing-signed', {
     also: beforeCommand('grep \'^svc_signing_requests_total.*outcome="signed"', mend),
@@ -93,7 +99,7 @@ it('#restarts: its port is taken, so that no start comes through', async () => {
     also: beforeCommand('systemctl start', () => new Promise((resolve) => void squatter.close(() => resolve()))),
   });
   expect(said(found)).toMatch(/metrics\.listen_port is 3000, where another process listens/);
-  expect(await world.vote(keyAt(0), now + 3)).toBe('signed');
+  expect(await world.vote(keyAt(0), next())).toBe('signed');
 });
 
 it('#connections, #overloaded, #memory: the limits are too low, until they are raised', async () => {
@@ -110,7 +116,7 @@ it('#connections, #overloaded, #memory: the limits are too low, until they are r
   for (const socket of [...sockets, newcomer]) socket?.destroy();
   expect(said(connections).split(/\n */)).toContain(`3 ${CLIENT}`);
 
-  let slot = 32 * (now + 1); // after the jump that follows a process that died
+  let slot = 32 * next();
   const burst = () => {
     const slots = [1, 2, 3].map(() => ++slot);
     return Promise.all(slots.flatMap((at) => world.keys.map((key) => world.propose(key, at))));
@@ -139,13 +145,13 @@ it('docs/runbooks/certificates-and-clocks.md#certificate-file: it has expired; t
     'notAfter=Feb  1 00:00:00 2020 GMT',
   );
   expect(world.unit.signer?.pid).toBe(pid);
-  expect(await world.vote(keyAt(0), now + 4)).toBe('signed');
+  expect(await world.vote(keyAt(0), next())).toBe('signed');
 });
 
 it('#slow, #log, #internal-errors: it stood still for a while; its log is whole, and nothing failed', async () => {
   const pid = runningPid();
   process.kill(pid, 'SIGSTOP');
-  const late = world.vote(keyAt(0), now + 5);
+  const late = world.vote(keyAt(0), next());
   // The fault itself: so long it stands still. On a busy machine longer, which the page shows as well.
   await new Promise((resolve) => setTimeout(resolve, 1500));
   process.kill(pid, 'SIGCONT');
@@ -153,8 +159,8 @@ it('#slow, #log, #internal-errors: it stood still for a while; its log is whole,
   expect(said(await follow('slow'))).toMatch(/^svc_event_loop_lag_seconds\{statistic="max"\} [1-9]/m);
   await follow('log');
   await follow('internal-errors');
-  expect(await world.vote(keyAt(0), now + 5, { head: 9 })).toBe('double_vote');
-  expect(await world.vote(keyAt(0), now + 6)).toBe('signed');
+  expect(await world.vote(keyAt(0), voted, { head: 9 })).toBe('double_vote');
+  expect(await world.vote(keyAt(0), next())).toBe('signed');
 });
 
 async function listenOn(address: string, port: number): Promise<Server> {
