@@ -9,7 +9,7 @@ import { extendedOnce } from '../common/formats/register.ts';
 import { parseStrictYaml, type StrictDocument } from '../common/formats/yaml.ts';
 import { type EgressEndpoint, egressEndpointsSchema } from '../signer/api/egress.ts';
 import { MAX_CONFIGURATION_BYTES } from '../signer/api/parent-ports.ts';
-import { type ParentProxyOptions, parentProxySchema } from '../signer/api/parent-proxy.ts';
+import { parentProxySchema } from '../signer/api/parent-proxy.ts';
 
 export const INGRESS = ['tls', 'probes', 'metrics'] as const;
 export type Ingress = (typeof INGRESS)[number];
@@ -29,7 +29,7 @@ export interface ProxyConfiguration {
   readonly enclavePorts: Readonly<Record<Ingress, number>>;
   readonly ingress: Readonly<Record<Ingress, ListenAddress>>;
   readonly metrics: ListenAddress;
-  readonly options: ParentProxyOptions;
+  readonly options: z.output<typeof parentProxySchema>;
 }
 
 export type LoadedConfiguration =

@@ -3,6 +3,7 @@
 
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { sayFailure } from '../common/command-line/failure.ts';
+import { hasColor } from '../common/command-line/paint.ts';
 import { showProgress } from '../common/command-line/progress.ts';
 import { endOnBugs, endOnSignals, limitHeapGrowth, liveWorkers } from '../common/command-line/serving.ts';
 import { writeViolations } from '../common/command-line/violations-report.ts';
@@ -71,7 +72,8 @@ async function run(
   { config, warnings, ignoredVariables }: Said & { readonly config: Config },
   readConfiguration: () => Loaded,
 ): Promise<void> {
-  const logger = createLogger(config.logging);
+  const { color = hasColor(process.stdout, process.env) } = config.logging;
+  const logger = createLogger({ ...config.logging, color });
   endOnBugs(logger, takenByRequest);
   sayWarnings({ warnings, ignoredVariables }, logger.module('server'));
   try {

@@ -44,30 +44,30 @@ const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
   BAD_DQ_ESCAPE: 'a double-quoted text has an invalid escape',
 };
 
-export interface YamlReading {
-  /** `text`: every scalar is the text that stands there, quoted or not. */
-  readonly scalars?: 'typed' | 'text';
-}
+/** `text`: every scalar is the text that stands there, quoted or not. */
+export type YamlScalars = 'typed' | 'text';
 
 export interface RefusedDocument {
   readonly problems: readonly YamlProblem[];
 }
 
-export function parseStrictYaml(text: string, reading: YamlReading = {}): StrictDocument | RefusedDocument {
+export function parseStrictYaml(text: string, scalars: YamlScalars = 'typed'): StrictDocument | RefusedDocument {
   const lines = new LineCounter();
-  return strictly(parseDocument(text, options(reading, lines)), lines);
+  return strictly(parseDocument(text, options(scalars, lines)), lines);
 }
 
-export function parseStrictYamlStream(text: string, reading: YamlReading = {}): (StrictDocument | RefusedDocument)[] {
+export function parseStrictYamlStream(
+  text: string,
+  scalars: YamlScalars = 'typed',
+): (StrictDocument | RefusedDocument)[] {
   const lines = new LineCounter();
-  const documents = parseAllDocuments(text, options(reading, lines));
+  const documents = parseAllDocuments(text, options(scalars, lines));
   return [...documents].map((document) => strictly(document, lines));
 }
 
-function options(
-  { scalars = 'typed' }: YamlReading,
-  lineCounter: LineCounter,
-): ParseOptions & DocumentOptions & SchemaOptions {
+type Options = ParseOptions & DocumentOptions & SchemaOptions;
+
+function options(scalars: YamlScalars, lineCounter: LineCounter): Options {
   return {
     version: '1.2',
     schema: scalars === 'text' ? 'failsafe' : 'core',

@@ -2,7 +2,6 @@
 // second line of defence.
 
 import { pino } from 'pino';
-import { hasColor } from '../command-line/color.ts';
 import type { ModuleLogs } from './log.ts';
 import { type LogFilter, type LogLevel, type LogModule, parseLogFilter } from './log-filter.ts';
 import { textLine } from './log-text.ts';
@@ -12,7 +11,7 @@ export interface LoggerOptions {
   /** `info`, or `info,http=debug,slashing=warn`. */
   readonly level: string;
   readonly format: 'text' | 'json';
-  /** Unset: as the programs decide (common/command-line/color.ts). */
+  /** Of text. Unset: none. */
   readonly color?: boolean | undefined;
 }
 
@@ -44,8 +43,8 @@ export function createLogger(options: LoggerOptions, destination: LogDestination
   buffered?.on('drop', () => {
     dropped += 1;
   });
-  const color = options.color ?? hasColor(process.stdout, process.env);
-  const lineOf = (json: string): string => (options.format === 'json' ? json : textLine(json, color));
+  const { format, color = false } = options;
+  const lineOf = (json: string): string => (format === 'json' ? json : textLine(json, color));
   let ended = false; // background work goes on until the process exits, and a closed destination throws
   const sink: LogDestination = { write: (json) => ended || destination.write(lineOf(json)) };
   const root = pino(

@@ -1,4 +1,4 @@
-// A terminal's text with the colours of common/command-line/color.ts as a drawing: it stays sharp, and git keeps it as
+// A terminal's text with the colours of common/command-line/paint.ts as a drawing: it stays sharp, and git keeps it as
 // text. Each run of one colour has its own place and width, so that columns stand whatever font a reader has.
 
 import { html } from '../../common/formats/html.ts';

@@ -6,7 +6,6 @@ import { note } from '../../common/command-line/terminal.ts';
 import { columnsOf, wrap } from '../../common/command-line/wrap.ts';
 import { sealAnswerSchema } from '../../signer/api/chamber.ts';
 import { MAX_SEAL_REASON_CHARACTERS } from '../../signer/api/primitives.ts';
-import type { SealRequest } from '../../signer/api/seal.ts';
 import { STATEFUL } from '../client.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { AUTH_TOKEN } from '../common-flags.ts';
@@ -40,7 +39,7 @@ export const seal = remoteCommand(
       throw new UsageFailure(`--reason has more than ${MAX_SEAL_REASON_CHARACTERS} characters`);
     }
     await confirm(CONSEQUENCE, 'seal');
-    const json: SealRequest = reason === undefined ? {} : { reason };
+    const json = reason === undefined ? {} : { reason };
     const answer = await client.request(
       { method: 'POST', path: '/api/v1/chamber/seal', json, ...STATEFUL },
       sealAnswerSchema,

@@ -74,7 +74,7 @@ function textOf(bytes: Uint8Array): string | undefined {
 }
 
 export function readConsensusConfig(text: string): ConsensusConfigReading {
-  const document = parseStrictYaml(text, { scalars: 'text' });
+  const document = parseStrictYaml(text, 'text');
   if ('problems' in document) return { problems: document.problems };
   const { value } = document;
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

@@ -192,7 +192,7 @@ export function readConfigFile(file: GivenOption | undefined): GivenLayer {
   }
   if (bytes.length > MAX_CONFIG_FILE_BYTES)
     return refused(`names a file of more than ${MAX_CONFIG_FILE_BYTES} bytes: ${path}`, 'make it smaller');
-  const document = parseStrictYaml(bytes.toString('utf8'), { scalars: 'text' });
+  const document = parseStrictYaml(bytes.toString('utf8'), 'text');
   if ('problems' in document) return { ...NOTHING, violations: yamlViolations(document.problems, path) };
   const { value } = document;
   if (typeof value !== 'object' || value === null || Array.isArray(value) || Object.keys(value).length === 0) {

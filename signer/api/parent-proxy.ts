@@ -59,8 +59,6 @@ export const parentProxySchema = z
   })
   .prefault({});
 
-export type ParentProxyOptions = z.output<typeof parentProxySchema>;
-
 function listenSchema(address: string) {
   return z.strictObject({
     listen_address: addressSchema.default(address),

@@ -9,5 +9,3 @@ export const sealRequestSchema = z.strictObject({
     .max(MAX_SEAL_REASON_CHARACTERS, `a reason has at most ${MAX_SEAL_REASON_CHARACTERS} characters`)
     .exactOptional(),
 });
-
-export type SealRequest = z.output<typeof sealRequestSchema>;

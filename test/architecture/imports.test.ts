@@ -34,8 +34,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'common/attestation': ['common/command-line/', 'common/formats/'],
   'common/command-line': ['common/formats/'],
   'common/formats': [],
-  // The text log and the commands decide on colour alike.
-  'common/observe': ['common/command-line/color.ts'],
+  'common/observe': [],
   // Both sides of a log: the signer that keeps it, the auditor who verifies it.
   'common/receipts': ['common/attestation/', 'common/formats/'],
   demo: EVERYTHING,

@@ -3,8 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { hasColor } from '../../common/command-line/color.ts';
-import { painter, paintResults } from '../../common/command-line/paint.ts';
+import { hasColor, painter, paintResults } from '../../common/command-line/paint.ts';
 
 const TERMINAL = { isTTY: true };
 const PIPE = {};

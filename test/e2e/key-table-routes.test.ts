@@ -6,7 +6,7 @@ import { mnemonicToSeedSync } from '@scure/bip39';
 import { armor, Decrypter } from 'age-encryption';
 import { describe, expect, it, vi } from 'vitest';
 import { depositProblem } from '../../signer/keys/generation/deposit.ts';
-import { deriveSecretKey, SIGNING_KEY_PATH } from '../../signer/keys/generation/derive.ts';
+import { deriveSecretKey, SIGNING_KEY_PATH } from '../../signer/keys/generation/generate.ts';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { type InterchangeFile, interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';

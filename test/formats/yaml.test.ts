@@ -29,7 +29,7 @@ describe.each(REFUSED)('%s', (_what, text, line, problem) => {
 });
 
 it('a stream of documents is read one by one: one that is refused refuses no other', () => {
-  const documents = parseStrictYamlStream('a: "1"\n---\na: &x 1\n---\na: 3\n', { scalars: 'text' });
+  const documents = parseStrictYamlStream('a: "1"\n---\na: &x 1\n---\na: 3\n', 'text');
   expect(documents).toMatchObject([
     { value: { a: '1' } },
     { problems: [{ line: 3, problem: 'an anchor is used' }] },

@@ -34,7 +34,7 @@ export function parseDescriptors(file: string, content: Buffer): DescribedKey[] 
 
 function parseTaken(file: string, content: Buffer, keys: TakenKeys): DescribedKey[] {
   const described: DescribedKey[] = [];
-  for (const [index, read] of parseStrictYamlStream(content.toString('utf8'), { scalars: 'text' }).entries()) {
+  for (const [index, read] of parseStrictYamlStream(content.toString('utf8'), 'text').entries()) {
     const document = index + 1;
     if ('problems' in read) {
       const [first] = read.problems;

@@ -1,6 +1,7 @@
 // Derives the public keys of many secrets that a core already holds. When a batch fails, all of them are removed.
 
 import { type HeldKey, type KeyHandle, SECRET_KEY_BYTES } from '../../keys/vault.ts';
+import { chunks } from '../../parallel.ts';
 import { MAX_KEYS_AT_ONCE } from './bls.ts';
 import { signingUnavailable } from './queue.ts';
 
@@ -23,11 +24,7 @@ export async function heldKeys(
   derive: DerivePublicKeys,
   removeKey: (handle: KeyHandle) => void,
 ): Promise<readonly (HeldKey | undefined)[]> {
-  const batches: KeyHandle[][] = [];
-  for (let from = 0; from < handles.length; from += MAX_DERIVATIONS) {
-    batches.push(handles.slice(from, from + MAX_DERIVATIONS));
-  }
-  const ended = await Promise.allSettled(batches.map(derive));
+  const ended = await Promise.allSettled(chunks(handles, MAX_DERIVATIONS).map(derive));
   const failed = ended.find((batch) => batch.status === 'rejected');
   if (failed !== undefined) {
     for (const handle of handles) removeKey(handle);

@@ -10,7 +10,7 @@ import { ImportedSeal } from '../../../signer/keys/files/imported-seal.ts';
 import { digestPassword, KeyCache } from '../../../signer/keys/files/key-cache.ts';
 import { KeyFiles } from '../../../signer/keys/files/key-files.ts';
 import { readSmallFile } from '../../../signer/keys/files/small-files.ts';
-import { deriveSecretKey } from '../../../signer/keys/generation/derive.ts';
+import { deriveSecretKey } from '../../../signer/keys/generation/generate.ts';
 import { decryptKeystore, type Keystore } from '../../../signer/keys/keystores/cipher.ts';
 import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
 import { openKeystores, parseItem } from '../../../signer/keys/keystores/read.ts';

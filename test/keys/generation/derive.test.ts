@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { mnemonicToSeedSync } from '@scure/bip39';
 import { describe, expect, it } from 'vitest';
-import { deriveSecretKey, mnemonicOfEntropy, SIGNING_KEY_PATH } from '../../../signer/keys/generation/derive.ts';
+import { deriveSecretKey, mnemonicOfEntropy, SIGNING_KEY_PATH } from '../../../signer/keys/generation/generate.ts';
 import { vectorJson, vectorPath } from '../../support/vectors.ts';
 
 interface TreeCase {

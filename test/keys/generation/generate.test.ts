@@ -3,8 +3,12 @@
 import { mnemonicToSeedSync } from '@scure/bip39';
 import { describe, expect, it } from 'vitest';
 import { decryptWithIdentities, generateAgeIdentity } from '../../../ceremony/age-identity.ts';
-import { deriveSecretKey, mnemonicOfEntropy, SIGNING_KEY_PATH } from '../../../signer/keys/generation/derive.ts';
-import { generateKey } from '../../../signer/keys/generation/generate.ts';
+import {
+  deriveSecretKey,
+  generateKey,
+  mnemonicOfEntropy,
+  SIGNING_KEY_PATH,
+} from '../../../signer/keys/generation/generate.ts';
 import { publicKeyOf } from '../../support/keys.ts';
 
 describe('with a backup', () => {
