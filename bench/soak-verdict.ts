@@ -50,11 +50,14 @@ function lineThrough(values: readonly number[]): { readonly slope: number; reado
   return { slope, error: Math.sqrt(left / (values.length - 2) / spread) };
 }
 
-/** @param alive after full collections at a third, at two thirds and at the end, MB */
+/** Of the run: before the part that is judged. */
+export const FIRST_COLLECTION = 1 / 6;
+
+/** @param alive after full collections at a sixth and at the end, MB */
 export function aliveVerdict(alive: readonly number[], minutes: number): Verdict {
   const [first, last] = [alive[0], alive.at(-1)];
   if (alive.length < 2 || first === undefined || last === undefined) return 'UNDECIDED';
-  const hours = ((2 / 3) * minutes) / 60;
+  const hours = ((1 - FIRST_COLLECTION) * minutes) / 60;
   const isFlat = last - first <= ALIVE_NOISE_MB + FLAT_MB_PER_HOUR * hours && last <= (1 + ALIVE_SHARE) * first;
   return isFlat ? 'flat' : 'RISES';
 }

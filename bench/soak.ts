@@ -2,11 +2,12 @@
 // meanwhile: resident memory, descriptors, the delay of the event loop, the latency of clients. Writes a chart
 // (build/soak.svg) and says whether each curve is flat: whether its slope over the last two thirds, in the whole of
 // them, is below a tenth of its mean. Resident memory is a sawtooth of V8's collections, and has a rule of its own
-// (soak-verdict.ts); so has what is alive, after a full collection (a heap snapshot) at a third, at two thirds and at
-// the end. `make soak JUDGE='build/soak.svg LOG'` judges a run once more.
+// (soak-verdict.ts); so has what is alive on the main thread, after a full collection at a sixth and at the end. Between
+// them nothing disturbs the memory that is judged: a heap snapshot would add to it.
+// `make soak JUDGE='build/soak.svg LOG'` judges a run once more.
 // The clients run in this process, on the signers' cores. The second argument is the time of a slot's load, in ms.
 
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,14 +19,14 @@ import { startDynamoDB } from '../tools/rehearsal/dynamodb.ts';
 import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { residentBytes } from './measured-signer.ts';
 import { type Chart, chartOf } from './soak-chart.ts';
-import { aliveVerdict, floorOf } from './soak-verdict.ts';
+import { aliveVerdict, FIRST_COLLECTION, floorOf } from './soak-verdict.ts';
 
 const MINUTES = Number(process.argv[2] || 30);
 const KEYS = 64;
 const SAMPLE_MS = 5_000;
 const BURST_MS = Number(process.argv[3] || 1_000);
 if (!(MINUTES > 0 && BURST_MS > 0)) throw new Error('MINUTES and BURST_MS are numbers above 0');
-const SNAPSHOT_WAIT_MS = 300_000;
+const COLLECTION_WAIT_MS = 300_000;
 /** Growth over the judged part, of its mean. */
 const FLAT_SHARE = 0.1;
 const COLORS = { sqlite: '#1f77b4', postgres: '#d62728', dynamodb: '#2ca02c' } as const;
@@ -50,12 +51,30 @@ interface Soaked {
   readonly alive: Alive[];
 }
 
-/** After a full collection. */
+/** After a full collection, MB. */
 interface Alive {
   readonly heap: number;
   readonly resident: number;
-  readonly byType: ReadonlyMap<string, number>;
 }
+
+/** Loaded before the signer: on SIGUSR2 V8 collects everything, and a file says how many bytes are left. */
+const collectorFor = (file: string): string =>
+  `data:text/javascript,${encodeURIComponent(`
+  import { renameSync, writeFileSync } from 'node:fs';
+  import { Session } from 'node:inspector';
+  import { isMainThread } from 'node:worker_threads';
+  const session = new Session();
+  if (isMainThread) process.on('SIGUSR2', () => {
+    session.connect();
+    session.post('HeapProfiler.collectGarbage', () => {
+      session.disconnect();
+      const { heapUsed, arrayBuffers } = process.memoryUsage();
+      writeFileSync('${file}.new', String(heapUsed + arrayBuffers));
+      renameSync('${file}.new', '${file}');
+    });
+  });
+`)}`;
+const collected = (folder: string): string => join(folder, 'alive');
 
 const [postgres, dynamodb] = await Promise.all([startPostgres(), startDynamoDB()]);
 await dynamodb.createTable(tableDefinition('soak'));
@@ -70,7 +89,7 @@ const postgresUrl = postgres.url(await postgres.createDatabase());
 async function start(backend: Backend, config: object, env: Record<string, string>): Promise<Soaked> {
   const deployment = deploy(KEYS);
   const { folder } = deployment;
-  const NODE_OPTIONS = `--heapsnapshot-signal=SIGUSR2 --diagnostic-dir=${folder}`;
+  const NODE_OPTIONS = `--import ${collectorFor(collected(folder))}`;
   const signer = await deployment.start({ config: { ...config }, env: { ...env, NODE_OPTIONS }, keepsLog: false });
   const samples = Object.fromEntries(MEASURES.map((measure) => [measure, [] as number[]])) as Record<Measure, number[]>;
   const keys = deployment.keys.map(({ publicKey }) => publicKey);
@@ -146,54 +165,16 @@ async function sample(one: Soaked): Promise<void> {
   samples['latency p99 (ms)'].push(quantile(latencies, 0.99));
 }
 
-interface Snapshot {
-  readonly snapshot: {
-    readonly meta: { readonly node_fields: readonly string[]; readonly node_types: readonly [readonly string[]] };
-  };
-  readonly nodes: readonly number[];
-  readonly strings: readonly string[];
-}
-
-/** V8 collects everything before it writes a snapshot. */
-async function lookAtHeap({ signer, folder, alive }: Soaked): Promise<void> {
+async function collect({ signer, folder, alive }: Soaked): Promise<void> {
+  const file = collected(folder);
   process.kill(signer.pid, 'SIGUSR2');
-  const { snapshot, nodes, strings } = await snapshotIn(folder);
-  const { node_fields: fields, node_types: types } = snapshot.meta;
-  const [type, name, size] = ['type', 'name', 'self_size'].map((field) => fields.indexOf(field)) as [
-    number,
-    number,
-    number,
-  ];
-  const byType = new Map<string, number>();
-  let heap = 0;
-  for (let at = 0; at < nodes.length; at += fields.length) {
-    const kind = types[0][nodes[at + type] ?? 0] ?? '';
-    const label = kind === 'object' || kind === 'native' ? `${kind} ${strings[nodes[at + name] ?? 0]}` : kind;
-    const bytes = nodes[at + size] ?? 0;
-    heap += bytes;
-    byType.set(label, (byType.get(label) ?? 0) + bytes);
+  const late = performance.now() + COLLECTION_WAIT_MS;
+  while (!existsSync(file)) {
+    if (performance.now() > late) throw new Error('a signer did not collect its garbage');
+    await pause(100);
   }
-  alive.push({ heap: heap / 1e6, resident: residentBytes(signer) / 1e6, byType });
-}
-
-async function snapshotIn(folder: string): Promise<Snapshot> {
-  const late = performance.now() + SNAPSHOT_WAIT_MS;
-  while (performance.now() < late) {
-    await pause(500);
-    const name = readdirSync(folder).find((one) => one.endsWith('.heapsnapshot'));
-    if (name === undefined) continue;
-    const file = join(folder, name);
-    const text = readFileSync(file);
-    if (!text.subarray(-4).includes('}')) continue;
-    try {
-      const read = JSON.parse(text.toString()) as Snapshot;
-      rmSync(file);
-      return read;
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error; // it is still being written
-    }
-  }
-  throw new Error('no heap snapshot was written');
+  alive.push({ heap: Number(readFileSync(file, 'utf8')) / 1e6, resident: residentBytes(signer) / 1e6 });
+  rmSync(file);
 }
 
 /** Least squares over the last two thirds: growth in them, and their mean. */
@@ -212,7 +193,7 @@ function growthOf(values: readonly number[]): { readonly growth: number; readonl
 const end = performance.now() + MINUTES * 60_000;
 const started = performance.now();
 let nextSample = started + SAMPLE_MS;
-const looks = [1 / 3, 2 / 3].map((share) => started + share * (end - started));
+let isCollected = false;
 for (let epoch = 2; performance.now() < end; epoch++) {
   const begun = performance.now();
   await Promise.all(all.map((one) => burst(one, epoch)));
@@ -220,13 +201,13 @@ for (let epoch = 2; performance.now() < end; epoch++) {
     nextSample += SAMPLE_MS;
     for (const one of all) await sample(one);
   }
-  if (performance.now() >= (looks[0] ?? Number.POSITIVE_INFINITY)) {
-    looks.shift();
-    for (const one of all) await lookAtHeap(one);
+  if (!isCollected && performance.now() >= started + FIRST_COLLECTION * (end - started)) {
+    isCollected = true;
+    for (const one of all) await collect(one);
   }
   await pause(Math.max(0, BURST_MS - (performance.now() - begun)));
 }
-for (const one of all) await lookAtHeap(one);
+for (const one of all) await collect(one);
 const minutes = (performance.now() - started) / 60_000;
 for (const { signer, agent } of all) {
   agent.destroy();
@@ -266,11 +247,6 @@ for (const { backend, alive } of all) {
   process.stdout.write(
     `| alive after a collection (MB) | ${backend} | ${numbers(heaps)} | ${numbers(resident)} resident | ${verdict} |\n`,
   );
-  const grown = [...(alive.at(-1)?.byType ?? [])]
-    .map(([type, bytes]) => [type, bytes - (alive[0]?.byType.get(type) ?? 0)] as const)
-    .toSorted(([, one], [, other]) => other - one)
-    .slice(0, 3);
-  process.stdout.write(`  what grew most: ${grown.map(([type, bytes]) => `${type} ${bytes} bytes`).join(', ')}\n`);
 }
 process.stdout.write(`${rising === 0 ? 'flat' : `${rising} curves are not flat`}; chart: ${file}\n`);
 process.exit(rising === 0 ? 0 : 1);
