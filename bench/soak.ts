@@ -64,10 +64,9 @@ const collectorFor = (file: string): string =>
   import { Session } from 'node:inspector';
   import { isMainThread } from 'node:worker_threads';
   const session = new Session();
+  session.connect();
   if (isMainThread) process.on('SIGUSR2', () => {
-    session.connect();
     session.post('HeapProfiler.collectGarbage', () => {
-      session.disconnect();
       const { heapUsed, arrayBuffers } = process.memoryUsage();
       writeFileSync('${file}.new', String(heapUsed + arrayBuffers));
       renameSync('${file}.new', '${file}');
