@@ -54,9 +54,10 @@ try {
   const { token, accessor } = JSON.parse(client) as { token: string; accessor: string };
   say(`client token ${accessor}`);
 
-  heading('The other replica knows the token within the refresh interval, and signs');
+  // A block of the present: later than what a replica raises its keys to when its start took longer than its lease.
+  heading('The other replica knows the token within the refresh interval, and signs a block');
   const signed = await until(
-    () => stage.vote(second, token, 421_875),
+    () => stage.proposal(second, token),
     ({ status }) => status === 200,
   );
   say(`${signed.status} ${signed.text.slice(0, 80)}…`);
@@ -65,7 +66,7 @@ try {
   say(await stage.operator(first, management, ['seal', '--reason', 'demonstration', '--yes']));
   for (const replica of replicas) {
     const refused = await until(
-      () => stage.vote(replica, token, 421_876),
+      () => stage.proposal(replica, token),
       ({ text }) => text.includes('"sealed"'), // not only without an answer from the state table
     );
     say(`${replica.url}: ${refused.status} ${refused.text}`);
@@ -74,7 +75,7 @@ try {
   heading('The latch survives a restart: the signer starts sealed');
   await Promise.all(replicas.map((replica) => replica.stop()));
   const sealed = await stage.startReplica('listening');
-  say(`${sealed.url}: ${(await stage.vote(sealed, token, 421_876)).text}`);
+  say(`${sealed.url}: ${(await stage.proposal(sealed, token)).text}`);
   await sealed.stop();
 
   heading('Recovery: delete the SEAL_OVERRIDE row, then restart every replica');
