@@ -29,10 +29,10 @@ import { RatlsRotation } from './ratls/rotation.ts';
 export interface EnclaveWays {
   readonly enclave: Enclave;
   readonly platform: EnclavePlatform;
-  readonly credentialsPatience: Patience | undefined;
+  readonly patience?: { readonly credentials?: Patience; readonly readTimeEveryMs?: number } | undefined;
 }
 
-export function enclaveParts({ enclave, platform, credentialsPatience }: EnclaveWays): SignerParts {
+export function enclaveParts({ enclave, platform, patience }: EnclaveWays): SignerParts {
   const { parent, hostsPath, aliasPort } = platform;
   const { nsm } = enclave;
   return {
@@ -51,11 +51,11 @@ export function enclaveParts({ enclave, platform, credentialsPatience }: Enclave
       opened.defer(() => egress.close());
     },
     openAwsAccess: (config, parts, world) =>
-      openEnclaveAccess(config, parts, world, { enclave, parent, patience: credentialsPatience }),
+      openEnclaveAccess(config, parts, world, { enclave, parent, patience: patience?.credentials }),
     /** When the module stops answering, the clock runs on from the last reading. */
     async openTime({ clock, logger }, opened) {
       const nsmClock = await openNsmClock(nsm, clock);
-      keepReading(nsmClock, logger.module('tee'), opened);
+      keepReading(nsmClock, logger.module('tee'), opened, patience?.readTimeEveryMs);
       return nsmClock;
     },
     openListeners: (config, parts, world, opened) =>

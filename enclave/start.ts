@@ -13,12 +13,12 @@ import type { CompiledImage } from './compiled.ts';
 import { ConfigurationRefused, isDebugMode, measureEnclave } from './measure.ts';
 import type { FetchLimits } from './parent/configuration-source.ts';
 import { openEnclaveLog } from './parent/log-ring.ts';
-import { enclaveParts } from './parts.ts';
-import { type EnclavePlatform, openNitroPlatform, type Patience } from './platform.ts';
+import { type EnclaveWays, enclaveParts } from './parts.ts';
+import { type EnclavePlatform, openNitroPlatform } from './platform.ts';
 
 export interface EnclaveStart {
   readonly configurationPath?: string | undefined;
-  readonly patience?: { readonly configuration?: FetchLimits; readonly credentials?: Patience } | undefined;
+  readonly patience?: (EnclaveWays['patience'] & { readonly configuration?: FetchLimits }) | undefined;
 }
 
 /** @param env what init takes from the kernel's command line (platform.ts) */
@@ -51,7 +51,7 @@ export async function runEnclave(
     });
     const logger = output.logger(config.logging, isDebugMode(enclave.measurements));
     logWarnings(warnings, logger.module('server'));
-    const ways = { enclave, platform, credentialsPatience: parts.patience?.credentials };
+    const ways = { enclave, platform, patience: parts.patience };
     await serve(config, enclaveParts(ways), { logger, clock: systemClock, enclave });
   } catch (error) {
     const refused = error instanceof ConfigurationRefused;
