@@ -4,14 +4,17 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { CommandFailure } from '../../operator/exit.ts';
 import { History } from '../../operator/top/history.ts';
 import { ratesBetween, readCounters } from '../../operator/top/sample.ts';
 import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../../operator/top/view.ts';
 import { cleanEnvironment, type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
+import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
+
+const WAIT = { timeout: LONGEST_WAIT_MS, interval: 200 };
 
 const UP: ReplicaView = {
   name: 'signer-1',
@@ -237,20 +240,26 @@ describe('two signers', () => {
     const top = ['operator', 'top', '--once', '--interval', '2', ...args];
     const [first] = signers;
     const voting = setInterval(() => void signCall(first?.url ?? '', testKey(0).publicKey, attestation()), 200);
-    const table = await runStrongroom(top, { env });
+    // A replica that a busy machine holds up for five seconds is away: then it is looked at again.
+    let table = await runStrongroom(top, { env });
+    await vi.waitFor(async () => {
+      if (table.code !== 0) table = await runStrongroom(top, { env });
+      expect({ code: table.code, stderr: table.stderr }).toEqual({ code: 0, stderr: '' });
+    }, WAIT);
     clearInterval(voting);
-    expect({ code: table.code, stderr: table.stderr }).toEqual({ code: 0, stderr: '' });
     expect(table.stdout).toMatch(/^127\.0\.0\.1:\d+ +up +- +1 +\d+\.\d /m);
     expect(table.stdout).toMatch(/\n2 of 2 up, \d+\.\d signatures a second\n$/);
     expect(table.stdout).not.toContain('\u001b');
-    const away = await runStrongroom([...top, '--replica', 'http://127.0.0.1:1', '--json'], { env });
-    expect(away.code).toBe(2);
-    const { replicas } = JSON.parse(away.stdout) as { replicas: { state: string; keys: number | null }[] };
-    expect(replicas.map(({ state, keys }) => [state, keys])).toEqual([
-      ['up', 1],
-      ['up', 2],
-      ['away', null],
-    ]);
+    await vi.waitFor(async () => {
+      const away = await runStrongroom([...top, '--replica', 'http://127.0.0.1:1', '--json'], { env });
+      expect(away.code).toBe(2);
+      const { replicas } = JSON.parse(away.stdout) as { replicas: { state: string; keys: number | null }[] };
+      expect(replicas.map(({ state, keys }) => [state, keys])).toEqual([
+        ['up', 1],
+        ['up', 2],
+        ['away', null],
+      ]);
+    }, WAIT);
   });
 
   const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;

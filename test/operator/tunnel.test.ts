@@ -175,14 +175,15 @@ describe('a request', () => {
     });
     expect(await ask(impatient, '/silent')).toMatchObject({ status: 504, json: { reason: 'enclave_timeout' } });
     // Nothing was asked twice.
-    expect(server.received.map(({ path }) => path)).toEqual(['/broken', '/silent']);
+    await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/broken', '/silent']);
   });
 });
 
 describe('a connection that nobody uses', () => {
   it('is kept warm: not asked for its evidence again, and without the token', async () => {
     const server = await startServer();
-    const tunnel = await startTunnel(server, { idleMs: 20 });
+    // What is asked while it is warmed waits for it.
+    const tunnel = await startTunnel(server, { idleMs: 20, maxConnections: 1 });
     await expect.poll(() => server.received.length).toBeGreaterThan(3);
     expect((await ask(tunnel, '/now')).status).toBe(200);
     expect(server.connections).toHaveLength(1);
@@ -199,7 +200,7 @@ describe('a connection that nobody uses', () => {
       held.push(() => answerJson(response, 200, {}));
       if (held.length === 2) onBoth();
     });
-    const tunnel = await startTunnel(server, { idleMs: 20 });
+    const tunnel = await startTunnel(server, { idleMs: 20, maxConnections: 2 });
     const two = [ask(tunnel, '/1'), ask(tunnel, '/2')];
     await both;
     for (const answer of held) answer();

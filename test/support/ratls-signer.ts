@@ -16,6 +16,7 @@ import type { Transport } from '../../signer/native/transport.ts';
 import type { NsmDevice } from '../../signer/tee/nsm.ts';
 import { createNsmEmulator, type NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
 import { keylessApp } from './auth-app.ts';
+import { LONGEST_WAIT_MS } from './patience.ts';
 import { RATLS_PORT } from './ratls-client.ts';
 import { recordingLog } from './recording-log.ts';
 import { type TestClock, testClock } from './stateful-auth.ts';
@@ -65,7 +66,7 @@ export async function startRatlsSigner(options: RatlsSignerOptions = {}): Promis
   const emulator = await createNsmEmulator({ clock });
   const refused: RefusedConnection[] = [];
   const scheduled: { run: () => void; afterMs: number }[] = [];
-  const nsm = createNsm((request) => (signer.device ?? emulator.exchange)(request));
+  const nsm = createNsm((request) => (signer.device ?? emulator.exchange)(request), { timeoutMs: LONGEST_WAIT_MS });
   const rotation = new RatlsRotation(
     { intervalSeconds: 3600, validitySeconds: 86_400 },
     {
@@ -88,6 +89,7 @@ export async function startRatlsSigner(options: RatlsSignerOptions = {}): Promis
         return nsm.attest(fields).finally(() => (running -= 1));
       },
     },
+    limits: { maxWaitMs: LONGEST_WAIT_MS },
     onOutcome: (outcome) => attestations.push(outcome),
     onMounted: (count) => (waiting = count),
   };
@@ -102,7 +104,8 @@ export async function startRatlsSigner(options: RatlsSignerOptions = {}): Promis
     identities: rotation,
     log,
     onRefused: (reason) => refused.push(reason),
-    ...(options.limits === undefined ? {} : { limits: options.limits }),
+    // A test that is about a limit says which.
+    limits: { proxyHeaderTimeoutMs: LONGEST_WAIT_MS, handshakeTimeoutMs: LONGEST_WAIT_MS, ...options.limits },
   });
   return Object.assign(signer, {
     app,

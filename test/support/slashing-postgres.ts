@@ -24,6 +24,9 @@ export interface TestBackendOptions extends Partial<Omit<PostgresConnectionOptio
   readonly onJump?: OnJump;
 }
 
+/** A test that is about a limit says which. */
+const PATIENT = { connectMs: 300_000, lockMs: 300_000, statementMs: 300_000, answerMs: 300_000 };
+
 export function addressOf(url: string): PostgresAddress {
   const address = parsePostgresUrl(url);
   if (address.kind === 'invalid') throw new Error(`the URL of a test is refused: ${address.problem}`);
@@ -38,7 +41,7 @@ export function openTestBackend(url: string, options: TestBackendOptions = {}): 
       address: addressOf(url),
       poolSize: options.poolSize ?? 64,
       forceIpv4: options.forceIpv4 ?? false,
-      ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
+      timeouts: { ...PATIENT, ...options.timeouts },
       genesisValidatorsRoot,
       jumpFloor: options.jumpFloor ?? jumpFloor(undefined, () => 0),
       ...(options.onJump === undefined ? {} : { onJump: options.onJump }),
