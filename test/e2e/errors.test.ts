@@ -241,7 +241,7 @@ describe('503', () => {
     writeFileSync(join(folder, 'slow.password'), 'TEST');
     const descriptor =
       'type: file-keystore\nkeyType: BLS\nkeystoreFile: slow.json\nkeystorePasswordFile: slow.password\n';
-    for (let copy = 0; copy < 4; copy += 1) writeFileSync(join(folder, `slow-${copy}.yaml`), descriptor);
+    for (let copy = 0; copy < 16; copy += 1) writeFileSync(join(folder, `slow-${copy}.yaml`), descriptor);
     const loading = await own.start({ waitFor: 'listening' });
     expectError(await call(`${loading.url}/api/v1/eth2/publicKeys`), 503, 'starting');
     expectError(await signCall(loading.url, unloaded.publicKey, randaoReveal()), 503, 'starting');
@@ -250,7 +250,7 @@ describe('503', () => {
     const told = (early.json['checks'] as { id: string; detail?: string; loading?: object }[]).find(
       ({ id }) => id === 'keys',
     );
-    expect(told?.detail).toMatch(/^keys are still being loaded: (\d+ so far|[0-4] of 4(, about \d+ (s|min) left)?)$/);
+    expect(told?.detail).toMatch(/^keys are still being loaded: (\d+ so far|\d+ of 16(, about \d+ (s|min) left)?)$/);
     expect(told?.loading).toMatchObject({ done: expect.any(Number) });
     await loading.logged('ready');
     const list = await call(`${loading.url}/api/v1/eth2/publicKeys`);
@@ -261,7 +261,7 @@ describe('503', () => {
     expect(health.json['checks']).toContainEqual({
       id: 'keys',
       status: 'DOWN',
-      detail: '4 key files could not be loaded',
+      detail: '16 key files could not be loaded',
     });
     await loading.stop();
   });

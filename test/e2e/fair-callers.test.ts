@@ -14,6 +14,7 @@ const PROBES = 15;
 const ALL_OF_A_SLOT = 3900;
 
 const deployment = deploy(50, {
+  server: { request_timeout_seconds: 600 }, // on a busy machine all of a slot take long
   static_auth: {
     policies: [FULL_ACCESS],
     tokens: [

@@ -2,7 +2,6 @@
 // start waits, and jumps to the present, because the one before was killed: votes are of the epoch after it, which the
 // test lets come. All keys are TEST keys.
 
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import type { Parent, ParentOptions } from '../support/enclave-parent.ts';
@@ -98,13 +97,5 @@ export function expectNoSecrets(...texts: readonly string[]): void {
 
 /** Clients try again; how often is the machine's affair, that it ends well is the enclave's. */
 export async function eventually(attempt: () => Promise<void>): Promise<void> {
-  for (let tries = 1; ; tries++) {
-    try {
-      await attempt();
-      return;
-    } catch (error) {
-      if (tries === 100) throw error;
-      await pause(100);
-    }
-  }
+  await vi.waitFor(attempt, { timeout: LONGEST_WAIT_MS, interval: 100 });
 }

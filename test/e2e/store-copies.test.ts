@@ -206,14 +206,14 @@ describe.concurrent('two copies of one store, started at the same moment', () =>
       expectRounds(() =>
         fleets.with(async (fleet) => {
           const [original, copied] = [fleet.sqlite('x'), fleet.sqlite('copy')];
-          const one = await fleet.start('first', original);
+          const one = await fleet.start('first', original, WITHIN_THE_BOUND);
           const token = await fleet.token(one);
           const votes = await fleet.asked(token, async (votes) => {
             await signs(votes.first);
             process.kill(one.pid, 'SIGSTOP');
             for (const suffix of ['', '-wal']) cpSync(`${original.path}${suffix}`, `${copied.path}${suffix}`);
             process.kill(one.pid, 'SIGCONT');
-            await fleet.start('second', copied);
+            await fleet.start('second', copied, WITHIN_THE_BOUND);
             await signs(votes.first, 8);
           });
           expect(votes.pairs()).toEqual([]);

@@ -35,9 +35,12 @@ describe('opentelemetry.enabled', () => {
     const { status } = await signCall(signer.url, deployment.keys[0]?.publicKey ?? '', attestation());
     expect(status).toBe(200);
     expect((await call(`${signer.url}/no/such/path`)).status).toBe(404);
-    await signer.stop(); // sends what is buffered
+    const sent = () => Buffer.concat(received).toString('latin1');
+    // By itself after some seconds; an end would send it too, and wait for two seconds at most.
+    await expect.poll(() => sent().split('POST /api/v1/eth2/sign/:identifier').length).toBeGreaterThan(1);
+    await signer.stop();
 
-    const exported = Buffer.concat(received).toString('latin1');
+    const exported = sent();
     const names = ['tracing-test', 'POST /api/v1/eth2/sign/:identifier', 'auth', 'slashing', 'sign', 'ATTESTATION'];
     for (const name of names) expect(exported).toContain(name);
     for (const name of ['http.request.method', 'http.route', 'http.response.status_code'])

@@ -123,6 +123,7 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
     page: STORE_PAGE,
     around: async ({ commands }) => {
       if (commands.includes('pg_terminate_backend')) await expect.poll(isForgotten).toBe(true);
+      if (commands.includes("wait_event_type = 'Lock'")) await expect.poll(isLockWaitedFor).toBe(false);
     },
   });
   await waiting;
@@ -133,6 +134,12 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
 
 async function healthOf(address: string): Promise<number> {
   return (await fetch(`http://${address}:9000/healthcheck`)).status;
+}
+
+/** A signal to end was sent: the one that is ended, and the one that waited, go on when they are scheduled. */
+async function isLockWaitedFor(): Promise<boolean> {
+  const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+  return ((await servers.get('db-2.example')?.query('test_1', waiting)) ?? []).length > 0;
 }
 
 async function isForgotten(): Promise<boolean> {
