@@ -2,8 +2,8 @@
 // meanwhile: resident memory, descriptors, the delay of the event loop, the latency of clients. Writes a chart
 // (build/soak.svg) and says whether each curve is flat: whether its slope over the last two thirds, in the whole of
 // them, is below a tenth of its mean. Resident memory is a sawtooth of V8's collections, and has a rule of its own
-// (soak-verdict.ts); so has what is alive on the main thread, after a full collection at a sixth and at the end. Between
-// them nothing disturbs the memory that is judged: a heap snapshot would add to it.
+// (soak-verdict.ts); so has what is alive on the main thread, after a full collection at a sixth and at the end.
+// Between them nothing disturbs the memory that is judged: a heap snapshot would add to it.
 // `make soak JUDGE='build/soak.svg LOG'` judges a run once more.
 // The clients run in this process, on the signers' cores. The second argument is the time of a slot's load, in ms.
 
