@@ -131,5 +131,5 @@ export async function watchState(
 }
 
 const NOT_WATCHING =
-  'signer_state.refresh_interval_seconds is 0: seals, revocations and changed policies that are made elsewhere do not reach this ' +
-  'replica before it starts again';
+  'signer_state.refresh_interval_seconds is 0: seals, revocations and changed policies that are made elsewhere ' +
+  'do not reach this replica before it starts again';

@@ -71,9 +71,9 @@ describe('losing DynamoDB', () => {
     expect((await signNext(token)).status).toBe(200);
 
     site.proxy.setRule(() => FAULTS.resetBefore);
-    site.ahead += 5; // of ten; the last look and the last heartbeat are some seconds old
+    site.ahead += 8;
     expect((await signNext(token)).status).toBe(200);
-    site.ahead += 11;
+    site.ahead += 8;
     expect(await signNext(token)).toMatchObject({ status: 503, json: { reason: 'state_stale' } });
     const keys = await call(`${url}/api/v1/eth2/publicKeys`, { token });
     expect(keys).toMatchObject({ status: 503, json: { reason: 'state_stale' } });

@@ -91,7 +91,7 @@ describe('two signers of one state table with a SQLite file each', () => {
       expect(await reasonOf(second, attestation({ head: rootOf(7) }))).toBe('source_below_low_water_mark');
     }, WAIT);
     expect(await reasonOf(second, block({ slot: 1000, body: rootOf(8) }))).toBe('block_below_low_water_mark');
-    expect((await call(second.metricsUrl)).text).toMatch(/^svc_slashing_jumps_total\{cause="other_store"\} [1-9]/m);
+    expect((await call(second.metricsUrl)).text).toMatch(/^svc_slashing_jumps_total\{cause="other_store"\} 1$/m);
     process.kill(first.pid, 'SIGCONT');
     // It has lost sight of the table, too, until it has looked again.
     expect(['slashing_unbound', 'state_stale']).toContain(await late);

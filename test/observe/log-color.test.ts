@@ -29,6 +29,7 @@ describe.skipIf(process.platform !== 'linux')('a text log on a terminal', () => 
     const command = `env -i PATH="$PATH" HOME="$HOME" ${terminal} ${setting} ${COMMAND} ${flag}`;
     const { shown } = await atTerminal(command, []);
     expect(shown).toContain('static_auth lets nobody in');
+    expect(shown.includes('\u001b[')).toBe(isPainted);
     expect(shown.includes('\u001b[33mWARN')).toBe(isPainted);
   });
 });

@@ -136,17 +136,16 @@ async function healthOf(address: string): Promise<number> {
   return (await fetch(`http://${address}:9000/healthcheck`)).status;
 }
 
-/** A signal to end was sent: the one that is ended, and the one that waited, go on when they are scheduled. */
-async function isLockWaitedFor(): Promise<boolean> {
-  const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-  return ((await servers.get('db-2.example')?.query('test_1', waiting)) ?? []).length > 0;
+async function isFound(query: string): Promise<boolean> {
+  return ((await servers.get('db-2.example')?.query('test_1', query)) ?? []).length > 0;
 }
 
-async function isForgotten(): Promise<boolean> {
-  const idle =
-    "SELECT FROM pg_stat_activity WHERE state_change < now() - interval '10 s' AND state = 'idle in transaction'";
-  return ((await servers.get('db-2.example')?.query('test_1', idle)) ?? []).length > 0;
-}
+const isForgotten = () =>
+  isFound(
+    "SELECT FROM pg_stat_activity WHERE state_change < now() - interval '10 s' AND state = 'idle in transaction'",
+  );
+/** The one that was told to end, and the one that waited for it, go on when the machine schedules them. */
+const isLockWaitedFor = () => isFound("SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
 
 it('#lost: the store is gone, and a file of last month is all there is', async () => {
   const now = presentEpoch();

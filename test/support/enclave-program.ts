@@ -31,7 +31,7 @@ await runEnclave(
     patience: {
       configuration: { ...FETCH_LIMITS, ...quick, attemptMs: LONGEST_WAIT_MS },
       credentials: quick,
-      readTimeEveryMs: 1000, // the test's clock jumps: nobody waits a minute for the next reading
+      readTimeEveryMs: 1000, // the test's clock jumps, which the enclave would see after a minute
     },
   },
 );

@@ -9,6 +9,7 @@ import { openPostgresBackend } from '../../signer/slashing/postgres/backend.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../signer/slashing/postgres/connection/address.ts';
 import type { PostgresConnectionOptions } from '../../signer/slashing/postgres/connection/connections.ts';
 import type { OnJump, SlashingBackend } from '../../signer/slashing/types.ts';
+import { LONGEST_WAIT_MS } from './patience.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 
 /** The key of the integrity codes in tests. */
@@ -25,7 +26,12 @@ export interface TestBackendOptions extends Partial<Omit<PostgresConnectionOptio
 }
 
 /** A test that is about a limit says which. */
-const PATIENT = { connectMs: 300_000, lockMs: 300_000, statementMs: 300_000, answerMs: 300_000 };
+const PATIENT = {
+  connectMs: LONGEST_WAIT_MS,
+  lockMs: LONGEST_WAIT_MS,
+  statementMs: LONGEST_WAIT_MS,
+  answerMs: LONGEST_WAIT_MS,
+};
 
 export function addressOf(url: string): PostgresAddress {
   const address = parsePostgresUrl(url);
