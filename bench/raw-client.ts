@@ -51,7 +51,10 @@ export function openClient({ port, tls }: { readonly port: number; readonly tls:
       ? connectTls({ port, host: '127.0.0.1', rejectUnauthorized: false }, opened) // a benchmark's own certificate
       : connect({ port, host: '127.0.0.1', onread }, opened);
     const client: RawClient = {
-      ask: (request) => void socket.write(request),
+      ask(request) {
+        if (socket.destroyed) queueMicrotask(() => client.onAnswer(end, ''));
+        else socket.write(request);
+      },
       onAnswer: () => undefined,
       close() {
         client.onAnswer = () => undefined;

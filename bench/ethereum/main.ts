@@ -114,20 +114,22 @@ function writeKeyFiles(folder: string, keys: readonly TestKey[]): void {
  * @returns how many there were
  */
 async function writeHistory(signer: RunningSigner, keys: readonly TestKey[]): Promise<number> {
-  const clients = await connect(signer, BATCH_CONNECTIONS);
   const epochs = Math.ceil((WARM_UP + SLOTS + 1) / SLOTS_PER_EPOCH);
-  const first = FIRST_SLOT - (RETAINED_EPOCHS + GATHERED_EPOCHS + 1) * SLOTS_PER_EPOCH;
   let written = 0;
-  for (let number = 0; number < (GATHERED_EPOCHS + epochs) * SLOTS_PER_EPOCH; number++) {
-    const votes = dutiesOf(keys, first + number)
-      .filter(({ kind }) => kind === 'vote')
-      .map((duty) => ({ ...duty, keys: oldVotersOf(duty.keys, Math.floor(number / SLOTS_PER_EPOCH), epochs) }));
-    const now = { startsAt: performance.now(), slotMs: 0, batch: Number(values.batch) };
-    const { failures } = await runSlot(clients, votes, now);
-    if (Object.keys(failures).length > 0) throw new Error(`history was refused: ${JSON.stringify(failures)}`);
-    written += votes.reduce((sum, duty) => sum + duty.keys.length, 0);
+  for (let epoch = 0; epoch < GATHERED_EPOCHS + epochs; epoch++) {
+    const clients = await connect(signer, BATCH_CONNECTIONS); // those of an epoch ago may have been idle for too long
+    for (let place = 0; place < SLOTS_PER_EPOCH; place++) {
+      const slot = FIRST_SLOT + (epoch - RETAINED_EPOCHS - GATHERED_EPOCHS - 1) * SLOTS_PER_EPOCH + place;
+      const votes = dutiesOf(keys, slot)
+        .filter(({ kind }) => kind === 'vote')
+        .map((duty) => ({ ...duty, keys: oldVotersOf(duty.keys, epoch, epochs) }));
+      const now = { startsAt: performance.now(), slotMs: 0, batch: Number(values.batch) };
+      const { failures } = await runSlot(clients, votes, now);
+      if (Object.keys(failures).length > 0) throw new Error(`history was refused: ${JSON.stringify(failures)}`);
+      written += votes.reduce((sum, duty) => sum + duty.keys.length, 0);
+    }
+    for (const client of clients) client.close();
   }
-  for (const client of clients) client.close();
   return written;
 }
 

@@ -93,6 +93,7 @@ class SlotRun {
   }
 
   result(generatorCpuSeconds: number): SlotResult {
+    for (const planned of this.#waiting.slice(this.#next)) this.#note(planned, 'never sent', '');
     return {
       latencies: this.#latencies,
       failures: this.#failures,
@@ -125,7 +126,8 @@ class SlotRun {
     const latency = status === '200' ? performance.now() - due : Number.POSITIVE_INFINITY;
     for (const _ of keys) this.#latencies[kind].push(latency);
     if (status !== '200') {
-      this.#failures[status] = (this.#failures[status] ?? 0) + 1;
+      const why = `${status} ${/"reason":"(\w+)"/.exec(body)?.[1] ?? ''}`.trim();
+      this.#failures[why] = (this.#failures[why] ?? 0) + 1;
       return;
     }
     this.#answered.push({ message, keys, body });
@@ -144,7 +146,8 @@ class SlotRun {
   }
 
   #endIfDrained(): void {
-    if (this.#open === 0 && this.#next === this.#waiting.length) this.#drained?.();
+    const areAllSent = this.#next === this.#waiting.length || this.#idle.length === 0;
+    if (this.#open === 0 && areAllSent) this.#drained?.();
   }
 }
 

@@ -24,7 +24,7 @@ export interface AttemptsOptions {
 }
 
 const UNREACHABLE: Pauses = { firstMs: 250, mostMs: 2000 };
-/** Five in a row take 15 s and more: a replica that is being replaced, or a rotation, is over by then. */
+/** Five in a row take 7.5 to 15 s of pauses: a replica that is being replaced, or a rotation, is over by then. */
 const UNVERIFIED: Pauses = { firstMs: 1000, mostMs: 30_000 };
 const OF_CLOCKS: ReadonlySet<FailureCode> = new Set(['not_yet_valid', 'from_the_future']);
 

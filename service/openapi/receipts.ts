@@ -12,7 +12,7 @@ export const RECEIPT_OPERATIONS: Operations = {
   [`GET ${PATH}/head`]: {
     ...common,
     summary: 'The latest head of the log of this start that is kept',
-    response: responses({ 'text/plain': CHECKPOINT }, [401, 403, 503]),
+    response: responses({ 'text/plain': CHECKPOINT }, [401, 403, 404, 503]),
   },
   [`GET ${PATH}/boots`]: {
     ...common,
@@ -25,7 +25,7 @@ export const RECEIPT_OPERATIONS: Operations = {
           properties: { boot: { ...HEX_BOOT, description: 'This start' }, boots: { type: 'array', items: HEX_BOOT } },
         },
       },
-      [401, 403, 503],
+      [401, 403, 404, 503],
     ),
   },
   [`GET ${PATH}/tiles/:boot/*`]: {

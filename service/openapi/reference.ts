@@ -33,10 +33,11 @@ export function apiReference(): string {
       assert(refuses !== WITHOUT_CREDENTIALS.includes(tag), 'the head says which routes ask for credentials');
     }
   }
+  const described = new Set(Object.keys(OPERATIONS).map(spelled));
+  for (const route of Object.values(SCOPE_CATALOGUE).flatMap(({ routes }) => routes))
+    assert(described.has(route), `${route} of a scope has no description`);
   const sections = [...byTag].map(([tag, routes]) => {
-    const lines = routes.map(([route, operation]) =>
-      entry(route.replaceAll(/:(\w+)/g, '{$1}'), operation as Described),
-    );
+    const lines = routes.map(([route, operation]) => entry(spelled(route), operation as Described));
     return `## ${tag.charAt(0).toUpperCase()}${tag.slice(1)}\n\n${lines.join('\n\n')}\n`;
   });
   return `# HTTP API
@@ -47,6 +48,11 @@ answer is ${USUAL} where nothing else is said. Every route but those of ${WITHOU
 refuses with ${CREDENTIAL_REFUSALS.map(statusLink).join(' and ')}.
 
 ${sections.join('\n')}`;
+}
+
+/** Parameters as the scopes' lists spell them. */
+function spelled(route: string): string {
+  return route.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{*}');
 }
 
 /** A refusal of every route but those of these tags stands once, in the head. */

@@ -27,7 +27,8 @@ export interface KeyBatch {
   remove(publicKey: string): void;
 }
 
-const MAX_LOADED_KEYS = 500_000;
+/** A million, and some. */
+const MAX_LOADED_KEYS = 1_048_576;
 
 type HeldCopy = Omit<LoadedKey, 'tenure'> & { tenure: number };
 

@@ -38,9 +38,9 @@ ${DELETIONS.map((action) => `\`${action}\``).join(', ')} to everybody.
 |---|---|---|---|
 | \`kms:Decrypt\` | the signer, or the parent of an enclave with one of the listed images | always | shares of the master key; sealed table credentials |
 | \`kms:DescribeKey\` | the same, without attestation | always | whether a custody key can be reached |
-| \`kms:Encrypt\` | the same, without attestation, for shares of this deployment | first-boot, rotation | shares of the master key |
-| \`kms:Encrypt\` | whoever seals table credentials, for these only | as long as \`--sealer\` names them | [sealed table credentials](../guides/custody.md#sealed-table-credentials) |
-| ${ADMINISTRATION_ACTIONS.map((action) => `\`${action}\``).join(', ')} | the administrators, and the key's account by its own policies | always | so that nobody is locked out of the key |
+| \`kms:Encrypt\` | the signer, or the table user of an enclave, for shares of this deployment | first-boot, rotation | shares of the master key |
+| \`kms:Encrypt\` | the one who seals table credentials, for these only | as long as \`--sealer\` names them | [sealed table credentials](../guides/custody.md#sealed-table-credentials) |
+| ${ADMINISTRATION_ACTIONS.map((action) => `\`${action}\``).join(', ')} | the administrators, and the key's account by its own policies | always | to keep the key administrable |
 
 Denied, whatever else allows it: \`kms:CreateGrant\`, \`kms:ReEncryptFrom\` and \`kms:ReEncryptTo\` to everybody, the
 administration to the signer, and for an enclave's key \`kms:Decrypt\` without attestation.

@@ -23,8 +23,8 @@ import {
 import { parseJson } from './sealed-bytes.ts';
 import { readSmallFile } from './small-files.ts';
 
-/** 500,000 entries of some 220 bytes. */
-const MAX_CACHE_BYTES = 2 ** 27;
+/** A million entries of some 220 bytes. */
+const MAX_CACHE_BYTES = 2 ** 28;
 const OWNER_ALONE = 0o600;
 /** Of n keystores, a start opens about √n / 4 slices, and a keystore that is gone costs about 4 √n others. */
 const slicesFor = (keystores: number): number => Math.ceil(Math.sqrt(keystores) / 4);
