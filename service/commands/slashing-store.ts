@@ -6,7 +6,7 @@ import { sayFailure } from '../../common/command-line/failure.ts';
 import { note } from '../../common/command-line/terminal.ts';
 import { readIncarnations } from '../../signer/slashing/incarnation.ts';
 import { floorAt, higherFloor, isClockBehind, jumpToPresent } from '../../signer/slashing/jump.ts';
-import { PRUNE_STEP_ENTRIES } from '../../signer/slashing/pruning.ts';
+import { PRUNE_STEP_ENTRIES } from '../../signer/slashing/operations/pruning.ts';
 import type { HighWaterMarks, StoreFloor } from '../../signer/slashing/types.ts';
 import { isEnded } from '../../signer/tenure.ts';
 import { KEYS, type OpenStore, readPublicKeys, slashingCommand } from './slashing-command.ts';

@@ -3,7 +3,7 @@
 // process remembers tenures, for a deletion that looks at them; it refuses nothing.
 
 import { begun, ended, isEnded } from '../tenure.ts';
-import { NO_MARKS } from './history/state.ts';
+import { NO_MARKS } from './history/rules.ts';
 import { NO_INCARNATION } from './incarnation.ts';
 import type { PublicKeyHex, SlashingBackend, ValidatorHistory } from './types.ts';
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { NO_MARKS } from '../../signer/slashing/history/state.ts';
+import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
 import { type ChainTime, floorAt } from '../../signer/slashing/jump.ts';
 import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashableMessage } from '../../signer/slashing/types.ts';

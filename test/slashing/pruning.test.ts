@@ -6,7 +6,7 @@ import {
   PRUNE_STEP_ENTRIES,
   PRUNE_STEP_PAUSE_MS,
   startPruning,
-} from '../../signer/slashing/pruning.ts';
+} from '../../signer/slashing/operations/pruning.ts';
 import { quietLog } from '../support/slashing.ts';
 
 beforeEach(() => {

@@ -3,9 +3,8 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { exportHistories } from '../../signer/slashing/operations/export.ts';
-import { mergeStaged } from '../../signer/slashing/operations/import.ts';
+import { mergeStaged, writePart } from '../../signer/slashing/operations/import.ts';
 import { storeOperations } from '../../signer/slashing/operations/operations.ts';
-import { writePart } from '../../signer/slashing/operations/staging.ts';
 import { batchChecker } from '../../signer/slashing/sqlite/check.ts';
 import { databaseStore, stagedHistories } from '../../signer/slashing/sqlite/store.ts';
 import { keyList, storeRecord } from '../../signer/slashing/sqlite/tables/record.ts';

@@ -9,7 +9,7 @@ import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts
 import { parseTableArn } from '../../aws/table-name.ts';
 import type { Tenures } from '../../tenure.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
-import { NO_MARKS } from '../history/state.ts';
+import { NO_MARKS } from '../history/rules.ts';
 import { higherFloor } from '../jump.ts';
 import type {
   BatchLimits,
@@ -23,11 +23,10 @@ import type {
   Verdict,
 } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
-import { applyUpdates, gatheringReplace } from './operations/gather.ts';
+import { applyUpdates, firstWrites, gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
 import { highestMarks, raiseItems } from './operations/jump.ts';
 import { beginTenures, endTenures, readTenures } from './operations/tenures.ts';
-import { firstWrites } from './tables/first-writes.ts';
 import { openStore, type Store } from './tables/store.ts';
 import { type SlashingTable, slashingTable } from './tables/table.ts';
 

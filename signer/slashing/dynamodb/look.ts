@@ -2,8 +2,14 @@
 
 import { type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
 import { NETWORK_PARTITION } from './tables/items.ts';
-import { confirmNetwork, type RecordBinding } from './tables/record.ts';
-import { checkReplication, refuseRegion, replicationOf, startFault } from './tables/store.ts';
+import {
+  checkReplication,
+  confirmNetwork,
+  type RecordBinding,
+  refuseRegion,
+  replicationOf,
+  startFault,
+} from './tables/store.ts';
 
 export async function lookAtSlashingTable(
   client: DynamoDBClient,

@@ -8,8 +8,9 @@
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
+import type { SlashableMessage } from '../types.ts';
 import { INTEGRITY_CODE_BYTES, type IntegrityField, type RowIntegrity } from './integrity.ts';
-import type { BlockEntry, EntrySet, KeyState, VoteEntry } from './state.ts';
+import { type BlockEntry, type EntrySet, type KeyState, raiseMarks, type VoteEntry } from './rules.ts';
 
 export const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;
@@ -100,6 +101,31 @@ export function withEntry({ count, digest }: EntrySet, { element }: EntryCodes):
 export function withoutEntry({ count, digest }: EntrySet, { element }: EntryCodes): EntrySet {
   assert(count > 0, 'an entry is taken from a set that has one');
   return { count: count - 1, digest: xor(digest, element, 0) };
+}
+
+/** Once a safe message is recorded. A first message sets its low-water mark. */
+export function stateAfter(
+  state: KeyState,
+  message: SlashableMessage,
+  publicKey: Uint8Array,
+  codes: HistoryCodes,
+): { readonly state: KeyState; readonly codes: EntryCodes } {
+  const highest = raiseMarks(state.highest, message);
+  const { lowWater } = state;
+  if (message.kind === 'block') {
+    const entryCodes = codes.block(publicKey, message);
+    const blocks = withEntry(state.blocks, entryCodes);
+    const slot = lowWater.slot ?? message.slot;
+    return { state: { ...state, highest, blocks, lowWater: { ...lowWater, slot } }, codes: entryCodes };
+  }
+  const entryCodes = codes.attestation(publicKey, message);
+  const attestations = withEntry(state.attestations, entryCodes);
+  const marks = {
+    slot: lowWater.slot,
+    sourceEpoch: lowWater.sourceEpoch ?? message.sourceEpoch,
+    targetEpoch: lowWater.targetEpoch ?? message.targetEpoch,
+  };
+  return { state: { ...state, highest, attestations, lowWater: marks }, codes: entryCodes };
 }
 
 /** For a store that reads a set in steps: the elements need not be kept. */

@@ -29,7 +29,7 @@ import {
   lowest,
   NO_MARKS,
   type VoteEntry,
-} from './state.ts';
+} from './rules.ts';
 
 export type Coded<Entry> = Entry & EntryCodes;
 

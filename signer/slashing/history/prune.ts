@@ -20,7 +20,7 @@ import {
   lowest,
   NO_MARKS,
   type VoteEntry,
-} from './state.ts';
+} from './rules.ts';
 
 /** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;

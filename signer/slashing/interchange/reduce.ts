@@ -2,7 +2,7 @@
 // refuses everything up to them. Where entries of one place are left out, the one that stays has no root.
 
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { type BlockEntry, higher, type VoteEntry } from '../history/state.ts';
+import { type BlockEntry, higher, type VoteEntry } from '../history/rules.ts';
 import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
 
 /** Of blocks, and of votes: one an epoch for as long as pruning keeps them, and once more. */

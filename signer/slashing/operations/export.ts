@@ -14,7 +14,7 @@ import {
   type KeyHistory,
   type KeyState,
   type VoteEntry,
-} from '../history/state.ts';
+} from '../history/rules.ts';
 import { KEPT_ENTRIES } from '../interchange/reduce.ts';
 import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import {

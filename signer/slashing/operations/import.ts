@@ -1,13 +1,14 @@
 // Merges what was staged. First every key that is named is shown to be whole, before anything is written. Then a few
 // keys at a time are merged in one transaction. A fault leaves some keys merged: that only refuses more.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
 import { listConflicts, type MergedKey, mergeKey } from '../history/merge.ts';
-import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from '../history/state.ts';
+import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from '../history/rules.ts';
 import { historyReducer } from '../interchange/reduce.ts';
-import type { ImportSummary, MergeStrategy, StoreFloor } from '../types.ts';
+import type { ImportSummary, MergeStrategy, PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
 import {
   type CompleteStore,
   HEADS_ARE_GONE,
@@ -188,4 +189,86 @@ async function mergedAgain(
 ): Promise<ReadyKey> {
   const key = await readKey(rows, head, floor, imported);
   return { ...key, merged: merge(store, key, strategy) };
+}
+
+// The file of an import on its way to a complete store: in parts of bounded size, each as text, which travels between
+// threads and lies in a table until it is merged. Faults of the file are thrown here, before the merge.
+
+export type StagedText = readonly [publicKey: PublicKeyHex, part: string];
+
+export interface Staged extends Pick<ImportSummary, 'blocks' | 'attestations'> {
+  readonly parts: number;
+}
+
+/** Everything of the stream goes to `add`, about a step at a time; resolves with what it named. */
+export async function stageHistories(
+  histories: AsyncIterable<ValidatorHistory>,
+  add: (parts: readonly StagedText[]) => Promise<unknown>,
+): Promise<Staged> {
+  const staged = { parts: 0, blocks: 0, attestations: 0 };
+  let chunk: StagedText[] = [];
+  let entries = 0;
+  const send = async (): Promise<void> => {
+    if (chunk.length > 0) await add(chunk);
+    staged.parts += chunk.length;
+    chunk = [];
+    entries = 0;
+  };
+  for await (const { publicKey, ...history } of histories) {
+    staged.blocks += history.blocks.length + (history.leftOut?.blocks ?? 0);
+    staged.attestations += history.attestations.length + (history.leftOut?.attestations ?? 0);
+    const part = await folded(history);
+    chunk.push([publicKey, writePart(part)]);
+    entries += 1 + part.blocks.length + part.attestations.length;
+    if (entries >= STEP_ENTRIES) await send();
+  }
+  await send();
+  return staged;
+}
+
+/** A history of any length as its last entries; a long one in turns of the event loop. */
+async function folded(history: StagedPart): Promise<StagedPart> {
+  const { blocks, attestations, leftOut } = history;
+  if (blocks.length + attestations.length <= STEP_ENTRIES) return history;
+  const reducer = historyReducer();
+  for (let at = 0; at < Math.max(blocks.length, attestations.length); at += STEP_ENTRIES) {
+    const end = at + STEP_ENTRIES;
+    reducer.add({ blocks: blocks.slice(at, end), attestations: attestations.slice(at, end) });
+    await nextTurn();
+  }
+  if (leftOut !== undefined) reducer.add({ blocks: [], attestations: [], leftOut });
+  return reducer.result();
+}
+
+export function writePart({ blocks, attestations, leftOut }: StagedPart): string {
+  return JSON.stringify([
+    blocks.map(({ slot, signingRoot }) => [slot, hexOrNull(signingRoot)]),
+    attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, hexOrNull(signingRoot)]),
+    ...(leftOut === undefined ? [] : [leftOut]),
+  ]);
+}
+
+export function readPart(text: string): StagedPart {
+  const [blocks, attestations, leftOut] = JSON.parse(text) as [
+    [number, string | null][],
+    [number, number, string | null][],
+    StagedPart['leftOut'],
+  ];
+  return {
+    blocks: blocks.map(([slot, root]) => ({ slot, signingRoot: bytesOrNull(root) })),
+    attestations: attestations.map(([sourceEpoch, targetEpoch, root]) => ({
+      sourceEpoch,
+      targetEpoch,
+      signingRoot: bytesOrNull(root),
+    })),
+    ...(leftOut === undefined ? {} : { leftOut }),
+  };
+}
+
+function hexOrNull(root: Uint8Array | null): string | null {
+  return root === null ? null : Buffer.from(root).toString('hex');
+}
+
+function bytesOrNull(root: string | null): Uint8Array | null {
+  return root === null ? null : Buffer.from(root, 'hex');
 }

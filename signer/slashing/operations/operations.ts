@@ -4,10 +4,10 @@
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
 import { begun, ended, isEnded } from '../../tenure.ts';
-import { NEW_KEY } from '../history/state.ts';
+import { NEW_KEY } from '../history/rules.ts';
 import { higherFloor } from '../jump.ts';
 import type { PublicKeyHex, SlashingBackend } from '../types.ts';
-import { newPruneCursor, type PruneCursor, pruneStep } from './pruning-steps.ts';
+import { newPruneCursor, type PruneCursor, pruneStep } from './pruning.ts';
 import {
   type CompleteStore,
   HEADS_ARE_GONE,

@@ -5,7 +5,7 @@
 import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
 import type { Coded } from '../history/merge.ts';
-import type { BlockEntry, KeyState, VoteEntry } from '../history/state.ts';
+import type { BlockEntry, KeyState, VoteEntry } from '../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, StoreIdentity, ValidatorHistory } from '../types.ts';
 
 /** Public keys are 48 bytes, and lists of them ascend. */

@@ -10,21 +10,26 @@ import { SignerError } from '../../api/errors.ts';
 import { eventLoopTurns, type Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
+import { higherMarks } from '../history/rules.ts';
 import { NEW_STORE } from '../incarnation.ts';
-import type { JumpFloor } from '../jump.ts';
+import { floorFields, higherFloor, type JumpFloor } from '../jump.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
 import { type StoreOperations, storeOperations } from '../operations/operations.ts';
-import { newPruneCursor } from '../operations/pruning-steps.ts';
+import { newPruneCursor } from '../operations/pruning.ts';
 import { type Snapshot, STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
 import type { BatchLimits, OnJump, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
 import { type CheckTools, checkBatch } from './check.ts';
 import { BATCHES_IN_FLIGHT } from './connection/address.ts';
-import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connection/connections.ts';
+import {
+  BEGIN_JUMP,
+  type Connection,
+  type PostgresConnectionOptions,
+  PostgresConnections,
+} from './connection/connections.ts';
 import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './connection/server.ts';
-import { afterDoubt } from './doubt.ts';
-import { lineage } from './lineage.ts';
-import { postgresStore, stagedOn } from './store.ts';
+import { floorOf, lineage } from './lineage.ts';
+import { highestMarks, postgresStore, raise, stagedOn } from './store.ts';
 import { checkBinding, migrate, stepWork } from './tables/migrate.ts';
 import { type StoreReader, storeReader } from './tables/store.ts';
 
@@ -208,4 +213,81 @@ async function* exported(
   } finally {
     await session.close();
   }
+}
+
+// What follows when a batch finds that the database may have lost commits: one jump, however many batches found it.
+
+const REPEAT_LINE_MS = 60_000;
+
+interface Recovery {
+  readonly connections: PostgresConnections;
+  readonly tools: CheckTools;
+  readonly jumpFloor: JumpFloor;
+  readonly onJump?: OnJump;
+}
+
+/** Rejects with `slashing_unavailable` when the store could not be raised. */
+export function afterDoubt(
+  { connections, tools, jumpFloor, onJump }: Recovery,
+  { log, clock }: { readonly log: Log; readonly clock: Clock },
+): () => Promise<void> {
+  let underWay: Promise<void> | undefined;
+  let toldAt = Number.NEGATIVE_INFINITY;
+
+  async function recover(): Promise<void> {
+    try {
+      const jumped = await connections.use((connection) => jumpAfterDoubt(connection, tools, jumpFloor, log));
+      if (jumped) onJump?.('other_server');
+    } catch (error) {
+      if (clock.monotonic() - toldAt >= REPEAT_LINE_MS) {
+        toldAt = clock.monotonic();
+        log.error({ err: error }, 'the slashing database may have lost commits, and nothing is signed over it');
+      }
+      throw error;
+    }
+  }
+
+  return () => {
+    underWay ??= recover().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+}
+
+/** Where no batch is under way. @throws SignerError slashing_unavailable when no floor can be believed */
+async function jumpAfterDoubt(
+  connection: Connection,
+  tools: CheckTools,
+  jumpFloor: JumpFloor,
+  log: Log,
+): Promise<boolean> {
+  const { store, lineage } = tools;
+  const expected = lineage.known;
+  const [, reading, marks] = await Promise.all([
+    connection.query(BEGIN_JUMP),
+    store.lock(connection),
+    highestMarks(connection),
+  ]);
+  const { record, place } = reading;
+  if (!lineage.isDoubtful(expected, place, record)) {
+    await connection.query('ROLLBACK');
+    return false;
+  }
+  // What this process recorded may be among what was lost.
+  const highest = higherMarks(marks, lineage.recorded);
+  const floor = higherFloor(jumpFloor(highest), floorOf(lineage.recorded));
+  const from = expected ?? record.server;
+  const raised = await raise(connection, tools, reading, floor);
+
+  log.warn(
+    {
+      from: { system_identifier: from.systemIdentifier, timeline: from.timeline },
+      to: { system_identifier: place.systemIdentifier, timeline: place.timeline },
+      floor: raised.floor && floorFields(raised.floor),
+    },
+    'the slashing database is not the one that was signed over, and commits may be lost (a failover, a promoted ' +
+      'standby, a restored backup): everything up to the present is refused, which costs each validator at most a vote',
+  );
+  return true;
 }

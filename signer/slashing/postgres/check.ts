@@ -2,17 +2,20 @@
 // verdict rests on is verified; a key whose record fails, or that is held for long, does not touch the others.
 
 import { strict as assert } from 'node:assert';
-import type { EntryCodes, HistoryCodes } from '../history/codes.ts';
+import { type EntryCodes, type HistoryCodes, stateAfter } from '../history/codes.ts';
 import {
+  type BlockEntry,
   type Decision,
   decideWithHistory,
+  effectiveHighest,
   isRolledBack,
   type Judgement,
   judgeBlock,
   judgeVote,
-  stateAfter,
+  type KeyHistory,
+  type KeyState,
+  type VoteEntry,
 } from '../history/rules.ts';
-import { type BlockEntry, effectiveHighest, type KeyHistory, type KeyState, type VoteEntry } from '../history/state.ts';
 import { type Head, keyBytes, keyHex } from '../operations/store.ts';
 import type {
   BlockProposal,
@@ -26,24 +29,22 @@ import type {
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
 import type { Lineage } from './lineage.ts';
 import {
+  type BlockRow,
   execute,
   executeAndLocate,
+  type HeadRow,
   insertBlocks,
   insertVotes,
   type NewEntry,
-  plainArray,
-  type Statement,
-  signHeads,
-} from './tables/record.ts';
-import {
-  type BlockRow,
-  type HeadRow,
   openHeadRow,
+  plainArray,
   readAllBlocks,
   readAllVotes,
   readBlockRows,
   readVoteRows,
   SELECT_HEADS,
+  type Statement,
+  signHeads,
   type VoteRow,
 } from './tables/rows.ts';
 import { addKeys, type StoreReader, type StoreReading } from './tables/store.ts';

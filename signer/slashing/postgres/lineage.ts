@@ -2,8 +2,7 @@
 // old primary that came back holds less than was answered, and its own rows do not say so. Answers of two connections
 // may come in another order, so one is compared with what was known when its question was sent.
 
-import { raiseMarks } from '../history/rules.ts';
-import { NO_MARKS } from '../history/state.ts';
+import { NO_MARKS, raiseMarks } from '../history/rules.ts';
 import { coversFloor } from '../jump.ts';
 import type { HighWaterMarks, SlashableMessage, StoreFloor } from '../types.ts';
 import type { ServerIdentity, ServerPlace } from './connection/server.ts';

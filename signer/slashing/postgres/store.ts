@@ -6,8 +6,9 @@ import { chunks, type Turns } from '../../parallel.ts';
 import type { EntryCodes } from '../history/codes.ts';
 import type { Coded } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { type BlockEntry, lowest, type VoteEntry } from '../history/state.ts';
-import { readPart, type Staged, stageHistories } from '../operations/staging.ts';
+import { type BlockEntry, lowest, type VoteEntry } from '../history/rules.ts';
+import { higherFloor } from '../jump.ts';
+import { readPart, type Staged, stageHistories } from '../operations/import.ts';
 import {
   type CodedEntries,
   type CompleteStore,
@@ -20,33 +21,38 @@ import {
   type StagedImport,
   type WritableRows,
 } from '../operations/store.ts';
-import type { ValidatorHistory } from '../types.ts';
+import type { HighWaterMarks, StoreFloor, StoreIdentity, ValidatorHistory } from '../types.ts';
 import type { CheckTools } from './check.ts';
 import { BEGIN, BEGIN_IMPORT, BEGIN_JUMP, type Connection, commit } from './connection/connections.ts';
-import { highestMarks, raise } from './doubt.ts';
 import {
+  type BlockRow,
   deleteBlocks,
   deleteVotes,
   execute,
+  type HeadRow,
   insertBlocks,
   insertVotes,
-  replaceBlocks,
-  replaceVotes,
-  type Statement,
-  updateHeads,
-} from './tables/record.ts';
-import {
-  type BlockRow,
-  type HeadRow,
   openHeadRow,
   readAllBlocks,
   readAllVotes,
   readBlockRows,
   readVoteRows,
+  replaceBlocks,
+  replaceVotes,
   SELECT_HEADS,
+  type Statement,
+  updateHeads,
   type VoteRow,
 } from './tables/rows.ts';
-import { addKeys, identityOf, isSameList, listKeys, writeStore } from './tables/store.ts';
+import {
+  addKeys,
+  identityOf,
+  isSameList,
+  listKeys,
+  type StoreReading,
+  type StoreRecord,
+  writeStore,
+} from './tables/store.ts';
 
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
@@ -283,4 +289,37 @@ export async function stagedOn(
     },
   };
   return { staged, named };
+}
+
+// Not verified head by head: a mark that somebody raised makes a clock look wrong, and then nothing is signed.
+const HIGHEST = `
+  SELECT max(highest_slot) AS "blockSlot", max(highest_source_epoch) AS "sourceEpoch",
+         max(highest_target_epoch) AS "targetEpoch"
+  FROM strongroom.validators`;
+
+export async function highestMarks(connection: Connection): Promise<HighWaterMarks> {
+  const { rows } = await connection.query<HighWaterMarks>(HIGHEST);
+  const [marks] = rows;
+  if (marks === undefined) throw new Error('a maximum has a row');
+  if (Object.values(marks).some((mark) => mark !== null && !Number.isSafeInteger(mark))) {
+    throw new SignerError('slashing_integrity', { hint: 'a key has signed a slot or an epoch that cannot be' });
+  }
+  return marks;
+}
+
+export async function raise(
+  connection: Connection,
+  { codes, lineage }: CheckTools,
+  { record, place }: StoreReading,
+  floor: StoreFloor,
+): Promise<StoreIdentity> {
+  const raised: StoreRecord = {
+    ...record,
+    revision: record.revision + 1,
+    floor: higherFloor(record.floor, floor),
+    server: { systemIdentifier: place.systemIdentifier, timeline: place.timeline },
+  };
+  await Promise.all([writeStore(connection, codes, raised), commit(connection)]);
+  lineage.adopt(place, raised);
+  return identityOf(raised);
 }

@@ -9,7 +9,7 @@ import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { NEW_STORE, readIncarnations } from '../incarnation.ts';
-import { readPart, stageHistories } from '../operations/staging.ts';
+import { readPart, stageHistories } from '../operations/import.ts';
 import { STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
 import type {
   HighWaterMarks,
@@ -26,6 +26,7 @@ import type {
 import { type Checkpoints, checkpointsBesideCommits, WORKER_CLOSE_WAIT_MS, WORKER_LIMITS } from './file/checkpoint.ts';
 import {
   type FileLock,
+  type FileName,
   lockDatabase,
   preparePrivateFile,
   readClosedMark,
@@ -34,7 +35,6 @@ import {
   unusable,
   writeClosedMark,
 } from './file/file.ts';
-import type { FileName } from './file/open-files.ts';
 import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from './tables/schema.ts';
 import {
   type DatabaseCall,

@@ -2,24 +2,22 @@
 // has signed: one row read, two written.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { historyCodes } from '../history/codes.ts';
+import { historyCodes, stateAfter } from '../history/codes.ts';
 import {
   type Decision,
   decideWithHistory,
+  effectiveHighest,
   isBeyondHistory,
   isRolledBack,
   type Judgement,
   judgeBlock,
   judgeVote,
-  stateAfter,
+  NEW_KEY,
 } from '../history/rules.ts';
-import { effectiveHighest, NEW_KEY } from '../history/state.ts';
 import type { Head } from '../operations/store.ts';
 import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
-import { isDamage } from './tables/cells.ts';
-import { type EntryTables, entryTables } from './tables/entries.ts';
-import { headTable } from './tables/heads.ts';
 import { keyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
+import { type EntryTables, entryTables, headTable, isDamage } from './tables/rows.ts';
 import { type DatabaseOptions, inTransaction } from './tables/schema.ts';
 import type { PackedCheck } from './wire.ts';
 

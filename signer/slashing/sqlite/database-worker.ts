@@ -13,11 +13,10 @@ import { mergeStaged } from '../operations/import.ts';
 import { type StoreOperations, storeOperations } from '../operations/operations.ts';
 import { STEP_ENTRIES } from '../operations/store.ts';
 import { batchChecker } from './check.ts';
-import { heldExports } from './exports.ts';
-import { FilesChanged, type OpenFiles, openFilesOf } from './file/open-files.ts';
-import { type DatabaseStore, databaseStore, type StagedHistories, stagedHistories } from './store.ts';
-import { isDamage, isFaultOfConnection } from './tables/cells.ts';
+import { FilesChanged, type OpenFiles, openFilesOf } from './file/file.ts';
+import { type DatabaseStore, databaseStore, heldExports, type StagedHistories, stagedHistories } from './store.ts';
 import { keyList, storeRecord } from './tables/record.ts';
+import { isDamage, isFaultOfConnection } from './tables/rows.ts';
 import { type DatabaseOptions, DatabaseRefusal, inTransaction, openDatabase } from './tables/schema.ts';
 import {
   type CallMessage,

@@ -2,11 +2,12 @@
 // connection of its own. Nothing else runs inside a transaction, because none waits for a turn of the event loop.
 
 import type { DatabaseSync } from 'node:sqlite';
+import type { Clock } from '../../../common/observe/clock.ts';
 import type { Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { higherMarks, NEW_KEY, NO_MARKS } from '../history/state.ts';
-import { readPart, type StagedText } from '../operations/staging.ts';
+import { higherMarks, NEW_KEY, NO_MARKS } from '../history/rules.ts';
+import { readPart, type StagedText, writePart } from '../operations/import.ts';
 import {
   type CodedEntries,
   type CompleteStore,
@@ -16,16 +17,16 @@ import {
   keyBytes,
   NO_KEY,
   type Rows,
+  STEP_ENTRIES,
   type StagedImport,
   type WritableRows,
 } from '../operations/store.ts';
-import type { HighWaterMarks } from '../types.ts';
-import type { OpenFiles } from './file/open-files.ts';
-import { bytesOf, damaged, isDamage, numberOf } from './tables/cells.ts';
-import { entryTables } from './tables/entries.ts';
-import { headTable } from './tables/heads.ts';
+import type { HighWaterMarks, PublicKeyHex, ValidatorHistory } from '../types.ts';
+import type { OpenFiles } from './file/file.ts';
 import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
+import { bytesOf, damaged, entryTables, headTable, isDamage, numberOf } from './tables/rows.ts';
 import { beginSnapshot, type DatabaseOptions, inTransaction, openSnapshot } from './tables/schema.ts';
+import type { ExportedText } from './wire.ts';
 
 const PAGE_KEYS = 500;
 /** Connections that wait for the next snapshot. */
@@ -307,5 +308,68 @@ export function stagedHistories(
     }),
     removeSome: (importId) => removePage.run(importId).changes > 0,
     removeAll: () => connection.exec('DELETE FROM staged'),
+  };
+}
+
+// The exports under way, by their numbers, in pieces as the main thread asks for them. While one is open, the
+// write-ahead log keeps all that is written after it: one whose reader is gone ends with the next call of any other.
+
+const ANSWER_VALIDATORS = 200;
+/** Exports under way at once; one more is refused. */
+const MAX_EXPORTS = 8;
+export const EXPORT_STALL_MS = 60_000;
+
+type Histories = AsyncGenerator<ValidatorHistory>;
+
+interface HeldExport {
+  readonly histories: Histories;
+  askedAt: number;
+  isReading: boolean;
+}
+
+export function heldExports(
+  open: (publicKeys: readonly PublicKeyHex[] | undefined) => Histories,
+  clock: Pick<Clock, 'monotonic'>,
+) {
+  const held = new Map<number, HeldExport>();
+
+  async function end(exportId: number): Promise<void> {
+    const one = held.get(exportId);
+    held.delete(exportId);
+    await one?.histories.return(undefined).catch(() => undefined); // it is gone either way
+  }
+
+  return {
+    begin(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): void {
+      if (held.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
+      held.set(exportId, { histories: open(publicKeys), askedAt: clock.monotonic(), isReading: false });
+    },
+    async next(exportId: number): Promise<ExportedText[]> {
+      const one = held.get(exportId);
+      if (one === undefined) throw new Error('the export is over');
+      one.isReading = true;
+      const answer: ExportedText[] = [];
+      try {
+        for (let entries = 0; answer.length < ANSWER_VALIDATORS && entries < STEP_ENTRIES; ) {
+          const { done, value } = await one.histories.next();
+          if (done === true) break;
+          answer.push([value.publicKey, writePart(value)]);
+          entries += 1 + value.blocks.length + value.attestations.length;
+        }
+      } finally {
+        one.isReading = false;
+        one.askedAt = clock.monotonic();
+      }
+      return answer;
+    },
+    end,
+    async endStalled(): Promise<void> {
+      for (const [exportId, { askedAt, isReading }] of held) {
+        if (!isReading && clock.monotonic() - askedAt > EXPORT_STALL_MS) await end(exportId);
+      }
+    },
+    async endAll(): Promise<void> {
+      for (const exportId of held.keys()) await end(exportId);
+    },
   };
 }

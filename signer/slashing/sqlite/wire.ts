@@ -3,9 +3,8 @@
 
 import { strict as assert } from 'node:assert';
 import { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../api/errors.ts';
-import type { MergeCounts } from '../operations/import.ts';
+import type { MergeCounts, StagedText } from '../operations/import.ts';
 import type { StoreOperations } from '../operations/operations.ts';
-import type { StagedText } from '../operations/staging.ts';
 import type {
   HighWaterMarks,
   KeyFault,
@@ -16,7 +15,7 @@ import type {
   SlashingRefusal,
   Verdict,
 } from '../types.ts';
-import type { FileName } from './file/open-files.ts';
+import type { FileName } from './file/file.ts';
 
 const PUBLIC_KEY_BYTES = 48;
 const ROOT_BYTES = 32;

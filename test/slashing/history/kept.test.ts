@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import { keptEntries, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
-import { NEW_KEY } from '../../../signer/slashing/history/state.ts';
+import { NEW_KEY } from '../../../signer/slashing/history/rules.ts';
 
 const SLOT = RETAINED_SLOTS + 1000;
 const EPOCH = RETAINED_EPOCHS + 100;

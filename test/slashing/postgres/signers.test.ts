@@ -2,7 +2,7 @@
 // record, and when the trouble is over it works again by itself.
 
 import { describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
 import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { block, checkOne, history, stream, verdictName, vote } from '../../support/slashing.ts';
 import { randomMessages } from '../../support/slashing-model.ts';

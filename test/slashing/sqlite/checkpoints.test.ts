@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Log } from '../../../common/observe/log.ts';
-import { NO_MARKS } from '../../../signer/slashing/history/state.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
 import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
 import { type Checkpoints, checkpointsBesideCommits } from '../../../signer/slashing/sqlite/file/checkpoint.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';

@@ -2,8 +2,7 @@
 
 import { expect, it, vi } from 'vitest';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS } from '../../../signer/slashing/history/prune.ts';
-import { PRUNED_AT_ONCE } from '../../../signer/slashing/operations/pruning-steps.ts';
-import { PRUNE_STEP_ENTRIES } from '../../../signer/slashing/pruning.ts';
+import { PRUNE_STEP_ENTRIES, PRUNED_AT_ONCE } from '../../../signer/slashing/operations/pruning.ts';
 import { verdictName, vote } from '../../support/slashing.ts';
 import { openHere } from './import-set-up.ts';
 

@@ -12,12 +12,19 @@ import { isEnded } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
-import type { FirstWrite } from '../tables/first-writes.ts';
-import { highWaterMarks, type Mark, type MarkItem, type MarkKey, markItem, partitionOf } from '../tables/items.ts';
-import { floorMarks } from '../tables/record.ts';
+import {
+  floorMarks,
+  highWaterMarks,
+  type Mark,
+  type MarkItem,
+  type MarkKey,
+  markItem,
+  partitionOf,
+  raisedMark,
+} from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import { type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
-import { raisedMark } from './merge.ts';
+import type { FirstWrite } from './gather.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
 const MAX_WRITE_ATTEMPTS = 8;

@@ -3,15 +3,15 @@
 // merge only raises marks. No item is written below the floor of the store, and retired keys stay retired.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { decodeHex } from '../../../../common/formats/hex.ts';
+import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { listConflicts } from '../../history/merge.ts';
-import { isRolledBack } from '../../history/rules.ts';
-import { higherMarks } from '../../history/state.ts';
+import { higherMarks, isRolledBack } from '../../history/rules.ts';
 import type {
+  ConflictingEntry,
   HighWaterMarks,
   ImportConflict,
   ImportSummary,
@@ -20,18 +20,22 @@ import type {
   ValidatorHistory,
 } from '../../types.ts';
 import {
+  type AttestationMark,
+  type BlockMark,
+  floorMarks,
+  hasSameNumbers,
   highWaterMarks,
+  isSameMark,
   MARK_KINDS,
   type Mark,
   type MarkItem,
   type MarkKey,
   partitionOf,
+  raisedMark,
   sealItem,
 } from '../tables/items.ts';
-import { floorMarks } from '../tables/record.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, undamaged } from '../tables/table.ts';
 import type { StoreContext } from './check.ts';
-import { attestationMark, blockMark, isSameMark, mergeMarks, placeOf, raisedMark } from './merge.ts';
 
 const MAX_WRITE_ATTEMPTS = 8;
 const CONFLICT_PAUSE_MS = 10;
@@ -217,4 +221,65 @@ function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]
     else attestations.push({ sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch, signingRoot });
   }
   return { publicKey, blocks, attestations };
+}
+
+// How marks rise when an EIP-3076 history is merged into them. A merged mark refuses whatever the mark or any entry of
+// the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
+
+/** `present` changes no number of the mark, `behind` lies below it, `conflict` is slashable against it. */
+export type MergeOutcome = 'raised' | 'behind' | 'present' | 'conflict';
+
+export interface Merge {
+  readonly mark: Mark;
+  readonly outcome: MergeOutcome;
+}
+
+export function blockMark({ slot, signingRoot }: ValidatorHistory['blocks'][number]): BlockMark {
+  return { kind: 'block', slot, signingRoot: rootText(signingRoot) };
+}
+
+export function attestationMark(vote: ValidatorHistory['attestations'][number]): AttestationMark {
+  const { sourceEpoch, targetEpoch, signingRoot } = vote;
+  return { kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
+}
+
+export function placeOf(mark: Mark): ConflictingEntry {
+  if (mark.kind === 'block') return { slot: mark.slot };
+  return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };
+}
+
+export function mergeMarks(mark: Mark, entry: Mark): Merge {
+  if (mark.kind === 'block' && entry.kind === 'block') return mergeBlocks(mark, entry);
+  if (mark.kind === 'attestation' && entry.kind === 'attestation') return mergeAttestations(mark, entry);
+  throw new TypeError('marks of two kinds are never merged');
+}
+
+function mergeBlocks(mark: BlockMark, entry: BlockMark): Merge {
+  if (entry.slot > mark.slot) return { mark: entry, outcome: 'raised' };
+  if (entry.slot < mark.slot) return { mark, outcome: 'behind' };
+  return mergeRoots(mark, entry);
+}
+
+function mergeAttestations(mark: AttestationMark, entry: AttestationMark): Merge {
+  if (hasSameNumbers(mark, entry)) return mergeRoots(mark, entry);
+  const sourceEpoch = Math.max(mark.sourceEpoch, entry.sourceEpoch);
+  const targetEpoch = Math.max(mark.targetEpoch, entry.targetEpoch);
+  const conflict: Merge = { mark: { ...mark, sourceEpoch, targetEpoch, signingRoot: null }, outcome: 'conflict' };
+  // EIP-3076 condition 3: two votes for one target.
+  if (mark.targetEpoch === entry.targetEpoch) return conflict;
+  const [higher, lower] = mark.targetEpoch > entry.targetEpoch ? [mark, entry] : [entry, mark];
+  // EIP-3076 condition 3: the vote with the higher target has the lower source, so it surrounds the other.
+  if (higher.sourceEpoch < lower.sourceEpoch) return conflict;
+  return { mark: higher, outcome: higher === entry ? 'raised' : 'behind' };
+}
+
+/** Two roots of marks with the same numbers, or one that is unknown, leave nothing that may be signed again. */
+function mergeRoots(mark: Mark, entry: Mark): Merge {
+  if (mark.signingRoot === entry.signingRoot) return { mark, outcome: 'present' };
+  const areBothKnown = mark.signingRoot !== null && entry.signingRoot !== null;
+  return { mark: { ...mark, signingRoot: null }, outcome: areBothKnown ? 'conflict' : 'present' };
+}
+
+function rootText(root: Uint8Array | null): string | null {
+  return root === null ? null : encodeHex(root);
 }

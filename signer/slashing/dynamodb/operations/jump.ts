@@ -6,13 +6,11 @@ import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { inParallel } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
-import { higherMarks, NO_MARKS } from '../../history/state.ts';
+import { higherMarks, NO_MARKS } from '../../history/rules.ts';
 import type { HighWaterMarks, StoreFloor } from '../../types.ts';
-import { highWaterMarks, type MarkItem, type MarkKey, sealItem } from '../tables/items.ts';
-import { floorMarks } from '../tables/record.ts';
+import { floorMarks, highWaterMarks, type MarkItem, type MarkKey, raisedMark, sealItem } from '../tables/items.ts';
 import type { ReplaceOutcome, ScannedItem, SlashingTable } from '../tables/table.ts';
 import type { StoreContext } from './check.ts';
-import { raisedMark } from './merge.ts';
 
 const WRITES_AT_ONCE = 64;
 const MAX_WRITE_ATTEMPTS = 64;

@@ -5,8 +5,8 @@
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
-import { NO_MARKS } from '../../history/state.ts';
-import type { HighWaterMarks, PublicKeyHex } from '../../types.ts';
+import { NO_MARKS } from '../../history/rules.ts';
+import type { HighWaterMarks, PublicKeyHex, StoreFloor } from '../../types.ts';
 
 /** The highest block of a key. A null root refuses every block at the slot. */
 export interface BlockMark {
@@ -51,19 +51,6 @@ export const MARK_KINDS: readonly MarkKind[] = ['block', 'attestation'];
 
 export function partitionOf({ kind, publicKey }: MarkKey): string {
   return PARTITIONS[kind] + publicKey;
-}
-
-/** No item twice: the later write of an item waits, and finds what the earlier one left. */
-export function takeDistinct<Write>(waiting: readonly Write[], most: number, keyOf: (write: Write) => MarkKey) {
-  const partitions = new Set<string>();
-  const [taken, left]: [Write[], Write[]] = [[], []];
-  for (const one of waiting) {
-    const partition = partitionOf(keyOf(one));
-    const goes = taken.length < most && !partitions.has(partition);
-    (goes ? taken : left).push(one);
-    if (goes) partitions.add(partition);
-  }
-  return { taken, left };
 }
 
 /** Undefined for a partition that holds no mark. */
@@ -214,4 +201,42 @@ function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkCont
   const before = signed ?? NO_MARKS;
   const fields = [blockSlot, sourceEpoch, targetEpoch, root, before.blockSlot, before.sourceEpoch, before.targetEpoch];
   return [`dynamodb ${kind} v2`, bytes, [...fields, tenure]];
+}
+
+export function floorMarks({ slot, sourceEpoch, targetEpoch }: StoreFloor): HighWaterMarks {
+  return { blockSlot: slot, sourceEpoch, targetEpoch };
+}
+
+/** A mark that refuses what this one does, and all that the floor says; itself when it does so already. */
+export function raisedMark(kind: MarkKind, mark: Mark | undefined, floor: HighWaterMarks): Mark | undefined {
+  const raised = kind === 'block' ? raisedBlock(mark, floor) : raisedAttestation(mark, floor);
+  return raised !== undefined && mark !== undefined && isSameMark(raised, mark) ? mark : raised;
+}
+
+export function isSameMark(one: Mark, other: Mark): boolean {
+  return one.signingRoot === other.signingRoot && hasSameNumbers(one, other);
+}
+
+function raisedBlock(mark: Mark | undefined, { blockSlot }: HighWaterMarks): Mark | undefined {
+  if (blockSlot === null || (mark?.kind === 'block' && mark.slot > blockSlot)) return mark;
+  return { kind: 'block', slot: blockSlot, signingRoot: null };
+}
+
+function raisedAttestation(mark: Mark | undefined, { sourceEpoch, targetEpoch }: HighWaterMarks): Mark | undefined {
+  if (sourceEpoch === null && targetEpoch === null) return mark;
+  const own = mark?.kind === 'attestation' ? mark : undefined;
+  const [source, target] = [sourceEpoch ?? 0, targetEpoch ?? 0];
+  if (own !== undefined && own.sourceEpoch >= source && (own.targetEpoch > target || targetEpoch === null)) return own;
+  return {
+    kind: 'attestation',
+    sourceEpoch: Math.max(own?.sourceEpoch ?? 0, source),
+    targetEpoch: Math.max(own?.targetEpoch ?? 0, target),
+    signingRoot: null,
+  };
+}
+
+export function hasSameNumbers(one: Mark, other: Mark): boolean {
+  if (one.kind === 'block') return other.kind === 'block' && one.slot === other.slot;
+  if (other.kind === 'block') return false;
+  return one.sourceEpoch === other.sourceEpoch && one.targetEpoch === other.targetEpoch;
 }

@@ -5,13 +5,12 @@ import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
 import type { HistoryCodes } from '../../history/codes.ts';
 import type { IntegrityField } from '../../history/integrity.ts';
-import { NEW_KEY } from '../../history/state.ts';
+import { NEW_KEY } from '../../history/rules.ts';
 import { NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import type { StoreFloor, StoreIdentity } from '../../types.ts';
 import { BEGIN, type Connection, commit } from '../connection/connections.ts';
 import type { ServerIdentity, ServerPlace, ServerQuestions } from '../connection/server.ts';
-import { execute } from './record.ts';
-import { digestsOf } from './rows.ts';
+import { digestsOf, execute } from './rows.ts';
 
 export interface StoreRecord extends StoreIdentity {
   /** Within a process, an older record has a lower one. */

@@ -7,8 +7,9 @@ import { historyCodes } from '../../history/codes.ts';
 import type { IntegrityField, RowIntegrity } from '../../history/integrity.ts';
 import { NO_INCARNATION } from '../../incarnation.ts';
 import type { StoreFloor, StoreIdentity } from '../../types.ts';
-import { bytesOf, damaged, numberOf, numberOrNull } from './cells.ts';
-import { SCHEMA_VERSION } from './tables.ts';
+import { bytesOf, damaged, numberOf, numberOrNull } from './rows.ts';
+
+export const SCHEMA_VERSION = 1;
 
 export interface StoreRecord {
   readonly id: Uint8Array;

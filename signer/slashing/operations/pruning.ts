@@ -1,10 +1,12 @@
 // Pruning of a complete store: oldest first, a few keys a transaction, and at most so many entries a step. A key whose
 // rows fail their check is left as it is: its requests are refused until it is repaired.
 
+import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { withoutEntry } from '../history/codes.ts';
-import { forgetBlocks, forgetVotes, horizonOf } from '../history/prune.ts';
-import type { EntrySet, KeyState } from '../history/state.ts';
+import { forgetBlocks, forgetVotes, GATHERED_EPOCHS, horizonOf } from '../history/prune.ts';
+import type { EntrySet, KeyState } from '../history/rules.ts';
+import type { SlashingBackend } from '../types.ts';
 import { type CompleteStore, inSnapshot, isDamaged, NO_KEY, type OldestEntries, type WritableRows } from './store.ts';
 
 const PRUNED_PAGE_KEYS = 1000;
@@ -106,4 +108,68 @@ function stateWithout(state: KeyState, { blocks, attestations, lowestKept }: Old
 function without(set: EntrySet, old: readonly Parameters<typeof withoutEntry>[1][]): EntrySet {
   if (old.length > 0 && old.length >= set.count) throw new SignerError('slashing_integrity');
   return old.reduce(withoutEntry, set);
+}
+
+// When a signing history is pruned: in the background, in small steps.
+
+/** One transaction of a few milliseconds, so that checks hardly wait. */
+export const PRUNE_STEP_ENTRIES = PRUNED_AT_ONCE * (GATHERED_EPOCHS + 1);
+/** A million keys make 2,604 votes old in a second: twice that is deleted. */
+export const PRUNE_STEP_PAUSE_MS = 45;
+/** An epoch of 32 slots of 12 seconds. */
+export const PRUNE_IDLE_PAUSE_MS = 384_000;
+
+export interface Pruning {
+  /** Resolves when the step under way, if any, is over; no other begins. */
+  stop(): Promise<void>;
+}
+
+/** A step that fails is logged, and tried again after the long pause. */
+export function startPruning(
+  options: { readonly onPruned?: (entries: number) => void },
+  { backend, log }: { backend: Pick<SlashingBackend, 'pruneStep'>; log: Log },
+): Pruning {
+  const stopping = new AbortController();
+  const done = prune();
+
+  async function prune(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      const deleted = await step();
+      await pause(deleted > 0 ? PRUNE_STEP_PAUSE_MS : PRUNE_IDLE_PAUSE_MS, stopping.signal);
+    }
+  }
+
+  async function step(): Promise<number> {
+    try {
+      const deleted = await backend.pruneStep(PRUNE_STEP_ENTRIES);
+      if (deleted > 0) options.onPruned?.(deleted);
+      return deleted;
+    } catch (error) {
+      log.warn({ err: error }, 'pruning the slashing history failed: it is tried again later');
+      return 0;
+    }
+  }
+
+  return {
+    stop() {
+      stopping.abort();
+      return done;
+    },
+  };
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) {
+      resolve();
+      return;
+    }
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds).unref();
+    signal.addEventListener('abort', end, { once: true });
+  });
 }
