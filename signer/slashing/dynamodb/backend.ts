@@ -7,21 +7,10 @@ import { SignerError } from '../../api/errors.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
-import type { Tenures } from '../../tenure.ts';
 import type { RowIntegrity } from '../history/integrity.ts';
 import { NO_MARKS } from '../history/rules.ts';
 import { higherFloor } from '../jump.ts';
-import type {
-  BatchLimits,
-  HighWaterMarks,
-  PublicKeyHex,
-  SlashableMessage,
-  SlashingBackend,
-  StoreFloor,
-  StoreIdentity,
-  ValidatorHistory,
-  Verdict,
-} from '../types.ts';
+import type { SlashingBackend } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
 import { applyUpdates, firstWrites, gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
@@ -58,7 +47,7 @@ export async function openDynamoDBBackend(
   try {
     const region = await client.config.region();
     const store = await openStore(client, { ...options, region }, log);
-    return new DynamoDBBackend({ client, store, region }, options, log);
+    return dynamodbBackend({ client, store, region }, options, log);
   } catch (error) {
     client.destroy();
     throw error;
@@ -71,138 +60,129 @@ interface Opened {
   readonly region: string;
 }
 
-class DynamoDBBackend implements SlashingBackend {
-  readonly name = 'dynamodb';
-  readonly batchLimits: BatchLimits;
-  readonly #opened: Opened;
-  readonly #genesisValidatorsRoot: string;
-  readonly #context: StoreContext;
-  #closed = false;
-
-  constructor(opened: Opened, options: DynamoDBBackendOptions, log: Log) {
-    const { integrity, maxConcurrentWrites } = options;
-    const { client, store } = opened;
-    this.batchLimits = { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 };
-    this.#opened = opened;
-    this.#genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
-    const table = openTable(client, options, log);
-    this.#context = { table, integrity, verified: verifiedItems(), store, writeFirst: firstWrites(table, store), log };
-  }
-
-  async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
-    this.#assertUsable();
-    const checks = messages.map((message, index) =>
-      checkAndRecordOne(message, floors[index] ?? NO_MARKS, this.#context),
-    );
-    await Promise.allSettled(checks);
-    return Promise.all(checks);
-  }
-
-  async signedBlockRoot(publicKey: string, slot: number): Promise<Uint8Array | null> {
-    this.#assertUsable();
-    return signedBlockRoot(this.#context.table, publicKey, slot);
-  }
-
-  async checkHealth(signal: AbortSignal): Promise<void> {
-    this.#assertOpen();
-    await this.#opened.store.read(signal);
-    this.#assertUsable();
-  }
-
-  async identity(): Promise<StoreIdentity> {
-    this.#assertOpen();
-    const { id, incarnation, floor } = await this.#opened.store.read();
-    return { id, incarnation, floor };
-  }
-
-  async incarnate(expected: string, next: string): Promise<boolean> {
-    this.#assertUsable();
-    const { incarnation } = await this.#opened.store.change((record) =>
-      record.incarnation === expected ? { ...record, incarnation: next } : record,
-    );
-    return incarnation === next;
-  }
-
-  /** First the record, which new keys are judged by, then the item of every key. */
-  async jump(floor: StoreFloor): Promise<StoreIdentity> {
-    this.#assertOpen();
-    const { store, region } = this.#opened;
-    const { id, ...after } = await store.change((record) => ({
-      ...record,
-      // What this process has read of the floor is not lost with the table.
-      floor: higherFloor(higherFloor(record.floor, store.floor ?? floor), floor),
-      region,
-    }));
-    await raiseItems(store.floor ?? floor, this.#context);
-    return { id, incarnation: after.incarnation, floor: after.floor };
-  }
-
-  async highestMarks(): Promise<HighWaterMarks> {
-    this.#assertOpen();
-    return highestMarks(this.#context.table);
-  }
-
-  async tenures(publicKeys?: readonly PublicKeyHex[]) {
-    this.#assertOpen();
-    return readTenures(this.#context.table, publicKeys);
-  }
-
-  async endTenures(publicKeys: readonly PublicKeyHex[]) {
-    this.#assertUsable();
-    return endTenures(publicKeys, this.#context);
-  }
-
-  async beginTenures(from: Tenures) {
-    this.#assertUsable();
-    return beginTenures(from, this.#context);
-  }
-
-  async importHistories(histories: Parameters<SlashingBackend['importHistories']>[0]) {
-    this.#assertUsable();
-    return importHistories(histories, this.#context);
-  }
-
-  async *exportHistories(
-    publicKeys?: Parameters<SlashingBackend['exportHistories']>[0],
-  ): AsyncGenerator<ValidatorHistory> {
-    this.#assertUsable();
-    const { store, table } = this.#context;
-    // By the floor as it is now: the file must refuse what the store does.
-    await store.read();
-    yield* exportHistories(table, store.floor, publicKeys);
-  }
-
-  /** There is one entry of each kind for a key. */
-  async pruneStep(): Promise<number> {
-    this.#assertOpen();
-    return 0;
-  }
-
-  async status() {
-    this.#assertOpen();
-    const { publicKeys, counts } = await countMarks(this.#context.table);
-    return {
-      validators: publicKeys.size,
-      blocks: counts.block,
-      attestations: counts.attestation,
-      genesisValidatorsRoot: this.#genesisValidatorsRoot,
-    };
-  }
-
-  async close(): Promise<void> {
-    this.#closed = true;
-    this.#opened.client.destroy();
-  }
-
-  #assertOpen(): void {
-    if (this.#closed) throw new SignerError('slashing_unavailable', { detail: { closed: 'dynamodb' } });
-  }
-
+function dynamodbBackend(
+  { client, store, region }: Opened,
+  options: DynamoDBBackendOptions,
+  log: Log,
+): SlashingBackend {
+  const { integrity, maxConcurrentWrites } = options;
+  const table = openTable(client, options, log);
+  const writeFirst = firstWrites(table, store);
+  const context: StoreContext = { table, integrity, verified: verifiedItems(), store, writeFirst, log };
+  let isClosed = false;
+  const assertOpen = (): void => {
+    if (isClosed) throw new SignerError('slashing_unavailable', { detail: { closed: 'dynamodb' } });
+  };
   /** @throws SignerError slashing_unavailable: also of another region, or replaced meanwhile */
-  #assertUsable(): void {
-    this.#assertOpen();
-    this.#opened.store.assertUsable();
-  }
+  const assertUsable = (): void => {
+    assertOpen();
+    store.assertUsable();
+  };
+
+  return {
+    name: 'dynamodb',
+    batchLimits: { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 },
+
+    async checkAndRecord(messages, floors) {
+      assertUsable();
+      const checks = messages.map((message, index) => checkAndRecordOne(message, floors[index] ?? NO_MARKS, context));
+      await Promise.allSettled(checks);
+      return Promise.all(checks);
+    },
+
+    async signedBlockRoot(publicKey, slot) {
+      assertUsable();
+      return signedBlockRoot(table, publicKey, slot);
+    },
+
+    async checkHealth(signal) {
+      assertOpen();
+      await store.read(signal);
+      assertUsable();
+    },
+
+    async identity() {
+      assertOpen();
+      const { id, incarnation, floor } = await store.read();
+      return { id, incarnation, floor };
+    },
+
+    async incarnate(expected, next) {
+      assertUsable();
+      const { incarnation } = await store.change((record) =>
+        record.incarnation === expected ? { ...record, incarnation: next } : record,
+      );
+      return incarnation === next;
+    },
+
+    /** First the record, which new keys are judged by, then the item of every key. */
+    async jump(floor) {
+      assertOpen();
+      const { id, ...after } = await store.change((record) => ({
+        ...record,
+        // What this process has read of the floor is not lost with the table.
+        floor: higherFloor(higherFloor(record.floor, store.floor ?? floor), floor),
+        region,
+      }));
+      await raiseItems(store.floor ?? floor, context);
+      return { id, incarnation: after.incarnation, floor: after.floor };
+    },
+
+    async highestMarks() {
+      assertOpen();
+      return highestMarks(table);
+    },
+
+    async tenures(publicKeys) {
+      assertOpen();
+      return readTenures(table, publicKeys);
+    },
+
+    async endTenures(publicKeys) {
+      assertUsable();
+      return endTenures(publicKeys, context);
+    },
+
+    async beginTenures(from) {
+      assertUsable();
+      return beginTenures(from, context);
+    },
+
+    async importHistories(histories) {
+      assertUsable();
+      return importHistories(histories, context);
+    },
+
+    async *exportHistories(publicKeys) {
+      assertUsable();
+      // By the floor as it is now: the file must refuse what the store does.
+      await store.read();
+      yield* exportHistories(table, store.floor, publicKeys);
+    },
+
+    /** There is one entry of each kind for a key. */
+    async pruneStep() {
+      assertOpen();
+      return 0;
+    },
+
+    async status() {
+      assertOpen();
+      const { publicKeys, counts } = await countMarks(table);
+      const genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
+      return {
+        validators: publicKeys.size,
+        blocks: counts.block,
+        attestations: counts.attestation,
+        genesisValidatorsRoot,
+      };
+    },
+
+    async close() {
+      isClosed = true;
+      client.destroy();
+    },
+  };
 }
 
 function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {

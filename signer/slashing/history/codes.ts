@@ -9,7 +9,7 @@
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
 import type { SlashableMessage } from '../types.ts';
-import { INTEGRITY_CODE_BYTES, type IntegrityField, type RowIntegrity } from './integrity.ts';
+import { INTEGRITY_CODE_BYTES, type IntegrityField, NO_PUBLIC_KEY, type RowIntegrity } from './integrity.ts';
 import { type BlockEntry, type EntrySet, type KeyState, raiseMarks, type VoteEntry } from './rules.ts';
 
 export const DIGEST_BYTES = 16;
@@ -24,14 +24,6 @@ export interface HeadSeal {
   readonly code: Uint8Array;
 }
 
-/** As it was read: nothing of it is believed yet. Digests in `state` are not set. */
-export interface UncheckedHead {
-  readonly state: Omit<KeyState, 'blocks' | 'attestations'>;
-  readonly blockCount: number;
-  readonly attestationCount: number;
-  readonly seal: HeadSeal;
-}
-
 export interface EntryCodes {
   /** 16 bytes, stored beside the entry. */
   readonly code: Uint8Array;
@@ -39,17 +31,9 @@ export interface EntryCodes {
   readonly element: Uint8Array;
 }
 
-export interface HistoryCodes {
-  block(publicKey: Uint8Array, entry: BlockEntry): EntryCodes;
-  attestation(publicKey: Uint8Array, entry: VoteEntry): EntryCodes;
-  sealHead(publicKey: Uint8Array, state: KeyState): HeadSeal;
-  /** Undefined when the head fails its code. */
-  openHead(publicKey: Uint8Array, head: UncheckedHead): KeyState | undefined;
-  /** Of a row that is not of one key: 16 bytes. */
-  storeCode(fields: readonly IntegrityField[]): Uint8Array;
-}
+export type HistoryCodes = ReturnType<typeof historyCodes>;
 
-export function historyCodes(integrity: RowIntegrity): HistoryCodes {
+export function historyCodes(integrity: RowIntegrity) {
   const isKeyed = integrity.kind === 'hmac';
 
   const entryCodes = (domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): EntryCodes => {
@@ -60,38 +44,66 @@ export function historyCodes(integrity: RowIntegrity): HistoryCodes {
     isKeyed ? integrity.mask(publicKey, nonce) : undefined;
 
   return {
-    block: (publicKey, { slot, signingRoot }) => entryCodes('block', publicKey, [slot, signingRoot]),
-    attestation: (publicKey, { sourceEpoch, targetEpoch, signingRoot }) =>
+    block: (publicKey: Uint8Array, { slot, signingRoot }: BlockEntry) =>
+      entryCodes('block', publicKey, [slot, signingRoot]),
+    attestation: (publicKey: Uint8Array, { sourceEpoch, targetEpoch, signingRoot }: VoteEntry) =>
       entryCodes('attestation', publicKey, [sourceEpoch, targetEpoch, signingRoot]),
 
-    sealHead(publicKey, state) {
+    sealHead(publicKey: Uint8Array, state: KeyState): HeadSeal {
       const nonce = isKeyed ? freshNonce() : NO_NONCE;
       const masks = masksOf(publicKey, nonce);
       const blockDigest = masked(state.blocks.digest, masks, 0);
       const attestationDigest = masked(state.attestations.digest, masks, DIGEST_BYTES);
-      const seal = { nonce, blockDigest, attestationDigest };
-      const fields = headFields(state, state.blocks.count, state.attestations.count, seal);
+      const fields: IntegrityField[] = headNumbers(state);
+      fields.push(nonce, blockDigest, attestationDigest);
       return { nonce, blockDigest, attestationDigest, code: integrity.code(HEAD_DOMAIN, publicKey, fields) };
     },
 
-    openHead(publicKey, { state, blockCount, attestationCount, seal }) {
+    /** @param numbers as `headNumbers` has them; nothing of the row is believed yet @returns undefined: a wrong code */
+    openHead(publicKey: Uint8Array, numbers: readonly (number | null)[], seal: HeadSeal): KeyState | undefined {
       if (isKeyed && seal.nonce.length !== NONCE_BYTES) return undefined;
-      const fields = headFields(state, blockCount, attestationCount, seal);
+      const fields = [...numbers, seal.nonce, seal.blockDigest, seal.attestationDigest];
       for (const field of fields) if (!isPossible(field)) return undefined;
       if (!integrity.verify(seal.code, HEAD_DOMAIN, publicKey, fields)) return undefined;
       const masks = masksOf(publicKey, seal.nonce);
+      const at = (place: number): number | null => numbers[place] ?? null;
       return {
-        highest: state.highest,
-        lowWater: state.lowWater,
-        prunedBelow: state.prunedBelow,
-        tenure: state.tenure,
-        blocks: { count: blockCount, digest: masked(seal.blockDigest, masks, 0) },
-        attestations: { count: attestationCount, digest: masked(seal.attestationDigest, masks, DIGEST_BYTES) },
+        highest: { blockSlot: at(0), sourceEpoch: at(1), targetEpoch: at(2) },
+        lowWater: { slot: at(3), sourceEpoch: at(4), targetEpoch: at(5) },
+        prunedBelow: { slot: at(6), targetEpoch: at(7) },
+        tenure: at(8) ?? 0,
+        blocks: { count: at(9) ?? 0, digest: masked(seal.blockDigest, masks, 0) },
+        attestations: { count: at(10) ?? 0, digest: masked(seal.attestationDigest, masks, DIGEST_BYTES) },
       };
     },
 
-    storeCode: (fields) => integrity.code('store v2', NO_PUBLIC_KEY, fields),
+    /** Of a row that is not of one key: 16 bytes. */
+    storeCode: (fields: readonly IntegrityField[]) => integrity.code('store v2', NO_PUBLIC_KEY, fields),
   };
+}
+
+/** In the order of the code; stores keep them under names of their own. */
+export function headNumbers({
+  highest,
+  lowWater,
+  prunedBelow,
+  tenure,
+  blocks,
+  attestations,
+}: KeyState): (number | null)[] {
+  return [
+    highest.blockSlot,
+    highest.sourceEpoch,
+    highest.targetEpoch,
+    lowWater.slot,
+    lowWater.sourceEpoch,
+    lowWater.targetEpoch,
+    prunedBelow.slot,
+    prunedBelow.targetEpoch,
+    tenure,
+    blocks.count,
+    attestations.count,
+  ];
 }
 
 export function withEntry({ count, digest }: EntrySet, { element }: EntryCodes): EntrySet {
@@ -129,53 +141,21 @@ export function stateAfter(
 }
 
 /** For a store that reads a set in steps: the elements need not be kept. */
-export interface EntrySum {
-  add(element: Uint8Array): void;
-  isWhole(set: EntrySet): boolean;
-  set(): EntrySet;
-}
-
-export function entrySum(): EntrySum {
+export function entrySum() {
   const digest = new Uint8Array(DIGEST_BYTES);
   let count = 0;
   return {
-    add(element) {
+    add(element: Uint8Array): void {
       count += 1;
       for (let at = 0; at < DIGEST_BYTES; at++) digest[at] = (digest[at] ?? 0) ^ (element[at] ?? 0);
     },
-    isWhole: (set) => count === set.count && Buffer.compare(digest, set.digest) === 0,
-    set: () => ({ count, digest: Uint8Array.from(digest) }),
+    isWhole: (set: EntrySet) => count === set.count && Buffer.compare(digest, set.digest) === 0,
+    set: (): EntrySet => ({ count, digest: Uint8Array.from(digest) }),
   };
 }
 
 const HEAD_DOMAIN = 'head v2';
 const NO_NONCE = new Uint8Array(0);
-const NO_PUBLIC_KEY = new Uint8Array(48);
-
-/** In one list, without others on the way: done twice for each message that is signed. */
-function headFields(
-  { highest, lowWater, prunedBelow, tenure }: UncheckedHead['state'],
-  blockCount: number,
-  attestationCount: number,
-  { nonce, blockDigest, attestationDigest }: Omit<HeadSeal, 'code'>,
-): IntegrityField[] {
-  return [
-    highest.blockSlot,
-    highest.sourceEpoch,
-    highest.targetEpoch,
-    lowWater.slot,
-    lowWater.sourceEpoch,
-    lowWater.targetEpoch,
-    prunedBelow.slot,
-    prunedBelow.targetEpoch,
-    tenure,
-    blockCount,
-    attestationCount,
-    nonce,
-    blockDigest,
-    attestationDigest,
-  ];
-}
 
 /** Asked for each, the system's randomness would cost as much as the code. */
 const NONCE_POOL = new Uint8Array(256 * NONCE_BYTES);
@@ -190,8 +170,8 @@ function freshNonce(): Uint8Array {
   return NONCE_POOL.slice(nonceAt - NONCE_BYTES, nonceAt);
 }
 
-/** A number that this program never wrote has no code; the codes assert that they are not asked for one. */
-function isPossible(field: IntegrityField): boolean {
+/** A number that this program never wrote has no code. */
+export function isPossible(field: IntegrityField): boolean {
   return typeof field !== 'number' || (Number.isSafeInteger(field) && field >= 0);
 }
 

@@ -148,7 +148,7 @@ function judgeBlockRows(
   { message, head, floor, rows }: Case<BlockProposal, BlockRow>,
 ): Judgement | undefined {
   const { state } = head;
-  const blocks = readBlockRows(codes, head, rows)?.entries;
+  const blocks = readBlockRows(codes, head, rows);
   const slots = blocks?.map(({ slot }) => slot);
   if (blocks === undefined || slots === undefined || !reaches(state.highest.blockSlot, slots)) return undefined;
   const atSlot = blocks.find(({ slot }) => slot === message.slot);
@@ -160,7 +160,7 @@ function judgeVoteRows(
   { message, head, floor, rows }: Case<Vote, VoteRow>,
 ): Judgement | undefined {
   const { state } = head;
-  const votes = readVoteRows(codes, head, rows)?.entries;
+  const votes = readVoteRows(codes, head, rows);
   const targets = votes?.map(({ targetEpoch }) => targetEpoch);
   if (votes === undefined || targets === undefined || !reaches(state.highest.targetEpoch, targets)) return undefined;
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
@@ -177,7 +177,7 @@ async function decideByHistory(
   if (message.kind === 'attestation') {
     const values = [head.id, message.sourceEpoch, message.targetEpoch];
     const found = await connection.query<VoteRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
-    const against = readVoteRows(codes, head, found.rows)?.entries;
+    const against = readVoteRows(codes, head, found.rows);
     if (against === undefined) return undefined;
     const judgement = judgeVote(message, state, floor, [], against);
     if (judgement.kind !== 'history') return judgement;

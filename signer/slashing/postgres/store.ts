@@ -3,10 +3,9 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { chunks, type Turns } from '../../parallel.ts';
-import type { EntryCodes } from '../history/codes.ts';
 import type { Coded } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { type BlockEntry, lowest, type VoteEntry } from '../history/rules.ts';
+import { lowest } from '../history/rules.ts';
 import { higherFloor } from '../jump.ts';
 import { readPart, type Staged, stageHistories } from '../operations/import.ts';
 import {
@@ -164,7 +163,7 @@ function readableRows(connection: Connection, { codes, store }: CheckTools, turn
     },
     async blockAt(head, slot) {
       const found = await connection.query<BlockRow>({ name: 'block_at', text: BLOCK_AT, values: [head.id, slot] });
-      return blocksOf(codes, head, found.rows)[0];
+      return undamaged(head, readBlockRows(codes, head, found.rows))[0];
     },
   };
 }
@@ -175,20 +174,24 @@ function writableRows(connection: Connection, tools: CheckTools, turn: Turns['tu
     ...readableRows(connection, tools, turn, 'FOR UPDATE'),
 
     async oldest(head, below, limit) {
-      const select = async <Row extends object>(name: string, text: string, ...values: number[]) =>
-        (await connection.query<Row>({ name, text, values: [head.id, ...values] })).rows;
-      const blocks = blocksOf(codes, head, await select<BlockRow>('oldest_blocks', OLDEST_BLOCKS, below.slot, limit));
-      const rest = limit - blocks.length;
-      const voteRows = await select<VoteRow>('oldest_votes', OLDEST_VOTES, below.targetEpoch, rest);
-      const attestations = votesOf(codes, head, voteRows);
+      const { id } = head;
+      const blocksIn = async (name: string, text: string, ...values: number[]) => {
+        const { rows } = await connection.query<BlockRow>({ name, text, values: [id, ...values] });
+        return undamaged(head, readBlockRows(codes, head, rows));
+      };
+      const votesIn = async (name: string, text: string, ...values: number[]) => {
+        const { rows } = await connection.query<VoteRow>({ name, text, values: [id, ...values] });
+        return undamaged(head, readVoteRows(codes, head, rows));
+      };
+      const blocks = await blocksIn('oldest_blocks', OLDEST_BLOCKS, below.slot, limit);
+      const attestations = await votesIn('oldest_votes', OLDEST_VOTES, below.targetEpoch, limit - blocks.length);
       const { sourceEpoch, targetEpoch } = attestations.at(-1) ?? { sourceEpoch: -1, targetEpoch: -1 };
-      const [blockRows, keptRows] = await Promise.all([
-        select<BlockRow>('lowest_block', LOWEST_BLOCK, blocks.at(-1)?.slot ?? -1),
-        select<VoteRow>('lowest_votes', LOWEST_VOTES, targetEpoch, sourceEpoch),
+      const [[lowestBlock], kept] = await Promise.all([
+        blocksIn('lowest_block', LOWEST_BLOCK, blocks.at(-1)?.slot ?? -1),
+        votesIn('lowest_votes', LOWEST_VOTES, targetEpoch, sourceEpoch),
       ]);
-      const kept = votesOf(codes, head, keptRows);
       const lowestKept = {
-        slot: blocksOf(codes, head, blockRows)[0]?.slot ?? null,
+        slot: lowestBlock?.slot ?? null,
         sourceEpoch: lowest(kept, 'sourceEpoch'),
         targetEpoch: lowest(kept, 'targetEpoch'),
       };
@@ -233,16 +236,10 @@ function headOf(codes: CheckTools['codes'], row: HeadRow): Head {
   return { id: row.id, publicKey: row.public_key, state };
 }
 
-function blocksOf(codes: CheckTools['codes'], head: Head, rows: readonly BlockRow[]): Coded<BlockEntry>[] {
-  const read = readBlockRows(codes, head, rows);
+/** @param read of `readBlockRows` or `readVoteRows` */
+function undamaged<Entry>(head: Head, read: Coded<Entry>[] | undefined): Coded<Entry>[] {
   if (read === undefined) throw damaged(head);
-  return read.entries.map((entry, index) => ({ ...entry, ...(read.codes[index] as EntryCodes) }));
-}
-
-function votesOf(codes: CheckTools['codes'], head: Head, rows: readonly VoteRow[]): Coded<VoteEntry>[] {
-  const read = readVoteRows(codes, head, rows);
-  if (read === undefined) throw damaged(head);
-  return read.entries.map((entry, index) => ({ ...entry, ...(read.codes[index] as EntryCodes) }));
+  return read;
 }
 
 function damaged({ publicKey }: Pick<Head, 'publicKey'>): SignerError {

@@ -31,18 +31,13 @@ const MAX_WRITE_ATTEMPTS = 8;
 /** Two items a key for 200,000 keys. */
 const MAX_REMEMBERED_ITEMS = 400_000;
 
-/** As this process read or wrote it last. */
-export interface VerifiedItems {
-  get(key: MarkKey): MarkItem | undefined;
-  /** A late answer does not replace a higher item. */
-  remember(key: MarkKey, item: MarkItem): void;
-}
-
-export function verifiedItems(): VerifiedItems {
+/** As this process read or wrote them last. */
+export function verifiedItems() {
   const items = new Map<string, MarkItem>();
   return {
-    get: (key) => items.get(partitionOf(key)),
-    remember(key, item) {
+    get: (key: MarkKey): MarkItem | undefined => items.get(partitionOf(key)),
+    /** A late answer does not replace a higher item. */
+    remember(key: MarkKey, item: MarkItem): void {
       const partition = partitionOf(key);
       const known = items.get(partition);
       if (known === undefined && items.size >= MAX_REMEMBERED_ITEMS) return;
@@ -54,7 +49,7 @@ export function verifiedItems(): VerifiedItems {
 interface CheckContext {
   readonly table: SlashingTable;
   readonly integrity: RowIntegrity;
-  readonly verified: VerifiedItems;
+  readonly verified: ReturnType<typeof verifiedItems>;
   readonly store: Pick<Store, 'floor' | 'read'>;
   readonly writeFirst: FirstWrite;
 }

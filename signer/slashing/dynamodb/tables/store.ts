@@ -17,7 +17,7 @@ import {
   type TransactWriteItem,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/integrity.ts';
 import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import { coversFloor, higherFloor } from '../../jump.ts';
 import type { StoreFloor } from '../../types.ts';
@@ -396,5 +396,3 @@ function sealed(record: StoreRecord): Parameters<RowIntegrity['code']> {
   const fields = [FORMAT_VERSION, Buffer.from(id, 'hex'), Buffer.from(incarnation), ...floors, Buffer.from(region)];
   return ['dynamodb store v2', NO_PUBLIC_KEY, fields];
 }
-
-const NO_PUBLIC_KEY = new Uint8Array(48);

@@ -5,7 +5,7 @@ import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
 import type { HistoryCodes } from '../../history/codes.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/integrity.ts';
 import { type Connection, commit, MIGRATION_LOCK } from '../connection/connections.ts';
 import type { ServerIdentity } from '../connection/server.ts';
 import { createStore } from './store.ts';
@@ -205,5 +205,3 @@ async function bindAndRecord(connection: Connection, tools: UpgradeTools): Promi
 function bindingCode(integrity: RowIntegrity, genesisValidatorsRoot: Uint8Array): Uint8Array {
   return integrity.code('binding', NO_PUBLIC_KEY, [genesisValidatorsRoot]);
 }
-
-const NO_PUBLIC_KEY = new Uint8Array(48);

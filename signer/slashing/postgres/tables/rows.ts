@@ -1,28 +1,42 @@
-// The rows of a key as values: a head or an entry that fails its code is `undefined`.
+// The rows of a key: read as values, where a head or an entry that fails its code is `undefined`, and written with
+// their codes. The caller of what writes holds the locks and commits.
 
 import { timingSafeEqual } from 'node:crypto';
 import type { Turns } from '../../../parallel.ts';
-import { DIGEST_BYTES, type EntryCodes, entrySum, type HeadSeal, type HistoryCodes } from '../../history/codes.ts';
+import {
+  DIGEST_BYTES,
+  type EntryCodes,
+  entrySum,
+  type HeadSeal,
+  type HistoryCodes,
+  headNumbers,
+  isPossible,
+} from '../../history/codes.ts';
 import type { Coded } from '../../history/merge.ts';
 import { holdsForgotten } from '../../history/prune.ts';
 import type { BlockEntry, EntrySet, KeyState, VoteEntry } from '../../history/rules.ts';
 import type { Head } from '../../operations/store.ts';
 import type { Connection } from '../connection/connections.ts';
 
-export interface HeadRow {
+/** In the order of `headNumbers`. */
+const HEAD_NUMBERS = [
+  'highest_slot',
+  'highest_source_epoch',
+  'highest_target_epoch',
+  'low_water_slot',
+  'low_water_source_epoch',
+  'low_water_target_epoch',
+  'pruned_below_slot',
+  'pruned_below_target_epoch',
+  'tenure',
+  'blocks',
+  'attestations',
+] as const;
+type HeadNumber = (typeof HEAD_NUMBERS)[number];
+
+export interface HeadRow extends Readonly<Record<HeadNumber, number | null>> {
   readonly id: number;
   readonly public_key: Buffer;
-  readonly highest_slot: number | null;
-  readonly highest_source_epoch: number | null;
-  readonly highest_target_epoch: number | null;
-  readonly low_water_slot: number | null;
-  readonly low_water_source_epoch: number | null;
-  readonly low_water_target_epoch: number | null;
-  readonly pruned_below_slot: number | null;
-  readonly pruned_below_target_epoch: number | null;
-  readonly tenure: number;
-  readonly blocks: number;
-  readonly attestations: number;
   /** The nonce and the two masked digests of a seal. */
   readonly digests: Buffer;
   readonly code: Buffer;
@@ -41,32 +55,15 @@ export interface VoteRow {
   readonly code: Buffer;
 }
 
-const HEAD_COLUMNS = `id, public_key, highest_slot, highest_source_epoch, highest_target_epoch,
-  low_water_slot, low_water_source_epoch, low_water_target_epoch, pruned_below_slot, pruned_below_target_epoch,
-  tenure, blocks, attestations, digests, code`;
-
 export const SELECT_HEADS = `
-  SELECT ${HEAD_COLUMNS} FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
+  SELECT id, public_key, ${HEAD_NUMBERS.join(', ')}, digests, code
+  FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
 
+/** Undefined when the row fails its code. */
 export function openHeadRow(codes: HistoryCodes, row: HeadRow): KeyState | undefined {
   const seal = sealOf(row);
-  if (seal === undefined) return undefined;
-  const state = {
-    highest: {
-      blockSlot: row.highest_slot,
-      sourceEpoch: row.highest_source_epoch,
-      targetEpoch: row.highest_target_epoch,
-    },
-    lowWater: {
-      slot: row.low_water_slot,
-      sourceEpoch: row.low_water_source_epoch,
-      targetEpoch: row.low_water_target_epoch,
-    },
-    prunedBelow: { slot: row.pruned_below_slot, targetEpoch: row.pruned_below_target_epoch },
-    tenure: row.tenure,
-  };
-  const head = { state, blockCount: row.blocks, attestationCount: row.attestations, seal };
-  return codes.openHead(row.public_key, head);
+  const numbers = HEAD_NUMBERS.map((name) => row[name]);
+  return seal && codes.openHead(row.public_key, numbers, seal);
 }
 
 function sealOf({ digests, code }: HeadRow): HeadSeal | undefined {
@@ -85,58 +82,38 @@ export function digestsOf({ nonce, blockDigest, attestationDigest }: HeadSeal): 
   return Buffer.concat([nonce, blockDigest, attestationDigest]);
 }
 
-export interface ReadEntries<Entry> {
-  readonly entries: readonly Entry[];
-  readonly codes: readonly EntryCodes[];
-}
-
 /** Undefined when any fails its code, or is of an entry that was forgotten. */
 export function readBlockRows(
   codes: HistoryCodes,
   { publicKey, state }: Pick<Head, 'publicKey' | 'state'>,
   rows: readonly BlockRow[],
-): ReadEntries<BlockEntry> | undefined {
+): Coded<BlockEntry>[] | undefined {
   const entries = rows.map((row) => ({ slot: row.slot, signingRoot: row.signing_root }));
-  const arePossible = ({ slot }: BlockEntry) => isPossible(slot);
-  const read = verified(rows, entries, arePossible, (entry) => codes.block(publicKey, entry));
-  return holdsForgotten(state, { blocks: entries, attestations: [] }) ? undefined : read;
+  if (!entries.every(({ slot }) => isPossible(slot))) return undefined;
+  const read = entries.map((entry) => ({ ...entry, ...codes.block(publicKey, entry) }));
+  return haveCodes(rows, read) && !holdsForgotten(state, { blocks: entries, attestations: [] }) ? read : undefined;
 }
 
 export function readVoteRows(
   codes: HistoryCodes,
   { publicKey, state }: Pick<Head, 'publicKey' | 'state'>,
   rows: readonly VoteRow[],
-): ReadEntries<VoteEntry> | undefined {
+): Coded<VoteEntry>[] | undefined {
   const entries = rows.map((row) => ({
     sourceEpoch: row.source_epoch,
     targetEpoch: row.target_epoch,
     signingRoot: row.signing_root,
   }));
-  const arePossible = (vote: VoteEntry) => isPossible(vote.sourceEpoch) && isPossible(vote.targetEpoch);
-  const read = verified(rows, entries, arePossible, (entry) => codes.attestation(publicKey, entry));
-  return holdsForgotten(state, { blocks: [], attestations: entries }) ? undefined : read;
+  if (!entries.every((vote) => isPossible(vote.sourceEpoch) && isPossible(vote.targetEpoch))) return undefined;
+  const read = entries.map((entry) => ({ ...entry, ...codes.attestation(publicKey, entry) }));
+  return haveCodes(rows, read) && !holdsForgotten(state, { blocks: [], attestations: entries }) ? read : undefined;
 }
 
-function verified<Entry>(
-  rows: readonly { readonly code: Buffer }[],
-  entries: readonly Entry[],
-  arePossible: (entry: Entry) => boolean,
-  codesOf: (entry: Entry) => EntryCodes,
-): ReadEntries<Entry> | undefined {
-  const codes: EntryCodes[] = [];
-  for (const [index, entry] of entries.entries()) {
+function haveCodes(rows: readonly Pick<BlockRow, 'code'>[], read: readonly EntryCodes[]): boolean {
+  return read.every(({ code }, index) => {
     const stored = rows[index]?.code;
-    if (stored === undefined || !arePossible(entry)) return undefined;
-    const ofEntry = codesOf(entry);
-    if (stored.length !== ofEntry.code.length || !timingSafeEqual(stored, ofEntry.code)) return undefined;
-    codes.push(ofEntry);
-  }
-  return { entries, codes };
-}
-
-/** A number that this program never wrote has no code. */
-function isPossible(number: number): boolean {
-  return Number.isSafeInteger(number) && number >= 0;
+    return stored?.length === code.length && timingSafeEqual(stored, code);
+  });
 }
 
 // All entries of one kind, shown to be all: together they have the digest of the head.
@@ -161,7 +138,8 @@ export function readAllBlocks(
   onEntry: (entry: BlockEntry) => void,
   turn: Turns['turn'],
 ): Promise<boolean> {
-  return readPages<BlockEntry>(head.state.blocks, onEntry, turn, async (last) => {
+  const take = ({ slot, signingRoot }: BlockEntry) => onEntry({ slot, signingRoot });
+  return readPages<BlockEntry>(head.state.blocks, take, turn, async (last) => {
     const values = [head.id, last?.slot ?? -1];
     const { rows } = await connection.query<BlockRow>({ name: 'page_of_blocks', text: PAGE_OF_BLOCKS, values });
     return readBlockRows(codes, head, rows);
@@ -175,7 +153,9 @@ export function readAllVotes(
   onEntry: (entry: VoteEntry) => void,
   turn: Turns['turn'],
 ): Promise<boolean> {
-  return readPages<VoteEntry>(head.state.attestations, onEntry, turn, async (last) => {
+  const take = ({ sourceEpoch, targetEpoch, signingRoot }: VoteEntry) =>
+    onEntry({ sourceEpoch, targetEpoch, signingRoot });
+  return readPages<VoteEntry>(head.state.attestations, take, turn, async (last) => {
     const values = [head.id, last?.targetEpoch ?? -1, last?.sourceEpoch ?? -1];
     const { rows } = await connection.query<VoteRow>({ name: 'page_of_votes', text: PAGE_OF_VOTES, values });
     return readVoteRows(codes, head, rows);
@@ -186,23 +166,21 @@ async function readPages<Entry>(
   set: EntrySet,
   onEntry: (entry: Entry) => void,
   turn: Turns['turn'],
-  readPage: (last: Entry | undefined) => Promise<ReadEntries<Entry> | undefined>,
+  readPage: (last: Entry | undefined) => Promise<Coded<Entry>[] | undefined>,
 ): Promise<boolean> {
   const sum = entrySum();
   let last: Entry | undefined;
   for (let read = 0; ; ) {
     const page = await readPage(last);
-    read += page?.entries.length ?? 0;
+    read += page?.length ?? 0;
     if (page === undefined || read > set.count) return false;
-    for (const { element } of page.codes) sum.add(element);
-    for (const entry of page.entries) onEntry(entry);
-    await turn(page.entries.length);
-    last = page.entries.at(-1);
-    if (page.entries.length < PAGE_ROWS) return sum.isWhole(set);
+    for (const { element } of page) sum.add(element);
+    for (const entry of page) onEntry(entry);
+    await turn(page.length);
+    last = page.at(-1);
+    if (page.length < PAGE_ROWS) return sum.isWhole(set);
   }
 }
-
-// Writes entries and heads whose codes are made. The caller holds the locks and commits.
 
 const INSERT_BLOCKS = `
   INSERT INTO strongroom.blocks (validator_id, slot, signing_root, code)
@@ -229,43 +207,23 @@ const DELETE_VOTES = `
   DELETE FROM strongroom.attestations a USING unnest($2::bigint[], $3::bigint[]) AS old (source_epoch, target_epoch)
   WHERE a.validator_id = $1 AND a.target_epoch = old.target_epoch AND a.source_epoch = old.source_epoch`;
 
-interface HeadColumn {
-  readonly name: string;
-  readonly of: (state: KeyState) => number | null;
-}
-
-/** What a safe message changes of a head. */
-const SIGNED_COLUMNS: readonly HeadColumn[] = [
-  { name: 'highest_slot', of: ({ highest }) => highest.blockSlot },
-  { name: 'highest_source_epoch', of: ({ highest }) => highest.sourceEpoch },
-  { name: 'highest_target_epoch', of: ({ highest }) => highest.targetEpoch },
-  { name: 'low_water_slot', of: ({ lowWater }) => lowWater.slot },
-  { name: 'low_water_source_epoch', of: ({ lowWater }) => lowWater.sourceEpoch },
-  { name: 'low_water_target_epoch', of: ({ lowWater }) => lowWater.targetEpoch },
-  { name: 'blocks', of: ({ blocks }) => blocks.count },
-  { name: 'attestations', of: ({ attestations }) => attestations.count },
-];
-const OTHER_COLUMNS: readonly HeadColumn[] = [
-  { name: 'pruned_below_slot', of: ({ prunedBelow }) => prunedBelow.slot },
-  { name: 'pruned_below_target_epoch', of: ({ prunedBelow }) => prunedBelow.targetEpoch },
-  { name: 'tenure', of: ({ tenure }) => tenure },
-];
-const ALL_COLUMNS = [...SIGNED_COLUMNS, ...OTHER_COLUMNS];
+/** No safe message changes them. */
+const OTHER_NUMBERS: readonly HeadNumber[] = ['pruned_below_slot', 'pruned_below_target_epoch', 'tenure'];
+const SIGNED_NUMBERS = HEAD_NUMBERS.filter((name) => !OTHER_NUMBERS.includes(name));
 
 /** $1 are the numbers of the heads, $2 and $3 their seals, then come the columns. */
-function updateText(columns: readonly HeadColumn[]): string {
-  const names = columns.map(({ name }) => name);
+function updateText(names: readonly HeadNumber[]): string {
   return `
     UPDATE strongroom.validators AS v
     SET digests = new.digests, code = new.code, ${names.map((name) => `${name} = new.${name}`).join(', ')}
     FROM unnest($1::bigint[], $2::bytea[], $3::bytea[],
-                ${columns.map((_, index) => `$${index + 4}::bigint[]`).join(', ')})
+                ${names.map((_, index) => `$${index + 4}::bigint[]`).join(', ')})
       AS new (id, digests, code, ${names.join(', ')})
     WHERE v.id = new.id`;
 }
 
-const UPDATE_HEADS = updateText(ALL_COLUMNS);
-const SIGN_HEADS = updateText(SIGNED_COLUMNS);
+const UPDATE_HEADS = updateText(HEAD_NUMBERS);
+const SIGN_HEADS = updateText(SIGNED_NUMBERS);
 
 /** What is wrong with its values is thrown before anything is sent. */
 export interface Statement {
@@ -349,23 +307,24 @@ export interface ChangedHead {
 }
 
 export function updateHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
-  const values = headValues(codes, changes, ALL_COLUMNS);
+  const values = headValues(codes, changes, HEAD_NUMBERS);
   return { name: 'update_heads', text: UPDATE_HEADS, values, rowCount: changes.length };
 }
 
 /** When nothing but safe messages changed them. */
 export function signHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
-  const values = headValues(codes, changes, SIGNED_COLUMNS);
+  const values = headValues(codes, changes, SIGNED_NUMBERS);
   return { name: 'sign_heads', text: SIGN_HEADS, values, rowCount: changes.length };
 }
 
-function headValues(codes: HistoryCodes, changes: readonly ChangedHead[], columns: readonly HeadColumn[]): unknown[] {
+function headValues(codes: HistoryCodes, changes: readonly ChangedHead[], names: readonly HeadNumber[]): unknown[] {
+  const rows = changes.map(({ state }) => headNumbers(state));
   const seals = changes.map(({ head, state }) => codes.sealHead(head.publicKey, state));
   return [
     plainArray(changes.map(({ head }) => head.id)),
     seals.map(digestsOf),
     seals.map(({ code }) => code),
-    ...columns.map(({ of }) => plainArray(changes.map(({ state }) => of(state)))),
+    ...names.map((name) => plainArray(rows.map((numbers) => numbers[HEAD_NUMBERS.indexOf(name)] ?? null))),
   ];
 }
 

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
-import type { HistoryCodes } from '../../history/codes.ts';
+import { type HistoryCodes, isPossible } from '../../history/codes.ts';
 import type { IntegrityField } from '../../history/integrity.ts';
 import { NEW_KEY } from '../../history/rules.ts';
 import { NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
@@ -146,8 +146,7 @@ function openRow(codes: HistoryCodes, row: StoreRow): StoreRecord {
     keys: { count: row.keys, digest: row.keys_digest },
     server: { systemIdentifier: row.system_identifier, timeline: row.timeline },
   };
-  const isPossible = numbers.every((number) => Number.isSafeInteger(number) && number >= 0);
-  if (!isPossible || !row.code.equals(codes.storeCode(fieldsOf(record)))) throw damaged();
+  if (!numbers.every(isPossible) || !row.code.equals(codes.storeCode(fieldsOf(record)))) throw damaged();
   return record;
 }
 

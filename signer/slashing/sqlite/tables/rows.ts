@@ -1,6 +1,6 @@
-// The rows of entries: what each key signed, each row with its integrity code. Reading a single entry checks that row;
-// saying that an entry is NOT there needs the whole history of the key, whose number and digest must be those of its
-// head. An entry below what was pruned was put back by somebody: that is damage too.
+// The rows of a key: its head, and what it signed, each under its integrity code. A missing head is believed only while
+// the database has as many heads as its record says (record.ts); a missing entry only after the whole history was read,
+// whose number and digest must be those of the head. An entry below what was pruned was put back: that is damage too.
 
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import { SignerError } from '../../../api/errors.ts';
@@ -9,13 +9,13 @@ import {
   type EntryCodes,
   entrySum,
   type HeadSeal,
+  headNumbers,
   historyCodes,
-  type UncheckedHead,
 } from '../../history/codes.ts';
 import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../../history/integrity.ts';
 import type { Coded } from '../../history/merge.ts';
 import { holdsForgotten, type VoteEpochs } from '../../history/prune.ts';
-import type { BlockEntry, KeyHistory, VoteEntry } from '../../history/rules.ts';
+import type { BlockEntry, EntrySet, KeyHistory, VoteEntry } from '../../history/rules.ts';
 import type { Head, HistorySink, OldestEntries } from '../../operations/store.ts';
 
 const PAGE_ENTRIES = 1000;
@@ -25,31 +25,10 @@ const MAX_VOTES_LOOKED_AT = 20_000;
 /** Reads page by page; yields how many entries each had. */
 type Pages = Generator<number, void>;
 
-/** Every method that reads throws SignerError `slashing_integrity` for a row that fails its check. */
-export interface EntryTables {
-  blockAt(head: Head, slot: number): BlockEntry | undefined;
-  /** All entries for one target: more than one only after an import that contradicts itself. */
-  votesAt(head: Head, targetEpoch: number): VoteEntry[];
-  /** One vote inside the given epochs, if there is one, and one around them (EIP-3076 condition 3). */
-  votesAgainst(head: Head, epochs: Omit<VoteEntry, 'signingRoot'>): VoteEntry[];
-  allBlocks(head: Head): KeyHistory;
-  allVotes(head: Head): KeyHistory;
-  /** The whole history, shown to be whole when it ends; the state of the key must not change meanwhile. */
-  read(head: Head, sink: HistorySink): Pages;
-  blocksBelow(head: Head, slot: number, limit: number): Coded<BlockEntry>[];
-  votesBelow(head: Head, targetEpoch: number, limit: number): Coded<VoteEntry>[];
-  /** What is lowest beyond the oldest entries of the key; a very long list of votes is not looked through. */
-  lowestBeyond(head: Head, slot: number, vote: VoteEpochs | undefined): OldestEntries['lowestKept'];
-  /** Rows beyond the marks of the head are of another time than the head. */
-  confirmNoBlockBeyond(head: Head): void;
-  confirmNoVoteBeyond(head: Head): void;
-  insertBlock(id: number, entry: BlockEntry, codes: Pick<EntryCodes, 'code'>): void;
-  insertVote(id: number, entry: VoteEntry, codes: Pick<EntryCodes, 'code'>): void;
-  removeBlock(id: number, entry: BlockEntry): void;
-  removeVote(id: number, entry: VoteEntry): void;
-}
+/** What reads throws SignerError `slashing_integrity` for a row that fails its check. */
+export type EntryTables = ReturnType<typeof entryTables>;
 
-export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): EntryTables {
+export function entryTables(connection: DatabaseSync, integrity: RowIntegrity) {
   const codes = historyCodes(integrity);
   const blocks = table(connection, 'blocks', ['slot']);
   const votes = table(connection, 'attestations', ['target_epoch', 'source_epoch']);
@@ -82,37 +61,19 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
     if (holdsForgotten(state, { blocks: [], attestations: [entry] })) throw damaged('an attestation that was pruned');
     return { ...entry, code, element };
   }
-  function* readBlocks(head: Head, sink: HistorySink): Pages {
-    const sum = entrySum();
-    for (let after = -1, isMore = true; isMore; ) {
-      const rows = blocks.page.all(head.id, after, PAGE_ENTRIES);
-      for (const row of rows) {
-        const entry = readBlock(head, cellsOf(row));
-        sum.add(entry.element);
-        sink.block({ slot: entry.slot, signingRoot: entry.signingRoot });
-        after = entry.slot;
-      }
-      isMore = rows.length === PAGE_ENTRIES;
-      yield rows.length;
-    }
-    if (!sum.isWhole(head.state.blocks)) throw damaged('blocks are missing');
+  function readBlocks(head: Head, sink: HistorySink): Pages {
+    const next = (last: BlockEntry | undefined) =>
+      blocks.page.all(head.id, last?.slot ?? -1, PAGE_ENTRIES).map((row) => readBlock(head, cellsOf(row)));
+    return pagesOf('blocks', head.state.blocks, next, ({ slot, signingRoot }) => sink.block({ slot, signingRoot }));
   }
-  function* readVotes(head: Head, sink: HistorySink): Pages {
-    const sum = entrySum();
-    let [afterTarget, afterSource] = [-1, -1];
-    for (let isMore = true; isMore; ) {
-      const rows = votes.page.all(head.id, afterTarget, afterSource, PAGE_ENTRIES);
-      for (const row of rows) {
-        const entry = readVote(head, cellsOf(row));
-        const { sourceEpoch, targetEpoch, signingRoot } = entry;
-        sum.add(entry.element);
-        sink.vote({ sourceEpoch, targetEpoch, signingRoot });
-        [afterTarget, afterSource] = [targetEpoch, sourceEpoch];
-      }
-      isMore = rows.length === PAGE_ENTRIES;
-      yield rows.length;
-    }
-    if (!sum.isWhole(head.state.attestations)) throw damaged('attestations are missing');
+  function readVotes(head: Head, sink: HistorySink): Pages {
+    const next = (last: VoteEntry | undefined) =>
+      votes.page
+        .all(head.id, last?.targetEpoch ?? -1, last?.sourceEpoch ?? -1, PAGE_ENTRIES)
+        .map((row) => readVote(head, cellsOf(row)));
+    return pagesOf('attestations', head.state.attestations, next, ({ sourceEpoch, targetEpoch, signingRoot }) =>
+      sink.vote({ sourceEpoch, targetEpoch, signingRoot }),
+    );
   }
   function collected(pagesInto: (sink: HistorySink) => Pages): KeyHistory {
     const history = { blocks: [] as BlockEntry[], attestations: [] as VoteEntry[] };
@@ -128,27 +89,32 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
   }
 
   return {
-    blockAt(head, slot) {
+    blockAt(head: Head, slot: number): BlockEntry | undefined {
       const row = blocks.one.get(head.id, slot);
       return row === undefined ? undefined : readBlock(head, cellsOf(row));
     },
-    votesAt: (head, targetEpoch) => votes.at.all(head.id, targetEpoch).map((row) => readVote(head, cellsOf(row))),
-    votesAgainst: (head, { sourceEpoch, targetEpoch }) =>
+    /** More than one only after an import that contradicts itself. */
+    votesAt: (head: Head, targetEpoch: number): VoteEntry[] =>
+      votes.at.all(head.id, targetEpoch).map((row) => readVote(head, cellsOf(row))),
+    /** One vote inside the given epochs, if there is one, and one around them (EIP-3076 condition 3). */
+    votesAgainst: (head: Head, { sourceEpoch, targetEpoch }: VoteEpochs): VoteEntry[] =>
       [voteInside, voteAround]
         .map((statement) => statement.get(head.id, sourceEpoch, targetEpoch))
         .filter((row) => row !== undefined)
         .map((row) => readVote(head, cellsOf(row))),
-    allBlocks: (head) => collected((sink) => readBlocks(head, sink)),
-    allVotes: (head) => collected((sink) => readVotes(head, sink)),
-    *read(head, sink) {
+    allBlocks: (head: Head) => collected((sink) => readBlocks(head, sink)),
+    allVotes: (head: Head) => collected((sink) => readVotes(head, sink)),
+    /** The whole history, shown to be whole when it ends; the state of the key must not change meanwhile. */
+    *read(head: Head, sink: HistorySink): Pages {
       yield* readBlocks(head, sink);
       yield* readVotes(head, sink);
     },
-    blocksBelow: (head, slot, limit) =>
+    blocksBelow: (head: Head, slot: number, limit: number) =>
       blocks.below.all(head.id, slot, limit).map((row) => readBlock(head, cellsOf(row))),
-    votesBelow: (head, targetEpoch, limit) =>
+    votesBelow: (head: Head, targetEpoch: number, limit: number) =>
       votes.below.all(head.id, targetEpoch, limit).map((row) => readVote(head, cellsOf(row))),
-    lowestBeyond({ id, state }, slot, vote) {
+    /** Beyond the oldest entries of the key; a very long list of votes is not looked through. */
+    lowestBeyond({ id, state }: Head, slot: number, vote: VoteEpochs | undefined): OldestEntries['lowestKept'] {
       const { sourceEpoch, targetEpoch } = vote ?? { sourceEpoch: -1, targetEpoch: -1 };
       const isLong = state.attestations.count > MAX_VOTES_LOOKED_AT;
       const lowest = (row: unknown) => numberOrNull(cellsOf(row)[0]);
@@ -158,21 +124,42 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity): 
         targetEpoch: lowest(lowestTarget.get(id, targetEpoch, sourceEpoch)),
       };
     },
-    confirmNoBlockBeyond: (head) => confirmNone(blocks.beyond, head, head.state.highest.blockSlot),
-    confirmNoVoteBeyond: (head) => confirmNone(votes.beyond, head, head.state.highest.targetEpoch),
-    insertBlock: (id, { slot, signingRoot }, { code }) => {
+    /** Rows beyond the marks of the head are of another time than the head. */
+    confirmNoBlockBeyond: (head: Head) => confirmNone(blocks.beyond, head, head.state.highest.blockSlot),
+    confirmNoVoteBeyond: (head: Head) => confirmNone(votes.beyond, head, head.state.highest.targetEpoch),
+    insertBlock(id: number, { slot, signingRoot }: BlockEntry, { code }: Pick<EntryCodes, 'code'>): void {
       blocks.insert.run(id, slot, signingRoot, code);
     },
-    insertVote: (id, { sourceEpoch, targetEpoch, signingRoot }, { code }) => {
-      votes.insert.run(id, targetEpoch, sourceEpoch, signingRoot, code);
+    insertVote(id: number, vote: VoteEntry, { code }: Pick<EntryCodes, 'code'>): void {
+      votes.insert.run(id, vote.targetEpoch, vote.sourceEpoch, vote.signingRoot, code);
     },
-    removeBlock: (id, { slot }) => {
+    removeBlock(id: number, { slot }: BlockEntry): void {
       blocks.remove.run(id, slot);
     },
-    removeVote: (id, { sourceEpoch, targetEpoch }) => {
+    removeVote(id: number, { sourceEpoch, targetEpoch }: VoteEpochs): void {
       votes.remove.run(id, targetEpoch, sourceEpoch);
     },
   };
+}
+
+/** Each page goes to the sink once all of it passed its codes. */
+function* pagesOf<Entry>(
+  kind: string,
+  set: EntrySet,
+  next: (last: Entry | undefined) => Coded<Entry>[],
+  sink: (entry: Entry) => void,
+): Pages {
+  const sum = entrySum();
+  let page: Coded<Entry>[] = [];
+  do {
+    page = next(page.at(-1));
+    for (const entry of page) {
+      sum.add(entry.element);
+      sink(entry);
+    }
+    yield page.length;
+  } while (page.length === PAGE_ENTRIES);
+  if (!sum.isWhole(set)) throw damaged(`${kind} are missing`);
 }
 
 function table(connection: DatabaseSync, name: 'blocks' | 'attestations', place: readonly string[]) {
@@ -196,23 +183,10 @@ function table(connection: DatabaseSync, name: 'blocks' | 'attestations', place:
   return statements;
 }
 
-// The rows of heads (history/rules.ts), one row a key. A head is believed only when its integrity code is right; a head
-// that is missing is believed only while the database holds as many heads as its record says.
-
-/** What finds and reads throws SignerError `slashing_integrity` when the row fails its check. */
-export interface HeadTable {
-  find(publicKey: Uint8Array): Head | undefined;
-  findById(id: number): Head | undefined;
-  nextId(): number;
-  insert(head: Head): void;
-  update(head: Head): void;
-}
-
-export function headTable(connection: DatabaseSync, integrity: RowIntegrity): HeadTable {
+/** `find` throws SignerError `slashing_integrity` when the row fails its check. */
+export function headTable(connection: DatabaseSync, integrity: RowIntegrity) {
   const codes = historyCodes(integrity);
-  const columns = COLUMNS.join(', ');
-  const byKey = connection.prepare(`SELECT ${columns}, id FROM validators WHERE public_key = ?`);
-  const byId = connection.prepare(`SELECT ${columns}, id, public_key FROM validators WHERE id = ?`);
+  const find = connection.prepare(`SELECT ${COLUMNS.join(', ')}, id FROM validators WHERE public_key = ?`);
   const insert = connection.prepare(
     `INSERT INTO validators (id, public_key, ${COLUMNS.join(', ')}) VALUES (?, ?, ${COLUMNS.map(() => '?').join(', ')})`,
   );
@@ -220,73 +194,35 @@ export function headTable(connection: DatabaseSync, integrity: RowIntegrity): He
     `UPDATE validators SET ${COLUMNS.map((column) => `${column} = ?`).join(', ')} WHERE id = ?`,
   );
   const lastId = connection.prepare('SELECT max(id) FROM validators');
-  for (const statement of [byKey, byId, lastId]) statement.setReturnArrays(true);
-
-  function read(row: readonly SQLOutputValue[], publicKey: Uint8Array): Head {
-    const state = codes.openHead(publicKey, uncheckedHead(row));
-    if (state === undefined) throw damaged('validator');
-    return { id: numberOf(row[COLUMNS.length]), publicKey, state };
-  }
-  function cellsOfHead({ publicKey, state }: Head) {
-    const { highest, lowWater, prunedBelow, blocks, attestations, tenure } = state;
-    return [
-      lowWater.slot,
-      lowWater.sourceEpoch,
-      lowWater.targetEpoch,
-      highest.blockSlot,
-      highest.sourceEpoch,
-      highest.targetEpoch,
-      prunedBelow.slot,
-      prunedBelow.targetEpoch,
-      tenure,
-      blocks.count,
-      attestations.count,
-      packedSeal(codes.sealHead(publicKey, state)),
-    ];
-  }
+  for (const statement of [find, lastId]) statement.setReturnArrays(true);
+  const cells = ({ publicKey, state }: Head) => [...headNumbers(state), packedSeal(codes.sealHead(publicKey, state))];
 
   return {
-    find(publicKey) {
-      const row: unknown = byKey.get(publicKey);
-      return Array.isArray(row) ? read(row, publicKey) : undefined;
-    },
-    findById(id) {
-      const row: unknown = byId.get(id);
-      return Array.isArray(row) ? read(row, bytesOf(row[COLUMNS.length + 1])) : undefined;
+    find(publicKey: Uint8Array): Head | undefined {
+      const row: unknown = find.get(publicKey);
+      if (!Array.isArray(row)) return undefined;
+      const seal = unpackedSeal(bytesOf(row[SEAL]));
+      const state = codes.openHead(publicKey, row.slice(0, SEAL).map(numberOrNull), seal);
+      if (state === undefined) throw damaged('validator');
+      return { id: numberOf(row[SEAL + 1]), publicKey, state };
     },
     nextId: () => ((lastId.get() as unknown as [number | null])[0] ?? 0) + 1,
-    insert: (head) => {
-      insert.run(head.id, head.publicKey, ...cellsOfHead(head));
+    insert(head: Head): void {
+      insert.run(head.id, head.publicKey, ...cells(head));
     },
-    update: (head) => {
-      update.run(...cellsOfHead(head), head.id);
+    update(head: Head): void {
+      update.run(...cells(head), head.id);
     },
   };
 }
 
+/** The numbers in the order of `headNumbers`, and the seal. */
 const COLUMNS = [
-  ...['low_slot', 'low_source_epoch', 'low_target_epoch'],
   ...['high_slot', 'high_source_epoch', 'high_target_epoch'],
+  ...['low_slot', 'low_source_epoch', 'low_target_epoch'],
   ...['pruned_slot', 'pruned_target_epoch', 'tenure', 'block_count', 'attestation_count', 'seal'],
 ];
-
-function uncheckedHead(row: readonly SQLOutputValue[]): UncheckedHead {
-  return {
-    state: {
-      lowWater: { slot: numberOrNull(row[0]), sourceEpoch: numberOrNull(row[1]), targetEpoch: numberOrNull(row[2]) },
-      highest: {
-        blockSlot: numberOrNull(row[3]),
-        sourceEpoch: numberOrNull(row[4]),
-        targetEpoch: numberOrNull(row[5]),
-      },
-      prunedBelow: { slot: numberOrNull(row[6]), targetEpoch: numberOrNull(row[7]) },
-      tenure: numberOf(row[8]),
-    },
-    blockCount: numberOf(row[9]),
-    attestationCount: numberOf(row[10]),
-    seal: unpackedSeal(bytesOf(row[11])),
-  };
-}
+const SEAL = COLUMNS.length - 1;
 
 // One cell for all of it: code, digests, nonce. Each cell of bytes costs an object a read.
 const BLOCK_DIGEST = INTEGRITY_CODE_BYTES;
@@ -312,8 +248,7 @@ function unpackedSeal(seal: Uint8Array): HeadSeal {
   };
 }
 
-// What a cell of a row may hold; anything else is damage, which makes 503 for whatever the row is about. And what an
-// error of SQLite says: damage of a row, or a fault of the connection.
+// A cell of another type is damage, which makes 503 for what the row is about.
 
 export function damaged(row: string): SignerError {
   return new SignerError('slashing_integrity', { detail: { row } });
@@ -360,7 +295,6 @@ export function isDamage(error: unknown): boolean {
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 
-/** Whether the connection is to be opened anew. */
 export function isFaultOfConnection(error: unknown): boolean {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false;
   const primary = error.errcode & 0xff;
