@@ -8,24 +8,26 @@ import type { Tenures } from '../tenure.ts';
 export type PublicKeyHex = string;
 
 /** Slots and epochs are safe integers (at most 2^53 - 1): the wire and the interchange importer refuse larger ones. */
-export interface BlockProposal {
-  readonly kind: 'block';
+export interface VoteEpochs {
+  readonly sourceEpoch: number;
+  readonly targetEpoch: number;
+}
+
+interface MessageOfKey {
   readonly publicKey: PublicKeyHex;
   /** The tenure of the copy that would sign (tenure.ts); 0 when it is left out. */
   readonly tenure?: number;
-  readonly slot: number;
   /** 32 bytes. */
   readonly signingRoot: Uint8Array;
 }
 
-export interface Vote {
+export interface BlockProposal extends MessageOfKey {
+  readonly kind: 'block';
+  readonly slot: number;
+}
+
+export interface Vote extends MessageOfKey, VoteEpochs {
   readonly kind: 'attestation';
-  readonly publicKey: PublicKeyHex;
-  readonly tenure?: number;
-  readonly sourceEpoch: number;
-  readonly targetEpoch: number;
-  /** 32 bytes. */
-  readonly signingRoot: Uint8Array;
 }
 
 export type SlashableMessage = BlockProposal | Vote;
@@ -57,19 +59,29 @@ export interface HighWaterMarks {
   readonly targetEpoch: number | null;
 }
 
-/**
- * One key's part of an EIP-3076 file. A null root is an entry without `signing_root`: it refuses everything there.
- * A stream of histories may name a key several times: a store merges all parts of one import together.
- */
-export interface ValidatorHistory {
-  readonly publicKey: PublicKeyHex;
-  readonly blocks: readonly { readonly slot: number; readonly signingRoot: Uint8Array | null }[];
-  readonly attestations: readonly {
-    readonly sourceEpoch: number;
-    readonly targetEpoch: number;
-    readonly signingRoot: Uint8Array | null;
-  }[];
+export interface BlockEntry {
+  readonly slot: number;
+  /** 32 bytes; null, as of an EIP-3076 entry without `signing_root`, refuses everything at the slot. */
+  readonly signingRoot: Uint8Array | null;
+}
+
+export interface VoteEntry extends VoteEpochs {
+  readonly signingRoot: Uint8Array | null;
+}
+
+export interface KeyHistory {
+  readonly blocks: readonly BlockEntry[];
+  readonly attestations: readonly VoteEntry[];
+}
+
+/** What a file says of a key. */
+export interface HistoryPart extends KeyHistory {
   readonly leftOut?: LeftOutEntries | undefined;
+}
+
+/** A stream of these may name a key several times: a store merges all parts of one import together. */
+export interface ValidatorHistory extends HistoryPart {
+  readonly publicKey: PublicKeyHex;
 }
 
 /**
@@ -90,7 +102,7 @@ export interface LeftOutEntries extends HighWaterMarks {
 export type MergeStrategy = 'by_key' | 'minimal' | 'complete';
 
 export interface ImportOptions {
-  /** `by_key` unless given. A store that keeps the highest marks only (dynamodb) merges every file as minimal. */
+  /** `by_key` unless given; dynamodb, which keeps the highest marks only, merges every file as minimal. */
   readonly strategy?: MergeStrategy;
 }
 
@@ -98,16 +110,11 @@ export interface ImportOptions {
  * What a store refuses of every key, whatever it knows of the key: blocks at or below the slot, votes with a target at
  * or below the target epoch or a source below the source epoch. Raised by a jump, and never lowered.
  */
-export interface StoreFloor {
+export interface StoreFloor extends VoteEpochs {
   readonly slot: number;
-  readonly sourceEpoch: number;
-  readonly targetEpoch: number;
 }
 
-/**
- * Why a process jumped: it started, its database is another server or timeline, its store holds less than it knows, its
- * fleet signed over another store or did not end in order, or its file is not the one that was closed in order.
- */
+/** docs/specification/slashing.md#jump: why a process jumped. */
 export type JumpCause = 'boot' | 'other_server' | 'lost_records' | 'other_store' | 'unclean_end';
 export type OnJump = (cause: JumpCause) => void;
 
@@ -123,7 +130,7 @@ export interface ImportSummary {
   readonly validators: number;
   readonly blocks: number;
   readonly attestations: number;
-  /** Entries that were there already, with the same root. */
+  /** With the same root. */
   readonly alreadyPresent: number;
   /** Entries that are slashable against each other or against the history; merged all the same, never weakening. */
   readonly conflicts: number;
@@ -131,18 +138,13 @@ export interface ImportSummary {
   readonly conflicting: readonly ImportConflict[];
 }
 
-export type ConflictingEntry =
-  | { readonly slot: number }
-  | { readonly sourceEpoch: number; readonly targetEpoch: number };
-
+export type ConflictingEntry = { readonly slot: number } | VoteEpochs;
 export type ImportConflict = ConflictingEntry & { readonly publicKey: PublicKeyHex };
 
 export interface BatchLimits {
   readonly maxMessages: number;
   readonly maxInFlight: number;
-  /**
-   * Milliseconds between the starts of two batches while requests keep coming; 0 for none. A lone request never waits.
-   */
+  /** Between the starts of two batches while requests keep coming. A lone request never waits. */
   readonly minIntervalMs: number;
 }
 
@@ -172,7 +174,7 @@ export interface SlashingBackend {
    */
   signedBlockRoot(publicKey: PublicKeyHex, slot: number): Promise<Uint8Array | null>;
 
-  /** Resolves when the store answers a real query; rejects otherwise. */
+  /** Resolves when the store answers a real query. */
   checkHealth(signal: AbortSignal): Promise<void>;
 
   /** Strongly consistent. Rejects with `slashing_integrity` when the record of the store fails its code. */

@@ -8,9 +8,9 @@
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
-import type { SlashableMessage } from '../types.ts';
+import type { BlockEntry, SlashableMessage, VoteEntry } from '../types.ts';
 import { INTEGRITY_CODE_BYTES, type IntegrityField, NO_PUBLIC_KEY, type RowIntegrity } from './integrity.ts';
-import { type BlockEntry, type EntrySet, type KeyState, raiseMarks, type VoteEntry } from './rules.ts';
+import { type EntrySet, type KeyState, raiseMarks } from './rules.ts';
 
 export const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;

@@ -7,37 +7,42 @@
 // the file lists everything.
 
 import type {
+  BlockEntry,
   ConflictingEntry,
   HighWaterMarks,
+  HistoryPart,
   ImportConflict,
+  KeyHistory,
   MergeStrategy,
   PublicKeyHex,
   StoreFloor,
-  ValidatorHistory,
+  VoteEntry,
 } from '../types.ts';
 import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
 import { forget, type Horizon, horizonOf } from './prune.ts';
 import {
-  type BlockEntry,
   effectiveLowWater,
   hasRecords,
   higher,
   higherMarks,
-  type KeyHistory,
   type KeyState,
   type LowWaterMarks,
   lowest,
   NO_MARKS,
-  type VoteEntry,
 } from './rules.ts';
 
 export type Coded<Entry> = Entry & EntryCodes;
 
+export interface CodedEntries {
+  readonly blocks: readonly Coded<BlockEntry>[];
+  readonly attestations: readonly Coded<VoteEntry>[];
+}
+
 export interface MergedKey {
   readonly state: KeyState;
-  readonly added: { readonly blocks: readonly Coded<BlockEntry>[]; readonly attestations: readonly Coded<VoteEntry>[] };
+  readonly added: CodedEntries;
   /** They replace recorded entries that lose their root. */
-  readonly contradicted: MergedKey['added'];
+  readonly contradicted: CodedEntries;
   readonly alreadyPresent: number;
   readonly conflicts: number;
   readonly conflicting: readonly ConflictingEntry[];
@@ -56,7 +61,7 @@ export interface KeyToMerge {
 /** `imported`: everything that one import says of the key. */
 export function mergeKey(
   { publicKey, state, recorded, floor }: KeyToMerge,
-  imported: Omit<ValidatorHistory, 'publicKey'>,
+  imported: HistoryPart,
   strategy: MergeStrategy,
   codes: HistoryCodes,
 ): MergedKey {
@@ -121,7 +126,7 @@ export function mergeKey(
   };
 }
 
-function highestOf({ blocks, attestations, leftOut }: Omit<ValidatorHistory, 'publicKey'>): HighWaterMarks {
+function highestOf({ blocks, attestations, leftOut }: HistoryPart): HighWaterMarks {
   return {
     blockSlot: blocks.reduce((most: number | null, { slot }) => higher(most, slot), leftOut?.blockSlot ?? null),
     sourceEpoch: attestations.reduce(
@@ -192,7 +197,7 @@ function parted<Entry>(entries: readonly Entry[], isKept: (entry: Entry) => bool
   return [kept, left];
 }
 
-export interface Contradicted<Entry> {
+interface Contradicted<Entry> {
   readonly before: Entry;
   readonly after: Entry;
 }
@@ -201,7 +206,7 @@ export interface Contradicted<Entry> {
  * Recorded votes for whose target a file has a vote from another source: neither is a repeat any more. Those that lost
  * their root already are not named again.
  */
-export function doubleVotesOf(
+function doubleVotesOf(
   recorded: readonly VoteEntry[],
   imported: readonly VoteEntry[],
   contradicted: readonly Contradicted<VoteEntry>[],
@@ -220,21 +225,14 @@ export function doubleVotesOf(
     .map((before) => ({ before, after: { ...before, signingRoot: null } }));
 }
 
-export interface MergedEntries<Entry> {
-  readonly added: readonly Entry[];
-  readonly contradicted: readonly Contradicted<Entry>[];
-  readonly alreadyPresent: number;
-  /** Imported entries whose place holds another root. */
-  readonly conflicting: ReadonlySet<Entry>;
-}
-
-export function mergeEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
+function mergeEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
   recorded: readonly Entry[],
   imported: readonly Entry[],
   placeOf: (entry: Entry) => string,
-): MergedEntries<Entry> {
+) {
   const before = new Map(recorded.map((entry) => [placeOf(entry), entry]));
   const after = new Map(before);
+  /** Imported entries whose place holds another root. */
   const conflicting = new Set<Entry>();
   let alreadyPresent = 0;
   for (const entry of imported) {
@@ -265,7 +263,7 @@ function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
 }
 
 /** EIP-3076 condition 3 over all votes of a key, in one pass in each direction. */
-export function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
+function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
   const sourcesOf = new Map<number, number>();
   const twice = new Set<number>();
   for (const { sourceEpoch, targetEpoch } of votes) {
@@ -299,7 +297,7 @@ export function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) =
 }
 
 /** Nobody goes through more by hand. */
-export const MAX_LISTED_CONFLICTS = 100;
+const MAX_LISTED_CONFLICTS = 100;
 
 export function listConflicts(
   listed: readonly ImportConflict[],

@@ -10,17 +10,8 @@
 // below the slot or target mark (double messages, votes surrounded by it) or has a source below the source mark (votes
 // that surround it). Only repeats of deleted messages change, from allowed to refused.
 
-import type { HighWaterMarks } from '../types.ts';
-import {
-  type BlockEntry,
-  higher,
-  higherMarks,
-  type KeyHistory,
-  type KeyState,
-  lowest,
-  NO_MARKS,
-  type VoteEntry,
-} from './rules.ts';
+import type { BlockEntry, HighWaterMarks, KeyHistory, VoteEntry, VoteEpochs } from '../types.ts';
+import { higher, higherMarks, type KeyState, lowest, NO_MARKS } from './rules.ts';
 
 /** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;
@@ -51,11 +42,6 @@ export function forgetBlocks({ lowWater, prunedBelow }: Marks, forgotten: number
     lowWater: { ...lowWater, slot: higher(lowWater.slot, Math.max(forgotten, lowestKept)) },
     prunedBelow: { ...prunedBelow, slot: higher(prunedBelow.slot, lowestKept) },
   };
-}
-
-export interface VoteEpochs {
-  readonly sourceEpoch: number;
-  readonly targetEpoch: number;
 }
 
 export function forgetVotes(

@@ -5,7 +5,17 @@
 // its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry.
 
 import { isEnded } from '../../tenure.ts';
-import type { BlockProposal, HighWaterMarks, SlashableMessage, SlashingRefusal, StoreFloor, Vote } from '../types.ts';
+import type {
+  BlockEntry,
+  BlockProposal,
+  HighWaterMarks,
+  KeyHistory,
+  SlashableMessage,
+  SlashingRefusal,
+  StoreFloor,
+  Vote,
+  VoteEntry,
+} from '../types.ts';
 
 export interface BlockFacts {
   /** A null root (none was given, or two differ) refuses everything at the slot. */
@@ -208,23 +218,6 @@ export interface KeyState {
   readonly blocks: EntrySet;
   readonly attestations: EntrySet;
   readonly tenure: number;
-}
-
-export interface BlockEntry {
-  readonly slot: number;
-  /** 32 bytes; null refuses everything at the slot. */
-  readonly signingRoot: Uint8Array | null;
-}
-
-export interface VoteEntry {
-  readonly sourceEpoch: number;
-  readonly targetEpoch: number;
-  readonly signingRoot: Uint8Array | null;
-}
-
-export interface KeyHistory {
-  readonly blocks: readonly BlockEntry[];
-  readonly attestations: readonly VoteEntry[];
 }
 
 export const NO_MARKS: HighWaterMarks = { blockSlot: null, sourceEpoch: null, targetEpoch: null };

@@ -3,9 +3,9 @@
 
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../../common/formats/hex.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { SlashingBackend, ValidatorHistory } from '../types.ts';
+import type { HistoryPart, SlashingBackend, ValidatorHistory } from '../types.ts';
 import { InterchangeError, type JsonEntry, type JsonValue, readJsonPieces } from './piece-parser.ts';
-import { type HistoryReducer, historyReducer, type ReducedHistory } from './reduce.ts';
+import { type HistoryReducer, historyReducer } from './reduce.ts';
 
 const FORMAT_VERSION = '5';
 /** A vote an epoch for twelve years. */
@@ -88,7 +88,7 @@ function addEntry(reducer: HistoryReducer, { element, list, index, value }: Json
   });
 }
 
-function validatorOf(value: JsonValue, place: string, history: ReducedHistory): ValidatorHistory {
+function validatorOf(value: JsonValue, place: string, history: HistoryPart): ValidatorHistory {
   const validator = objectOf(value, place);
   const key = validator['pubkey'];
   const publicKey = typeof key === 'string' ? canonicalPublicKey(key) : undefined;

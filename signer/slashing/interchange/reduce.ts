@@ -2,19 +2,17 @@
 // refuses everything up to them. Where entries of one place are left out, the one that stays has no root.
 
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { type BlockEntry, higher, type VoteEntry } from '../history/rules.ts';
-import type { LeftOutEntries, ValidatorHistory } from '../types.ts';
+import { higher } from '../history/rules.ts';
+import type { BlockEntry, HistoryPart, LeftOutEntries, VoteEntry } from '../types.ts';
 
 /** Of blocks, and of votes: one an epoch for as long as pruning keeps them, and once more. */
 export const KEPT_ENTRIES = 1024;
 
-export type ReducedHistory = Omit<ValidatorHistory, 'publicKey'>;
-
 export interface HistoryReducer {
   addBlock(entry: BlockEntry): void;
   addVote(entry: VoteEntry): void;
-  add(part: ReducedHistory): void;
-  result(): ReducedHistory;
+  add(part: HistoryPart): void;
+  result(): HistoryPart;
 }
 
 export function historyReducer(): HistoryReducer {

@@ -7,28 +7,20 @@
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
 import { keptEntries } from '../history/prune.ts';
-import {
-  type BlockEntry,
-  effectiveLowWater,
-  higher,
-  type KeyHistory,
-  type KeyState,
-  type VoteEntry,
-} from '../history/rules.ts';
+import { effectiveLowWater, higher, type KeyState } from '../history/rules.ts';
 import { KEPT_ENTRIES } from '../interchange/reduce.ts';
-import type { PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
+import type { BlockEntry, KeyHistory, PublicKeyHex, StoreFloor, ValidatorHistory, VoteEntry } from '../types.ts';
 import {
+  allKeys,
   type CompleteStore,
   HEADS_ARE_GONE,
   type Head,
   keyHex,
-  NO_KEY,
+  PAGE_KEYS,
   type Rows,
   type Snapshot,
   sortedKeys,
 } from './store.ts';
-
-const PAGE_KEYS = 200;
 
 /** @throws SignerError slashing_integrity at the first key whose record fails, and when keys are gone */
 export async function* exportHistories(
@@ -51,7 +43,9 @@ async function* exportFrom(
   const { floor } = await rows.record();
   const isWhole = await rows.isKeyListWhole();
   if (publicKeys === undefined && !isWhole) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
-  for await (const page of publicKeys === undefined ? allKeys(rows) : chunks(sortedKeys(publicKeys), PAGE_KEYS)) {
+  for await (const page of publicKeys === undefined
+    ? allKeys(rows.keysAfter)
+    : chunks(sortedKeys(publicKeys), PAGE_KEYS)) {
     const heads = new Map((await rows.heads(page)).map((head) => [keyHex(head.publicKey), head]));
     for (const publicKey of page.map(keyHex)) {
       const head = heads.get(publicKey);
@@ -61,14 +55,6 @@ async function* exportFrom(
       if (said !== null && entries > 0) yield { publicKey, ...said };
       await store.turn(1 + entries);
     }
-  }
-}
-
-async function* allKeys(rows: Rows): AsyncGenerator<readonly Uint8Array[]> {
-  for (let after: Uint8Array | undefined = NO_KEY; after !== undefined; ) {
-    const page = await rows.keysAfter(after, PAGE_KEYS, 'all');
-    yield page.keys;
-    after = page.last;
   }
 }
 

@@ -6,9 +6,19 @@ import { isDeepStrictEqual } from 'node:util';
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
 import { listConflicts, type MergedKey, mergeKey } from '../history/merge.ts';
-import type { BlockEntry, KeyHistory, KeyState, VoteEntry } from '../history/rules.ts';
+import type { KeyState } from '../history/rules.ts';
 import { historyReducer } from '../interchange/reduce.ts';
-import type { ImportSummary, MergeStrategy, PublicKeyHex, StoreFloor, ValidatorHistory } from '../types.ts';
+import type {
+  BlockEntry,
+  HistoryPart,
+  ImportSummary,
+  KeyHistory,
+  MergeStrategy,
+  PublicKeyHex,
+  StoreFloor,
+  ValidatorHistory,
+  VoteEntry,
+} from '../types.ts';
 import {
   type CompleteStore,
   HEADS_ARE_GONE,
@@ -17,14 +27,13 @@ import {
   inSnapshot,
   keyHex,
   NO_KEY,
+  PAGE_KEYS,
   type Rows,
   STEP_ENTRIES,
   type StagedImport,
-  type StagedPart,
   type WritableRows,
 } from './store.ts';
 
-const PAGE_KEYS = 200;
 /** Their histories are in memory at the same time. */
 const KEYS_AT_ONCE = 8;
 
@@ -108,7 +117,7 @@ const NOWHERE: HistorySink = { block() {}, vote() {} };
 
 interface ReadKey {
   readonly publicKey: Uint8Array;
-  readonly imported: StagedPart;
+  readonly imported: HistoryPart;
   readonly recorded: KeyHistory;
   /** What a merge rests on: while both stay, so does its result. */
   readonly basis: { readonly state: KeyState; readonly floor: StoreFloor | null };
@@ -136,7 +145,7 @@ async function readKeys(
   );
 }
 
-async function readKey(rows: Rows, head: Head, floor: StoreFloor | null, imported: StagedPart): Promise<ReadKey> {
+async function readKey(rows: Rows, head: Head, floor: StoreFloor | null, imported: HistoryPart): Promise<ReadKey> {
   const recorded = { blocks: [] as BlockEntry[], attestations: [] as VoteEntry[] };
   await rows.history(head, {
     block: (entry) => void recorded.blocks.push(entry),
@@ -147,7 +156,7 @@ async function readKey(rows: Rows, head: Head, floor: StoreFloor | null, importe
   return { publicKey: head.publicKey, imported, recorded, basis: { state: head.state, floor }, entries };
 }
 
-async function foldedParts(store: CompleteStore, staged: StagedImport, publicKey: Uint8Array): Promise<StagedPart> {
+async function foldedParts(store: CompleteStore, staged: StagedImport, publicKey: Uint8Array): Promise<HistoryPart> {
   const reducer = historyReducer();
   for await (const part of staged.parts(publicKey)) {
     reducer.add(part);
@@ -184,7 +193,7 @@ async function mergedAgain(
   rows: Rows,
   head: Head,
   floor: StoreFloor | null,
-  imported: StagedPart,
+  imported: HistoryPart,
   strategy: MergeStrategy,
 ): Promise<ReadyKey> {
   const key = await readKey(rows, head, floor, imported);
@@ -227,7 +236,7 @@ export async function stageHistories(
 }
 
 /** A history of any length as its last entries; a long one in turns of the event loop. */
-async function folded(history: StagedPart): Promise<StagedPart> {
+async function folded(history: HistoryPart): Promise<HistoryPart> {
   const { blocks, attestations, leftOut } = history;
   if (blocks.length + attestations.length <= STEP_ENTRIES) return history;
   const reducer = historyReducer();
@@ -240,7 +249,7 @@ async function folded(history: StagedPart): Promise<StagedPart> {
   return reducer.result();
 }
 
-export function writePart({ blocks, attestations, leftOut }: StagedPart): string {
+export function writePart({ blocks, attestations, leftOut }: HistoryPart): string {
   return JSON.stringify([
     blocks.map(({ slot, signingRoot }) => [slot, hexOrNull(signingRoot)]),
     attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, hexOrNull(signingRoot)]),
@@ -248,11 +257,11 @@ export function writePart({ blocks, attestations, leftOut }: StagedPart): string
   ]);
 }
 
-export function readPart(text: string): StagedPart {
+export function readPart(text: string): HistoryPart {
   const [blocks, attestations, leftOut] = JSON.parse(text) as [
     [number, string | null][],
     [number, number, string | null][],
-    StagedPart['leftOut'],
+    HistoryPart['leftOut'],
   ];
   return {
     blocks: blocks.map(([slot, root]) => ({ slot, signingRoot: bytesOrNull(root) })),

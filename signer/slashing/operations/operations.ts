@@ -9,6 +9,7 @@ import { higherFloor } from '../jump.ts';
 import type { PublicKeyHex, SlashingBackend } from '../types.ts';
 import { newPruneCursor, type PruneCursor, pruneStep } from './pruning.ts';
 import {
+  allKeys,
   type CompleteStore,
   HEADS_ARE_GONE,
   type Head,
@@ -16,12 +17,10 @@ import {
   isDamaged,
   keyBytes,
   keyHex,
-  NO_KEY,
+  PAGE_KEYS,
   type Rows,
   sortedKeys,
 } from './store.ts';
-
-const PAGE_KEYS = 200;
 
 export type StoreOperations = Pick<
   SlashingBackend,
@@ -61,7 +60,8 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
 
     async tenures(publicKeys, leavesOutDamaged = false) {
       const tenures = new Map<PublicKeyHex, number>();
-      for await (const page of publicKeys === undefined ? allKeys(store) : pagesOf(publicKeys)) {
+      const keysAfter: Rows['keysAfter'] = (...asked) => inSnapshot(store, (rows) => rows.keysAfter(...asked));
+      for await (const page of publicKeys === undefined ? allKeys(keysAfter) : pagesOf(publicKeys)) {
         // Every head that is asked for is verified: an ended tenure may not hide by a change of its row.
         const read = (rows: Rows) => (leavesOutDamaged ? undamagedHeads(rows, page) : rows.heads(page));
         for (const { publicKey, state } of await inSnapshot(store, read)) {
@@ -97,7 +97,7 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
 }
 
 /** A key whose head is damaged is left out: no check of it passes, and the others go on. */
-async function undamagedHeads(rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> {
+export async function undamagedHeads(rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> {
   try {
     return await rows.heads(publicKeys);
   } catch (error) {
@@ -132,13 +132,4 @@ async function moveTenures(
 
 function pagesOf(publicKeys: readonly PublicKeyHex[]): (readonly Uint8Array[])[] {
   return chunks(sortedKeys(publicKeys), PAGE_KEYS);
-}
-
-async function* allKeys(store: CompleteStore): AsyncGenerator<readonly Uint8Array[]> {
-  for (let after: Uint8Array | undefined = NO_KEY; after !== undefined; ) {
-    const last: Uint8Array = after;
-    const page = await inSnapshot(store, (rows) => rows.keysAfter(last, PAGE_KEYS, 'all'));
-    yield page.keys;
-    after = page.last;
-  }
 }

@@ -4,9 +4,10 @@
 
 import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
-import type { Coded } from '../history/merge.ts';
-import type { BlockEntry, KeyState, VoteEntry } from '../history/rules.ts';
-import type { HighWaterMarks, PublicKeyHex, StoreIdentity, ValidatorHistory } from '../types.ts';
+import type { CodedEntries } from '../history/merge.ts';
+import type { Horizon } from '../history/prune.ts';
+import type { KeyState } from '../history/rules.ts';
+import type { BlockEntry, HighWaterMarks, HistoryPart, PublicKeyHex, StoreIdentity, VoteEntry } from '../types.ts';
 
 /** Public keys are 48 bytes, and lists of them ascend. */
 export interface CompleteStore {
@@ -33,10 +34,8 @@ export interface CompleteStore {
 export interface StagedImport {
   keysAfter(last: Uint8Array, limit: number): Promise<Uint8Array[]>;
   /** In the order in which they came. */
-  parts(publicKey: Uint8Array): AsyncIterable<StagedPart>;
+  parts(publicKey: Uint8Array): AsyncIterable<HistoryPart>;
 }
-
-export type StagedPart = Omit<ValidatorHistory, 'publicKey'>;
 
 export interface Head {
   /** The store's own name of the row. */
@@ -75,18 +74,8 @@ export interface Snapshot extends Rows {
 
 export interface WritableRows extends Rows {
   /** The lowest entries below a place, so many at most and blocks first, and what is lowest without them. */
-  oldest(head: Head, below: EntryPlace, limit: number): Promise<OldestEntries>;
+  oldest(head: Head, below: Horizon, limit: number): Promise<OldestEntries>;
   change(head: Head, change: KeyChange): Promise<void>;
-}
-
-export interface EntryPlace {
-  readonly slot: number;
-  readonly targetEpoch: number;
-}
-
-export interface CodedEntries {
-  readonly blocks: readonly Coded<BlockEntry>[];
-  readonly attestations: readonly Coded<VoteEntry>[];
 }
 
 export interface OldestEntries extends CodedEntries {
@@ -102,6 +91,17 @@ export interface KeyChange {
   readonly removed?: CodedEntries;
 }
 
+/** Every key that has a head, in pages. @param keysAfter of one state, or of the present one for each page */
+export async function* allKeys(keysAfter: Rows['keysAfter']): AsyncGenerator<readonly Uint8Array[]> {
+  for (let after: Uint8Array | undefined = NO_KEY; after !== undefined; ) {
+    const page: KeyPage = await keysAfter(after, PAGE_KEYS, 'all');
+    yield page.keys;
+    after = page.last;
+  }
+}
+
+/** Keys whose heads are read together. */
+export const PAGE_KEYS = 200;
 /** Before every key. */
 export const NO_KEY: Uint8Array = new Uint8Array(0);
 export const HEADS_ARE_GONE = 'heads of keys are gone from the slashing database';

@@ -4,7 +4,6 @@
 import { strict as assert } from 'node:assert';
 import { type EntryCodes, type HistoryCodes, stateAfter } from '../history/codes.ts';
 import {
-  type BlockEntry,
   type Decision,
   decideWithHistory,
   effectiveHighest,
@@ -12,19 +11,20 @@ import {
   type Judgement,
   judgeBlock,
   judgeVote,
-  type KeyHistory,
   type KeyState,
-  type VoteEntry,
 } from '../history/rules.ts';
 import { type Head, keyBytes, keyHex } from '../operations/store.ts';
 import type {
+  BlockEntry,
   BlockProposal,
   HighWaterMarks,
+  KeyHistory,
   PublicKeyHex,
   SlashableMessage,
   StoreFloor,
   Verdict,
   Vote,
+  VoteEntry,
 } from '../types.ts';
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
 import type { Lineage } from './lineage.ts';

@@ -3,13 +3,12 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { chunks, type Turns } from '../../parallel.ts';
-import type { Coded } from '../history/merge.ts';
+import type { Coded, CodedEntries } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { lowest } from '../history/rules.ts';
 import { higherFloor } from '../jump.ts';
 import { readPart, type Staged, stageHistories } from '../operations/import.ts';
 import {
-  type CodedEntries,
   type CompleteStore,
   HEADS_ARE_GONE,
   type Head,

@@ -5,30 +5,30 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
+import type { CodedEntries } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { higherMarks, NEW_KEY, NO_MARKS } from '../history/rules.ts';
 import { readPart, type StagedText, writePart } from '../operations/import.ts';
+import { undamagedHeads } from '../operations/operations.ts';
 import {
-  type CodedEntries,
+  allKeys,
   type CompleteStore,
   type Head,
   isDamaged,
   type KeyChange,
   keyBytes,
-  NO_KEY,
   type Rows,
   STEP_ENTRIES,
   type StagedImport,
   type WritableRows,
 } from '../operations/store.ts';
-import type { HighWaterMarks, PublicKeyHex, ValidatorHistory } from '../types.ts';
+import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
 import type { OpenFiles } from './file/file.ts';
 import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
 import { bytesOf, damaged, entryTables, headTable, isDamage, numberOf } from './tables/rows.ts';
 import { beginSnapshot, type DatabaseOptions, inTransaction, openSnapshot } from './tables/schema.ts';
 import type { ExportedText } from './wire.ts';
 
-const PAGE_KEYS = 500;
 /** Connections that wait for the next snapshot. */
 const MAX_IDLE = 2;
 
@@ -114,11 +114,9 @@ export function databaseStore({ connection, options, files, keys, turns }: Datab
       let marks = NO_MARKS;
       const snapshot = snapshots.open();
       try {
-        for (let after: Uint8Array | undefined = NO_KEY; after !== undefined; ) {
-          const page = await snapshot.keysAfter(after, PAGE_KEYS, 'all');
-          for (const key of page.keys) marks = higherMarks(marks, await marksOf(snapshot, key));
-          after = page.last;
-          await turns.turn(page.keys.length);
+        for await (const page of allKeys(snapshot.keysAfter)) {
+          for (const { state } of await undamagedHeads(snapshot, page)) marks = higherMarks(marks, state.highest);
+          await turns.turn(page.length);
         }
       } finally {
         await snapshot.close();
@@ -128,16 +126,6 @@ export function databaseStore({ connection, options, files, keys, turns }: Datab
 
     close: snapshots.close,
   };
-}
-
-async function marksOf(rows: Rows, publicKey: Uint8Array): Promise<HighWaterMarks> {
-  try {
-    const [head] = await rows.heads([publicKey]);
-    return head?.state.highest ?? NO_MARKS;
-  } catch (error) {
-    if (isDamage(error)) return NO_MARKS;
-    throw error;
-  }
 }
 
 function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: Turns['turn'] | undefined): Rows {

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { entrySum, historyCodes } from '../../../signer/slashing/history/codes.ts';
 import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
 import { mergeKey } from '../../../signer/slashing/history/merge.ts';
-import { type EntrySet, type KeyHistory, type KeyState, NEW_KEY } from '../../../signer/slashing/history/rules.ts';
-import type { StoreFloor } from '../../../signer/slashing/types.ts';
+import { type EntrySet, type KeyState, NEW_KEY } from '../../../signer/slashing/history/rules.ts';
+import type { KeyHistory, StoreFloor } from '../../../signer/slashing/types.ts';
 import { history, rootOf } from '../../support/slashing.ts';
 
 function isWholeSet(set: EntrySet, elements: readonly Uint8Array[]): boolean {

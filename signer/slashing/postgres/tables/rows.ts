@@ -14,8 +14,9 @@ import {
 } from '../../history/codes.ts';
 import type { Coded } from '../../history/merge.ts';
 import { holdsForgotten } from '../../history/prune.ts';
-import type { BlockEntry, EntrySet, KeyState, VoteEntry } from '../../history/rules.ts';
+import type { EntrySet, KeyState } from '../../history/rules.ts';
 import type { Head } from '../../operations/store.ts';
+import type { BlockEntry, VoteEntry } from '../../types.ts';
 import type { Connection } from '../connection/connections.ts';
 
 /** In the order of `headNumbers`. */

@@ -14,9 +14,10 @@ import {
 } from '../../history/codes.ts';
 import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../../history/integrity.ts';
 import type { Coded } from '../../history/merge.ts';
-import { holdsForgotten, type VoteEpochs } from '../../history/prune.ts';
-import type { BlockEntry, EntrySet, KeyHistory, VoteEntry } from '../../history/rules.ts';
+import { holdsForgotten } from '../../history/prune.ts';
+import type { EntrySet } from '../../history/rules.ts';
 import type { Head, HistorySink, OldestEntries } from '../../operations/store.ts';
+import type { BlockEntry, KeyHistory, VoteEntry, VoteEpochs } from '../../types.ts';
 
 const PAGE_ENTRIES = 1000;
 /** Votes of a key from which on its lowest source is not looked for, which needs all of them. */
