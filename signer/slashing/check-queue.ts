@@ -16,19 +16,9 @@ export interface WaitingCheck {
   detach(): void;
 }
 
-export interface CheckQueue {
-  readonly size: number;
-  readonly takeable: number;
-  readonly hasOthers: boolean;
-  readonly busy: number;
-  add(check: WaitingCheck): void;
-  remove(check: WaitingCheck): void;
-  take(limits: { readonly all: number; readonly yielding: number }): WaitingCheck[];
-  release(publicKey: PublicKeyHex): void;
-  drain(): WaitingCheck[];
-}
+export type CheckQueue = ReturnType<typeof checkQueue>;
 
-export function checkQueue(): CheckQueue {
+export function checkQueue() {
   const waiting = new Map<PublicKeyHex, WaitingCheck[]>();
   /** Keys with waiting checks that are not busy, longest waiting first; and such keys of which every check yields. */
   const ready = keyLine();
@@ -77,7 +67,7 @@ export function checkQueue(): CheckQueue {
     get busy() {
       return busy.size;
     },
-    add(check) {
+    add(check: WaitingCheck): void {
       const { publicKey } = check.message;
       const earlier = waiting.get(publicKey);
       earlier?.push(check);
@@ -86,7 +76,7 @@ export function checkQueue(): CheckQueue {
       if (!busy.has(publicKey)) makeReady(publicKey, checks);
       size += 1;
     },
-    remove(check) {
+    remove(check: WaitingCheck): void {
       const { publicKey } = check.message;
       const checks = waiting.get(publicKey);
       const position = checks?.indexOf(check) ?? -1;
@@ -98,7 +88,7 @@ export function checkQueue(): CheckQueue {
       ready.delete(publicKey);
       yielding.delete(publicKey);
     },
-    take(limits) {
+    take(limits: { readonly all: number; readonly yielding: number }): WaitingCheck[] {
       const taken: WaitingCheck[] = [];
       let yielded = 0;
       while (taken.length < limits.all) {
@@ -114,12 +104,12 @@ export function checkQueue(): CheckQueue {
       size -= taken.length;
       return taken;
     },
-    release(publicKey) {
+    release(publicKey: PublicKeyHex): void {
       busy.delete(publicKey);
       const checks = waiting.get(publicKey);
       if (checks !== undefined) makeReady(publicKey, checks);
     },
-    drain() {
+    drain(): WaitingCheck[] {
       const all = [...waiting.values()].flat();
       waiting.clear();
       ready.clear();
@@ -139,15 +129,7 @@ interface Place {
   after: Place | undefined;
 }
 
-export interface KeyLine {
-  readonly size: number;
-  readonly first: PublicKeyHex | undefined;
-  add(publicKey: PublicKeyHex): void;
-  delete(publicKey: PublicKeyHex): boolean;
-  clear(): void;
-}
-
-export function keyLine(): KeyLine {
+export function keyLine() {
   const places = new Map<PublicKeyHex, Place>();
   let first: Place | undefined;
   let last: Place | undefined;
@@ -155,10 +137,10 @@ export function keyLine(): KeyLine {
     get size() {
       return places.size;
     },
-    get first() {
+    get first(): PublicKeyHex | undefined {
       return first?.publicKey;
     },
-    add(publicKey) {
+    add(publicKey: PublicKeyHex): void {
       if (places.has(publicKey)) return;
       const place: Place = { publicKey, before: last, after: undefined };
       if (last === undefined) first = place;
@@ -166,7 +148,7 @@ export function keyLine(): KeyLine {
       last = place;
       places.set(publicKey, place);
     },
-    delete(publicKey) {
+    delete(publicKey: PublicKeyHex): boolean {
       const place = places.get(publicKey);
       if (place === undefined) return false;
       if (place.before === undefined) first = place.after;
@@ -175,7 +157,7 @@ export function keyLine(): KeyLine {
       else place.after.before = place.before;
       return places.delete(publicKey);
     },
-    clear() {
+    clear(): void {
       places.clear();
       first = undefined;
       last = undefined;

@@ -3,16 +3,7 @@
 
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage } from './types.ts';
 
-export interface SigningMemory {
-  floors(publicKey: PublicKeyHex): HighWaterMarks;
-  recorded(message: SlashableMessage): void;
-  /** A commit of this message failed: it may be recorded. */
-  attempted(message: SlashableMessage): void;
-  /** Whether a failed attempt stands in this message's way. The same message may be tried again. */
-  isInDoubt(message: SlashableMessage): boolean;
-}
-
-export function signingMemory(): SigningMemory {
+export function signingMemory() {
   const marks = markTable();
   const blockDoubts = new Map<PublicKeyHex, { slot: number; signingRoot: Uint8Array }>();
   const voteDoubts = new Map<PublicKeyHex, { sourceEpoch: number; targetEpoch: number; signingRoot: Uint8Array }>();
@@ -20,7 +11,7 @@ export function signingMemory(): SigningMemory {
   return {
     floors: marks.read,
 
-    recorded(message) {
+    recorded(message: SlashableMessage): void {
       const { publicKey } = message;
       if (message.kind === 'block') {
         marks.raise(publicKey, SLOT, message.slot);
@@ -37,13 +28,17 @@ export function signingMemory(): SigningMemory {
       }
     },
 
-    // Only messages that are not in doubt are attempted, so an attempt is the earlier one again or lies beyond it.
-    attempted(message) {
+    /**
+     * A commit of this message failed: it may be recorded. Only messages that are not in doubt are attempted, so it is
+     * the earlier one again or lies beyond it.
+     */
+    attempted(message: SlashableMessage): void {
       if (message.kind === 'block') blockDoubts.set(message.publicKey, message);
       else voteDoubts.set(message.publicKey, message);
     },
 
-    isInDoubt(message) {
+    /** A failed attempt stands in this message's way; the same message may be tried again. */
+    isInDoubt(message: SlashableMessage): boolean {
       if (message.kind === 'block') {
         const doubt = blockDoubts.get(message.publicKey);
         if (doubt === undefined || message.slot > doubt.slot) return false;

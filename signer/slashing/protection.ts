@@ -34,11 +34,11 @@ export class SlashingProtection {
   readonly #queue = checkQueue();
   readonly #batches = new Set<Promise<void>>();
 
-  readonly #pace: BatchPace;
+  readonly #pace: ReturnType<typeof batchPace>;
   #wakeUp: NodeJS.Timeout | undefined;
   #turnScheduled = false;
   #closed = false;
-  readonly #health: StoreHealth;
+  readonly #health: ReturnType<typeof storeHealth>;
 
   constructor(store: RestrainedStore, options: SlashingProtectionOptions, { clock, log }: { clock: Clock; log: Log }) {
     this.#store = store;
@@ -46,11 +46,11 @@ export class SlashingProtection {
     this.#clock = clock;
     this.#log = log;
     this.#pace = batchPace(this.#queue, store, clock);
-    this.#health = new StoreHealth(store, options.unopened === true, { clock, log });
+    this.#health = storeHealth(store, options.unopened === true, { clock, log });
   }
 
   get health(): SlashingHealth {
-    return this.#health.now;
+    return this.#health.now();
   }
 
   get load(): { readonly queued: number; readonly inFlight: number } {
@@ -200,34 +200,30 @@ export class SlashingProtection {
       failure = error ?? new Error('the backend rejected without a reason');
     }
     // The memory first: whoever reads the answers finds it up to date.
-    let place = 0;
-    for (const { message } of checks) this.#remember(message, failure, verdicts[place++]);
+    for (const [place, message] of messages.entries()) {
+      if (failure !== undefined) this.#memory.attempted(message);
+      else if (verdicts[place]?.kind === 'safe') this.#memory.recorded(message);
+    }
     const isHindered = this.#store.hindrance() !== undefined; // a right that was lost says nothing of the store
     if (failure === undefined || !isHindered) this.#health.heard(failure === undefined ? 'up' : 'down', failure);
     const seconds = (this.#clock.monotonic() - started) / 1000;
     const outcome = failure === undefined ? 'committed' : 'failed';
     callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome), this.#log);
-    place = 0;
     const told = { hooks: this.#options, hindrance: this.#store.hindrance, log: this.#log };
-    for (const check of checks) answerCheck(check, { failure, verdict: verdicts[place++] }, told);
-  }
-
-  #remember(message: SlashableMessage, failure: unknown, verdict: Verdict | undefined): void {
-    if (failure !== undefined) this.#memory.attempted(message);
-    else if (verdict?.kind === 'safe') this.#memory.recorded(message);
+    for (const [place, check] of checks.entries()) answerCheck(check, { failure, verdict: verdicts[place] }, told);
   }
 }
 
 // A message is safe only when the store says so plainly. A failed batch, a missing verdict and a right that was lost
 // meanwhile are errors.
 
-export interface AnswerHooks {
+interface AnswerHooks {
   /** A store holds less than this process knows to be recorded; called once for each such answer. */
   readonly onRollback?: () => void;
   readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
 }
 
-export function answerCheck(
+function answerCheck(
   check: WaitingCheck,
   { failure, verdict }: { readonly failure: unknown; readonly verdict: Verdict | undefined },
   { hooks, hindrance, log }: { readonly hooks: AnswerHooks; readonly hindrance: Hindrance; readonly log: Log },
@@ -257,7 +253,7 @@ export function answerCheck(
 }
 
 /** A counter that fails holds up no answer. */
-export function callHook(hook: () => void, log: Log): void {
+function callHook(hook: () => void, log: Log): void {
   try {
     hook();
   } catch (error) {
@@ -271,38 +267,31 @@ export function callHook(hook: () => void, log: Log): void {
 const MAX_YIELDING = { undisturbed: 128, lately: 48, beside: 16 };
 const LATELY_MS = 1000;
 
-export interface BatchPace {
-  singleCame(): void;
-  began(checks: readonly WaitingCheck[]): void;
-  /** One message by itself, after another by itself, keeps no distance, nor single messages from groups. */
-  pauseMilliseconds(batchesUnderWay: number): number;
-  mostYielding(): number;
-}
-
-export function batchPace(
+function batchPace(
   queue: Pick<CheckQueue, 'takeable' | 'hasOthers'>,
   { batchLimits }: Pick<SlashingBackend, 'batchLimits'>,
   clock: Pick<Clock, 'monotonic'>,
-): BatchPace {
+) {
   let lastSingleAt = Number.NEGATIVE_INFINITY;
   let lastOfOthersAt = Number.NEGATIVE_INFINITY;
   let lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
   return {
-    singleCame() {
+    singleCame(): void {
       lastSingleAt = clock.monotonic();
     },
-    began(checks) {
+    began(checks: readonly WaitingCheck[]): void {
       const startedAt = clock.monotonic();
       lastBatch = { startedAt, size: checks.length };
       if (checks.some(({ yields }) => !yields)) lastOfOthersAt = startedAt;
     },
-    pauseMilliseconds(batchesUnderWay) {
+    /** One message by itself, after another by itself, keeps no distance, nor single messages from groups. */
+    pauseMilliseconds(batchesUnderWay: number): number {
       const alone = queue.takeable === 1 && batchesUnderWay === 0 && lastBatch.size <= 1;
       if (alone) return 0;
       const last = queue.hasOthers ? lastOfOthersAt : lastBatch.startedAt;
       return last + batchLimits.minIntervalMs - clock.monotonic();
     },
-    mostYielding() {
+    mostYielding(): number {
       if (queue.hasOthers) return MAX_YIELDING.beside;
       const isUndisturbed = clock.monotonic() - lastSingleAt > LATELY_MS;
       return isUndisturbed ? MAX_YIELDING.undisturbed : MAX_YIELDING.lately;
@@ -318,41 +307,29 @@ export interface SlashingHealth {
   readonly since: number;
 }
 
-export class StoreHealth {
-  readonly #backend: RestrainedStore;
-  readonly #clock: Clock;
-  readonly #log: Log;
-  readonly #unopened: boolean;
-  #now: SlashingHealth;
+function storeHealth(store: RestrainedStore, isUnopened: boolean, { clock, log }: { clock: Clock; log: Log }) {
+  let now: SlashingHealth = { status: isUnopened ? 'unopened' : 'up', since: clock.now() };
 
-  constructor(backend: RestrainedStore, unopened: boolean, { clock, log }: { clock: Clock; log: Log }) {
-    this.#backend = backend;
-    this.#clock = clock;
-    this.#log = log;
-    this.#unopened = unopened;
-    this.#now = { status: unopened ? 'unopened' : 'up', since: clock.now() };
-  }
-
-  get now(): SlashingHealth {
-    return this.#now;
-  }
-
-  async ask(signal: AbortSignal): Promise<SlashingHealth> {
-    if (this.#unopened) return this.#now;
-    try {
-      await this.#backend.checkHealth(signal);
-      this.heard('up');
-    } catch (error) {
-      this.heard('down', error);
+  function heard(status: 'up' | 'down', cause?: unknown): void {
+    if (status !== now.status) {
+      if (status === 'up') log.info({ backend: store.name }, 'slashing protection is available again');
+      else log.error({ backend: store.name, err: cause }, 'slashing protection is unavailable');
     }
-    return this.#now;
+    now = { status, since: clock.now() };
   }
 
-  heard(status: 'up' | 'down', cause?: unknown): void {
-    if (status !== this.#now.status) {
-      if (status === 'up') this.#log.info({ backend: this.#backend.name }, 'slashing protection is available again');
-      else this.#log.error({ backend: this.#backend.name, err: cause }, 'slashing protection is unavailable');
-    }
-    this.#now = { status, since: this.#clock.now() };
-  }
+  return {
+    now: () => now,
+    heard,
+    async ask(signal: AbortSignal): Promise<SlashingHealth> {
+      if (isUnopened) return now;
+      try {
+        await store.checkHealth(signal);
+        heard('up');
+      } catch (error) {
+        heard('down', error);
+      }
+      return now;
+    },
+  };
 }

@@ -108,48 +108,20 @@ export function decided(
       ask(); // what was read of a store that was lost meanwhile is no promise
       return result;
     };
-  function choose<M extends Method>(
-    method: M,
-    forward: SlashingBackend[M],
-    asks: SlashingBackend[M],
-  ): SlashingBackend[M] {
-    const decision = decisions[method];
-    if (decision === 'forwards') return forward;
-    return decision === 'asks' ? asks : (decision as SlashingBackend[M]);
-  }
-  const simple = <M extends Exclude<Method, 'exportHistories' | 'importHistories'>>(method: M): SlashingBackend[M] => {
-    const forward = (store[method] as (...given: unknown[]) => Promise<unknown>).bind(store);
-    return choose(method, forward as SlashingBackend[M], asking(forward) as SlashingBackend[M]);
-  };
-  const importing: SlashingBackend['importHistories'] = (histories, options) =>
-    store.importHistories(histories, options);
-  const exporting: SlashingBackend['exportHistories'] = (publicKeys) => store.exportHistories(publicKeys);
-  return {
-    name: store.name,
-    batchLimits: store.batchLimits,
-    checkAndRecord: simple('checkAndRecord'),
-    checkHealth: simple('checkHealth'),
-    identity: simple('identity'),
-    incarnate: simple('incarnate'),
-    jump: simple('jump'),
-    highestMarks: simple('highestMarks'),
-    tenures: simple('tenures'),
-    endTenures: simple('endTenures'),
-    beginTenures: simple('beginTenures'),
-    signedBlockRoot: simple('signedBlockRoot'),
-    importHistories: choose(
-      'importHistories',
-      importing,
-      asking((histories, options) => importing(askingAtEach(histories, ask), options)),
-    ),
-    exportHistories: choose('exportHistories', exporting, (publicKeys) => {
+  const asks: Partial<SlashingBackend> = {
+    importHistories: asking((histories, options) => store.importHistories(askingAtEach(histories, ask), options)),
+    exportHistories: (publicKeys) => {
       ask(); // at the call: a route has not begun its answer
-      return askingAtEach(exporting(publicKeys), ask);
-    }),
-    pruneStep: simple('pruneStep'),
-    status: simple('status'),
-    close: simple('close'),
+      return askingAtEach(store.exportHistories(publicKeys), ask);
+    },
   };
+  const methods = (Object.keys(decisions) as Method[]).map((method) => {
+    const decision = decisions[method];
+    if (decision !== 'forwards' && decision !== 'asks') return [method, decision];
+    const forward = (store[method] as (...given: unknown[]) => Promise<unknown>).bind(store);
+    return [method, decision === 'forwards' ? forward : (asks[method] ?? asking(forward))];
+  });
+  return { name: store.name, batchLimits: store.batchLimits, ...Object.fromEntries(methods) };
 }
 
 async function* askingAtEach(
