@@ -12,7 +12,6 @@ export interface WaitingCheck {
   readonly yields: boolean;
   resolve(outcome: Decision): void;
   reject(error: unknown): void;
-  /** Its check begins, or will never begin. */
   detach(): void;
 }
 

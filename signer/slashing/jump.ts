@@ -20,7 +20,6 @@ export function floorAt(now: number, chain: ChainTime): StoreFloor {
   return { slot, targetEpoch: epoch, sourceEpoch: Math.max(0, epoch - 1) };
 }
 
-/** Some key has signed for a time that is still to come. */
 export function isClockBehind(now: number, chain: ChainTime, { blockSlot, targetEpoch }: HighWaterMarks): boolean {
   const latest = floorAt(now, chain);
   return (blockSlot ?? 0) > latest.slot || (targetEpoch ?? 0) > latest.targetEpoch;

@@ -12,15 +12,12 @@ import type { Decision } from './history/rules.ts';
 import type { Hindrance, RestrainedStore } from './restraints.ts';
 import type { KeyFault, PublicKeyHex, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
 
-/** The next one is `overloaded`. */
 const MAX_QUEUED_CHECKS = 16_384;
-/** What the store has not answered then is 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions extends AnswerHooks {
   readonly maxQueuedChecks?: number;
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
-  /** Nothing can be said of its health. */
   readonly unopened?: boolean;
 }
 
@@ -252,7 +249,6 @@ function answerCheck(
   check.reject(new SignerError(verdict.reason));
 }
 
-/** A counter that fails holds up no answer. */
 function callHook(hook: () => void, log: Log): void {
   try {
     hook();

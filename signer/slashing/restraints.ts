@@ -17,7 +17,6 @@ import type {
 
 declare const RESTRAINED: unique symbol;
 
-/** It has no method that speaks of a key. */
 export type StoreKeeper = Pick<SlashingBackend, 'name' | 'identity' | 'incarnate' | 'jump' | 'highestMarks'>;
 
 export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, 'name'> | 'isInDoubt'> & {
@@ -90,7 +89,6 @@ export type Decisions = { readonly [M in Method]: 'forwards' | 'asks' | Slashing
 /** Undefined when all may be signed over this store now. */
 export type Hindrance = () => ErrorReason | undefined;
 
-/** Implementations are classes: a spread of one has no methods. */
 export function decided(
   store: SlashingBackend,
   decisions: Decisions,
@@ -167,7 +165,6 @@ export function localFloor(store: SlashingBackend, floor: StoreFloor): Decisions
   };
 }
 
-/** @param latest the floor of a jump made now */
 export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): Decisions {
   const judge = () => {
     const now = latest();
@@ -185,7 +182,6 @@ const AHEAD: Verdict = { kind: 'unavailable', reason: 'ahead_of_clock' };
 
 type Judge = (message: SlashableMessage) => Verdict | undefined;
 
-/** The judge is made once for each batch. */
 function judgedFirst(store: SlashingBackend, judge: () => Judge): SlashingBackend['checkAndRecord'] {
   return async (messages, floors) => {
     const verdicts: (Verdict | undefined)[] = messages.map(judge());
@@ -220,7 +216,6 @@ function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
   return targetEpoch > latest.targetEpoch || (sourceEpoch > latest.sourceEpoch && sourceEpoch <= targetEpoch);
 }
 
-/** Raised to the floor: whoever reads the file must refuse what this process does. */
 async function* raised(
   backend: SlashingBackend,
   floor: StoreFloor,

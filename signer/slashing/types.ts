@@ -126,15 +126,16 @@ export interface StoreIdentity {
   readonly floor: StoreFloor | null;
 }
 
-export interface ImportSummary {
+export interface EntryCounts {
   readonly validators: number;
   readonly blocks: number;
   readonly attestations: number;
-  /** With the same root. */
+}
+
+export interface ImportSummary extends EntryCounts {
   readonly alreadyPresent: number;
   /** Entries that are slashable against each other or against the history; merged all the same, never weakening. */
   readonly conflicts: number;
-  /** Which they are, up to a limit (history/merge.ts). */
   readonly conflicting: readonly ImportConflict[];
 }
 
@@ -227,7 +228,7 @@ export interface SlashingBackend {
   /** Delete a bounded number of entries behind the low-water mark; resolves with how many (0: nothing left to do). */
   pruneStep(maxEntries: number): Promise<number>;
 
-  status(): Promise<{ validators: number; blocks: number; attestations: number; genesisValidatorsRoot: string }>;
+  status(): Promise<EntryCounts & { readonly genesisValidatorsRoot: string }>;
 
   /** @param waitMs how long it may wait for a store that does not answer, at most */
   close(waitMs?: number): Promise<void>;

@@ -20,7 +20,6 @@ import { openStore, type Store } from './tables/store.ts';
 import { type SlashingTable, slashingTable } from './tables/table.ts';
 
 export interface DynamoDBBackendOptions {
-  /** Its name or its ARN. */
   readonly tableName: string;
   readonly maxConcurrentWrites: number;
   readonly genesisValidatorsRoot: Uint8Array;

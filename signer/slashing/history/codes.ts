@@ -18,7 +18,6 @@ const NONCE_BYTES = 16;
 export interface HeadSeal {
   /** Empty without a key: there is nothing to hide then. */
   readonly nonce: Uint8Array;
-  /** Under the mask of the nonce. */
   readonly blockDigest: Uint8Array;
   readonly attestationDigest: Uint8Array;
   readonly code: Uint8Array;
@@ -77,7 +76,6 @@ export function historyCodes(integrity: RowIntegrity) {
       };
     },
 
-    /** Of a row that is not of one key: 16 bytes. */
     storeCode: (fields: readonly IntegrityField[]) => integrity.code('store v2', NO_PUBLIC_KEY, fields),
   };
 }

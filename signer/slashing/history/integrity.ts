@@ -6,7 +6,6 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 
 export const INTEGRITY_CODE_BYTES = 16;
 
-/** Of a row that is of no key. */
 export const NO_PUBLIC_KEY: Uint8Array = new Uint8Array(48);
 
 /** What this program writes are safe integers; an altered row may hold any number. */

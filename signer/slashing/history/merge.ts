@@ -41,7 +41,6 @@ export interface CodedEntries {
 export interface MergedKey {
   readonly state: KeyState;
   readonly added: CodedEntries;
-  /** They replace recorded entries that lose their root. */
   readonly contradicted: CodedEntries;
   readonly alreadyPresent: number;
   readonly conflicts: number;
@@ -52,7 +51,6 @@ export interface KeyToMerge {
   /** 48 bytes. */
   readonly publicKey: Uint8Array;
   readonly state: KeyState;
-  /** The whole history, shown to be whole. */
   readonly recorded: KeyHistory;
   /** What it refuses stays refused, also when a file says that it was signed. */
   readonly floor: StoreFloor | null;
@@ -140,7 +138,6 @@ function highestOf({ blocks, attestations, leftOut }: HistoryPart): HighWaterMar
   };
 }
 
-/** Entries below are not kept: they would be pruned next, or were pruned before. */
 function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Horizon {
   const horizon = horizonOf(highest);
   return {
@@ -232,7 +229,6 @@ function mergeEntries<Entry extends { readonly signingRoot: Uint8Array | null }>
 ) {
   const before = new Map(recorded.map((entry) => [placeOf(entry), entry]));
   const after = new Map(before);
-  /** Imported entries whose place holds another root. */
   const conflicting = new Set<Entry>();
   let alreadyPresent = 0;
   for (const entry of imported) {

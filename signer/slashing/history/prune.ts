@@ -83,28 +83,22 @@ export function holdsForgotten(
 }
 
 /** For a reader that goes through the history in steps. */
-export interface KeptEntries {
-  block(entry: BlockEntry): void;
-  vote(entry: VoteEntry): void;
-  /** Once all entries were given: as if those that pruning would remove had been pruned. */
-  result(): { readonly state: KeyState; readonly history: KeyHistory };
-}
-
-export function keptEntries(state: KeyState): KeptEntries {
+export function keptEntries(state: KeyState) {
   const horizon = horizonOf(state.highest);
   const blocks: BlockEntry[] = [];
   const attestations: VoteEntry[] = [];
   let forgotten = NO_MARKS;
   return {
-    block(entry) {
+    block(entry: BlockEntry): void {
       if (entry.slot >= horizon.slot) blocks.push(entry);
       else forgotten = { ...forgotten, blockSlot: higher(forgotten.blockSlot, entry.slot) };
     },
-    vote(entry) {
+    vote(entry: VoteEntry): void {
       if (entry.targetEpoch >= horizon.targetEpoch) attestations.push(entry);
       else forgotten = higherMarks(forgotten, { ...entry, blockSlot: null });
     },
-    result() {
+    /** Once all entries were given: as if those that pruning would remove had been pruned. */
+    result(): { readonly state: KeyState; readonly history: KeyHistory } {
       const history = { blocks, attestations };
       return { state: { ...state, ...forget(state, forgotten, history) }, history };
     },

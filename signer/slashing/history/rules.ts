@@ -20,16 +20,13 @@ import type {
 export interface BlockFacts {
   /** A null root (none was given, or two differ) refuses everything at the slot. */
   readonly entry: { readonly signingRoot: Uint8Array | null } | null;
-  /** The lowest slot the history still answers for; null while the key has no block. */
   readonly lowWaterSlot: number | null;
 }
 
 export interface AttestationFacts {
   /** Where there are several for one target, pass a null root. */
   readonly entry: { readonly sourceEpoch: number; readonly signingRoot: Uint8Array | null } | null;
-  /** Some entry has a larger source and a smaller target than the message. */
   readonly surroundsAnEntry: boolean;
-  /** Some entry has a smaller source and a larger target than the message. */
   readonly isSurroundedByAnEntry: boolean;
   readonly lowWaterSourceEpoch: number | null;
   readonly lowWaterTargetEpoch: number | null;
@@ -233,12 +230,10 @@ export const NEW_KEY: KeyState = {
   tenure: 0,
 };
 
-/** Then a file of the key is merged as minimal (merge.ts). */
 export function hasRecords({ highest, lowWater }: KeyState): boolean {
   return [...Object.values(highest), ...Object.values(lowWater)].some((mark) => mark !== null);
 }
 
-/** Of the key, and of the floor under all keys of the store. */
 export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floor: StoreFloor | null): LowWaterMarks {
   if (floor === null) return lowWater;
   return {
@@ -248,7 +243,6 @@ export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floo
   };
 }
 
-/** What the key signed, and everything under the floor. */
 export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: StoreFloor | null): HighWaterMarks {
   if (floor === null) return highest;
   return {

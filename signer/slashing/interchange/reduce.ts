@@ -8,14 +8,9 @@ import type { BlockEntry, HistoryPart, LeftOutEntries, VoteEntry } from '../type
 /** Of blocks, and of votes: one an epoch for as long as pruning keeps them, and once more. */
 export const KEPT_ENTRIES = 1024;
 
-export interface HistoryReducer {
-  addBlock(entry: BlockEntry): void;
-  addVote(entry: VoteEntry): void;
-  add(part: HistoryPart): void;
-  result(): HistoryPart;
-}
+export type HistoryReducer = ReturnType<typeof historyReducer>;
 
-export function historyReducer(): HistoryReducer {
+export function historyReducer() {
   let left: LeftOutEntries | undefined;
   const leaveOut = (more: LeftOutEntries): void => {
     left = {
@@ -41,12 +36,12 @@ export function historyReducer(): HistoryReducer {
   return {
     addBlock: blocks.add,
     addVote: votes.add,
-    add(part) {
+    add(part: HistoryPart): void {
       for (const block of part.blocks) blocks.add(block);
       for (const vote of part.attestations) votes.add(vote);
       if (part.leftOut !== undefined) leaveOut(part.leftOut);
     },
-    result() {
+    result(): HistoryPart {
       const kept = { blocks: blocks.kept(), attestations: votes.kept() };
       return left === undefined ? kept : { ...kept, leftOut: left };
     },

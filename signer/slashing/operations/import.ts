@@ -9,7 +9,6 @@ import { listConflicts, type MergedKey, mergeKey } from '../history/merge.ts';
 import type { KeyState } from '../history/rules.ts';
 import { historyReducer } from '../interchange/reduce.ts';
 import type {
-  BlockEntry,
   HistoryPart,
   ImportSummary,
   KeyHistory,
@@ -17,13 +16,13 @@ import type {
   PublicKeyHex,
   StoreFloor,
   ValidatorHistory,
-  VoteEntry,
 } from '../types.ts';
 import {
   type CompleteStore,
   HEADS_ARE_GONE,
   type Head,
   type HistorySink,
+  historyCollector,
   inSnapshot,
   keyHex,
   NO_KEY,
@@ -34,7 +33,6 @@ import {
   type WritableRows,
 } from './store.ts';
 
-/** Their histories are in memory at the same time. */
 const KEYS_AT_ONCE = 8;
 
 export type MergeCounts = Pick<ImportSummary, 'validators' | 'alreadyPresent' | 'conflicts' | 'conflicting'>;
@@ -59,7 +57,7 @@ export async function mergeStaged(
     for (const page of chunks(keys, KEYS_AT_ONCE)) {
       for (const key of await inSnapshot(store, (rows) => readKeys(store, rows, staged, page))) {
         await store.turn(key.entries);
-        ready.push({ ...key, merged: merge(store, key, strategy) });
+        ready.push(mergedKey(store, key, strategy));
         entries += key.entries;
         if (entries >= STEP_ENTRIES) await write();
       }
@@ -128,8 +126,9 @@ interface ReadyKey extends ReadKey {
   readonly merged: MergedKey;
 }
 
-function merge({ codes }: CompleteStore, { publicKey, recorded, imported, basis }: ReadKey, strategy: MergeStrategy) {
-  return mergeKey({ publicKey, recorded, ...basis }, imported, strategy, codes);
+function mergedKey({ codes }: CompleteStore, key: ReadKey, strategy: MergeStrategy): ReadyKey {
+  const { publicKey, recorded, imported, basis } = key;
+  return { ...key, merged: mergeKey({ publicKey, recorded, ...basis }, imported, strategy, codes) };
 }
 
 async function readKeys(
@@ -146,11 +145,8 @@ async function readKeys(
 }
 
 async function readKey(rows: Rows, head: Head, floor: StoreFloor | null, imported: HistoryPart): Promise<ReadKey> {
-  const recorded = { blocks: [] as BlockEntry[], attestations: [] as VoteEntry[] };
-  await rows.history(head, {
-    block: (entry) => void recorded.blocks.push(entry),
-    vote: (entry) => void recorded.attestations.push(entry),
-  });
+  const { history: recorded, sink } = historyCollector();
+  await rows.history(head, sink);
   const lists = [imported.blocks, imported.attestations, recorded.blocks, recorded.attestations];
   const entries = lists.reduce((sum, { length }) => sum + length, 1);
   return { publicKey: head.publicKey, imported, recorded, basis: { state: head.state, floor }, entries };
@@ -180,24 +176,12 @@ async function writeKeys(
       const head = heads[index] as Head;
       const key = isDeepStrictEqual(ahead.basis, { state: head.state, floor })
         ? ahead
-        : await mergedAgain(store, rows, head, floor, ahead.imported, strategy);
+        : mergedKey(store, await readKey(rows, head, floor, ahead.imported), strategy);
       const { state, added, contradicted: replaced } = key.merged;
       await rows.change(head, { state, added, replaced });
       return key;
     }),
   );
-}
-
-async function mergedAgain(
-  store: CompleteStore,
-  rows: Rows,
-  head: Head,
-  floor: StoreFloor | null,
-  imported: HistoryPart,
-  strategy: MergeStrategy,
-): Promise<ReadyKey> {
-  const key = await readKey(rows, head, floor, imported);
-  return { ...key, merged: merge(store, key, strategy) };
 }
 
 // The file of an import on its way to a complete store: in parts of bounded size, each as text, which travels between

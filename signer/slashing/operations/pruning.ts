@@ -13,9 +13,7 @@ const PRUNED_PAGE_KEYS = 1000;
 export const PRUNED_AT_ONCE = 8;
 
 export interface PruneCursor {
-  /** Where the next page of keys begins. */
   after: Uint8Array;
-  /** Keys of the pages before that have something to delete. */
   found: readonly Uint8Array[];
 }
 
@@ -120,11 +118,9 @@ export const PRUNE_STEP_PAUSE_MS = 45;
 export const PRUNE_IDLE_PAUSE_MS = 384_000;
 
 export interface Pruning {
-  /** Resolves when the step under way, if any, is over; no other begins. */
   stop(): Promise<void>;
 }
 
-/** A step that fails is logged, and tried again after the long pause. */
 export function startPruning(
   options: { readonly onPruned?: (entries: number) => void },
   { backend, log }: { backend: Pick<SlashingBackend, 'pruneStep'>; log: Log },

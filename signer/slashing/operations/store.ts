@@ -33,12 +33,10 @@ export interface CompleteStore {
 
 export interface StagedImport {
   keysAfter(last: Uint8Array, limit: number): Promise<Uint8Array[]>;
-  /** In the order in which they came. */
   parts(publicKey: Uint8Array): AsyncIterable<HistoryPart>;
 }
 
 export interface Head {
-  /** The store's own name of the row. */
   readonly id: number;
   readonly publicKey: Uint8Array;
   readonly state: KeyState;
@@ -86,7 +84,6 @@ export interface OldestEntries extends CodedEntries {
 export interface KeyChange {
   readonly state: KeyState;
   readonly added?: CodedEntries;
-  /** In the place of entries that are there. */
   readonly replaced?: CodedEntries;
   readonly removed?: CodedEntries;
 }
@@ -100,11 +97,19 @@ export async function* allKeys(keysAfter: Rows['keysAfter']): AsyncGenerator<rea
   }
 }
 
-/** Keys whose heads are read together. */
 export const PAGE_KEYS = 200;
-/** Before every key. */
 export const NO_KEY: Uint8Array = new Uint8Array(0);
 export const HEADS_ARE_GONE = 'heads of keys are gone from the slashing database';
+
+/** A sink that keeps all of a history. */
+export function historyCollector() {
+  const history = { blocks: [] as BlockEntry[], attestations: [] as VoteEntry[] };
+  const sink: HistorySink = {
+    block: (entry) => void history.blocks.push(entry),
+    vote: (entry) => void history.attestations.push(entry),
+  };
+  return { history, sink };
+}
 
 export async function inSnapshot<Result>(store: CompleteStore, work: (rows: Rows) => Promise<Result>): Promise<Result> {
   const snapshot = await store.snapshot();

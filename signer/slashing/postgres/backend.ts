@@ -18,7 +18,15 @@ import { mergeStaged } from '../operations/import.ts';
 import { type StoreOperations, storeOperations } from '../operations/operations.ts';
 import { newPruneCursor } from '../operations/pruning.ts';
 import { type Snapshot, STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
-import type { BatchLimits, OnJump, PublicKeyHex, SlashingBackend, ValidatorHistory, Verdict } from '../types.ts';
+import type {
+  BatchLimits,
+  EntryCounts,
+  OnJump,
+  PublicKeyHex,
+  SlashingBackend,
+  ValidatorHistory,
+  Verdict,
+} from '../types.ts';
 import { type CheckTools, checkBatch } from './check.ts';
 import { BATCHES_IN_FLIGHT } from './connection/address.ts';
 import {
@@ -129,19 +137,13 @@ function postgresBackend(
     exportHistories: (publicKeys) => exported({ connections, tools, turns, recover }, publicKeys),
 
     async status() {
-      const { rows } = await connections.use((connection) => connection.query<Totals>(TOTALS));
+      const { rows } = await connections.use((connection) => connection.query<EntryCounts>(TOTALS));
       assert(rows[0] !== undefined);
       return { ...rows[0], genesisValidatorsRoot: encodeHex(options.genesisValidatorsRoot) };
     },
 
     close: (waitMs) => connections.close(waitMs),
   };
-}
-
-interface Totals {
-  readonly validators: number;
-  readonly blocks: number;
-  readonly attestations: number;
 }
 
 const TOTALS = `

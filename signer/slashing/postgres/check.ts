@@ -13,9 +13,8 @@ import {
   judgeVote,
   type KeyState,
 } from '../history/rules.ts';
-import { type Head, keyBytes, keyHex } from '../operations/store.ts';
+import { type Head, historyCollector, keyBytes, keyHex } from '../operations/store.ts';
 import type {
-  BlockEntry,
   BlockProposal,
   HighWaterMarks,
   KeyHistory,
@@ -24,7 +23,6 @@ import type {
   StoreFloor,
   Verdict,
   Vote,
-  VoteEntry,
 } from '../types.ts';
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
 import type { Lineage } from './lineage.ts';
@@ -66,14 +64,6 @@ const READ_SURROUNDING = `
   UNION ALL
   (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
    WHERE validator_id = $1 AND target_epoch > $3 AND source_epoch < $2 ORDER BY target_epoch LIMIT 1)`;
-
-interface Case<Message, Row> {
-  readonly message: Message;
-  readonly head: Head;
-  readonly floor: StoreFloor | null;
-  /** The rows at the message's slot or target, and at the key's highest mark. */
-  readonly rows: readonly Row[];
-}
 
 interface SafeMessage {
   readonly message: SlashableMessage;
@@ -132,37 +122,36 @@ export async function checkBatch(
   return answers;
 }
 
+/** Undefined: a row fails its code, or rows are gone. */
 function judge(
   codes: HistoryCodes,
   read: BatchRows,
   { message, index, head }: { readonly head: Head; readonly message: SlashableMessage; readonly index: number },
 ): Judgement | undefined {
   const { floor } = read.store.record;
-  return message.kind === 'block'
-    ? judgeBlockRows(codes, { head, message, floor, rows: read.blocks.get(index) ?? [] })
-    : judgeVoteRows(codes, { head, message, floor, rows: read.votes.get(index) ?? [] });
-}
-
-function judgeBlockRows(
-  codes: HistoryCodes,
-  { message, head, floor, rows }: Case<BlockProposal, BlockRow>,
-): Judgement | undefined {
   const { state } = head;
-  const blocks = readBlockRows(codes, head, rows);
-  const slots = blocks?.map(({ slot }) => slot);
-  if (blocks === undefined || slots === undefined || !reaches(state.highest.blockSlot, slots)) return undefined;
-  const atSlot = blocks.find(({ slot }) => slot === message.slot);
-  return judgeBlock(message, state, floor, atSlot);
-}
-
-function judgeVoteRows(
-  codes: HistoryCodes,
-  { message, head, floor, rows }: Case<Vote, VoteRow>,
-): Judgement | undefined {
-  const { state } = head;
-  const votes = readVoteRows(codes, head, rows);
-  const targets = votes?.map(({ targetEpoch }) => targetEpoch);
-  if (votes === undefined || targets === undefined || !reaches(state.highest.targetEpoch, targets)) return undefined;
+  if (message.kind === 'block') {
+    const blocks = readBlockRows(codes, head, read.blocks.get(index) ?? []);
+    if (blocks === undefined) return undefined;
+    if (
+      !reaches(
+        state.highest.blockSlot,
+        blocks.map(({ slot }) => slot),
+      )
+    )
+      return undefined;
+    const atSlot = blocks.find(({ slot }) => slot === message.slot);
+    return judgeBlock(message, state, floor, atSlot);
+  }
+  const votes = readVoteRows(codes, head, read.votes.get(index) ?? []);
+  if (votes === undefined) return undefined;
+  if (
+    !reaches(
+      state.highest.targetEpoch,
+      votes.map(({ targetEpoch }) => targetEpoch),
+    )
+  )
+    return undefined;
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
   return judgeVote(message, state, floor, atTarget);
 }
@@ -171,7 +160,11 @@ function judgeVoteRows(
 async function decideByHistory(
   connection: Connection,
   codes: HistoryCodes,
-  { message, floor, head }: Omit<Case<SlashableMessage, never>, 'rows'>,
+  {
+    message,
+    floor,
+    head,
+  }: { readonly head: Head; readonly message: SlashableMessage; readonly floor: StoreFloor | null },
 ): Promise<Decision | undefined> {
   const { state } = head;
   if (message.kind === 'attestation') {
@@ -192,13 +185,12 @@ async function readKind(
   kind: SlashableMessage['kind'],
   head: Head,
 ): Promise<KeyHistory | undefined> {
-  const blocks: BlockEntry[] = [];
-  const attestations: VoteEntry[] = [];
+  const { history, sink } = historyCollector();
   const isWhole =
     kind === 'block'
-      ? await readAllBlocks(connection, codes, head, (entry) => void blocks.push(entry), AT_ONCE)
-      : await readAllVotes(connection, codes, head, (entry) => void attestations.push(entry), AT_ONCE);
-  return isWhole ? { blocks, attestations } : undefined;
+      ? await readAllBlocks(connection, codes, head, sink.block, AT_ONCE)
+      : await readAllVotes(connection, codes, head, sink.vote, AT_ONCE);
+  return isWhole ? history : undefined;
 }
 
 /** Each page comes in a turn of its own already. */
@@ -248,7 +240,6 @@ const LOCK_ALL = { name: 'lock_all', text: `${SELECT_HEADS} FOR UPDATE` };
 const LOOK_AROUND = `
   SELECT ARRAY(SELECT public_key FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])) AS known,
          pg_try_advisory_xact_lock_shared($2) AS "noImport"`;
-/** lock_not_available. */
 const LOCK_TIMEOUT = '55P03';
 
 // For each message its entry, and what is at the highest mark of its key (an entry) or beyond (none): lost and
@@ -279,7 +270,7 @@ const READ_VOTES = `
      ORDER BY target_epoch DESC LIMIT 2)
   ) a`;
 
-export interface BatchRows {
+interface BatchRows {
   readonly store: StoreReading;
   readonly heads: ReadonlyMap<PublicKeyHex, HeadRow>;
   readonly blocks: ReadonlyMap<number, readonly BlockRow[]>;
@@ -289,7 +280,7 @@ export interface BatchRows {
 }
 
 /** An import may wait for keys while it holds others: a key that is held for longer than the lock timeout is left. */
-export async function lockAndRead(
+async function lockAndRead(
   connection: Connection,
   codes: HistoryCodes,
   store: StoreReader,

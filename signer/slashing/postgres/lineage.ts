@@ -7,19 +7,7 @@ import { coversFloor } from '../jump.ts';
 import type { HighWaterMarks, SlashableMessage, StoreFloor } from '../types.ts';
 import type { ServerIdentity, ServerPlace } from './connection/server.ts';
 
-export interface Lineage {
-  /** What this process has recorded, of all keys. */
-  readonly recorded: HighWaterMarks;
-  /** An answer to a question that is sent now has to agree with it; undefined before the first answer. */
-  readonly known: KnownStore | undefined;
-  /** Records may have been lost: nothing is signed before a jump has raised the store. */
-  isDoubtful(expected: KnownStore | undefined, now: ServerPlace, record: StoreLineage): boolean;
-  /** A commit of these messages succeeded; it lies beyond the position. */
-  committed(expected: KnownStore | undefined, place: ServerPlace, messages: readonly SlashableMessage[]): void;
-  seen(expected: KnownStore | undefined, place: ServerPlace): void;
-  /** Nothing that was lost can be signed again. */
-  adopt(place: ServerPlace, record: StoreLineage): void;
-}
+export type Lineage = ReturnType<typeof lineage>;
 
 export interface StoreLineage {
   readonly server: ServerIdentity;
@@ -36,7 +24,7 @@ export interface KnownStore extends ServerIdentity {
   readonly floor: StoreFloor | null;
 }
 
-export function lineage(): Lineage {
+export function lineage() {
   let recorded = NO_MARKS;
   let known: KnownStore | undefined;
   let era = 0;
@@ -58,13 +46,16 @@ export function lineage(): Lineage {
   };
 
   return {
-    get recorded() {
+    /** What this process has recorded, of all keys. */
+    get recorded(): HighWaterMarks {
       return recorded;
     },
-    get known() {
+    /** An answer to a question that is sent now has to agree with it; undefined before the first answer. */
+    get known(): KnownStore | undefined {
       return known;
     },
-    isDoubtful(expected, now, record) {
+    /** Records may have been lost: nothing is signed before a jump has raised the store. */
+    isDoubtful(expected: KnownStore | undefined, now: ServerPlace, record: StoreLineage): boolean {
       if (!isSameServer(now, record.server)) return true;
       if (expected === undefined) {
         if (known === undefined) learn(now, record);
@@ -83,13 +74,15 @@ export function lineage(): Lineage {
       if (isRaised && known?.era === expected.era) learn(now, record);
       return !isRaised;
     },
-    committed(expected, place, messages) {
+    /** A commit of these messages succeeded; it lies beyond the position. */
+    committed(expected: KnownStore | undefined, place: ServerPlace, messages: readonly SlashableMessage[]): void {
       for (const message of messages) recorded = raiseMarks(recorded, message);
       raiseWal(expected, place.walPosition ?? 0);
     },
-    seen(expected, place) {
+    seen(expected: KnownStore | undefined, place: ServerPlace): void {
       if (known !== undefined && isSameServer(place, known)) raiseWal(expected, surelyKept(place));
     },
+    /** Nothing that was lost can be signed again. */
     adopt: learn,
   };
 }
@@ -117,7 +110,6 @@ function isAtLeast(floor: StoreFloor | null, other: StoreFloor | null): boolean 
   return other === null || coversFloor(floor, other);
 }
 
-/** What one of them does not say is no difference. */
 function isSameServer(one: ServerIdentity, other: ServerIdentity): boolean {
   return agree(one.systemIdentifier, other.systemIdentifier) && agree(one.timeline, other.timeline);
 }

@@ -44,8 +44,10 @@ async function look(
   connection: Connection,
   { genesisValidatorsRoot }: PostgresLookOptions,
 ): Promise<'new' | 'old' | 'good'> {
-  const { applied, missing } = await missingSteps(connection);
-  if (applied > 0) await checkNetwork(connection, genesisValidatorsRoot);
+  const steps = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
+  confirmSteps(steps, POSTGRES_MIGRATIONS);
+  const [applied, missing] = [steps.length, POSTGRES_MIGRATIONS.length - steps.length];
+  if (applied > 0) confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
   if (missing === 0) await confirmGranted(connection);
   else if (applied === 0) await confirmMayCreate(connection);
   return missing === 0 ? 'good' : applied === 0 ? 'new' : 'old';
@@ -96,16 +98,4 @@ async function confirmGranted(connection: Connection): Promise<void> {
 
 export interface PostgresLookOptions extends PostgresConnectionOptions {
   readonly genesisValidatorsRoot: Uint8Array;
-}
-
-/** Nothing is changed. @throws SignerError slashing_unavailable as migrate does */
-async function missingSteps(connection: Connection): Promise<{ readonly applied: number; readonly missing: number }> {
-  const applied = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
-  confirmSteps(applied, POSTGRES_MIGRATIONS);
-  return { applied: applied.length, missing: POSTGRES_MIGRATIONS.length - applied.length };
-}
-
-/** The part of checkBinding that needs no key. */
-async function checkNetwork(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<void> {
-  confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
 }

@@ -88,7 +88,6 @@ const LOWEST_VOTES = ['target_epoch, source_epoch', 'source_epoch']
   )
   .join(' UNION ALL');
 
-/** Preparing them takes a few milliseconds. */
 const CHUNK_ROWS = 2_000;
 const PARTS_AT_ONCE = 4;
 
@@ -235,7 +234,6 @@ function headOf(codes: CheckTools['codes'], row: HeadRow): Head {
   return { id: row.id, publicKey: row.public_key, state };
 }
 
-/** @param read of `readBlockRows` or `readVoteRows` */
 function undamaged<Entry>(head: Head, read: Coded<Entry>[] | undefined): Coded<Entry>[] {
   if (read === undefined) throw damaged(head);
   return read;
@@ -255,7 +253,6 @@ const STAGED_KEYS = `
 const STAGED_PARTS = `
   SELECT part, place FROM staged WHERE public_key = $1 AND place > $2 ORDER BY place LIMIT ${PARTS_AT_ONCE}`;
 
-/** In a temporary table that only this session sees. */
 export async function stagedOn(
   connection: Connection,
   histories: AsyncIterable<ValidatorHistory>,

@@ -11,18 +11,7 @@ import { SignerError } from '../../api/errors.ts';
 import { NEW_STORE, readIncarnations } from '../incarnation.ts';
 import { readPart, stageHistories } from '../operations/import.ts';
 import { STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
-import type {
-  HighWaterMarks,
-  ImportOptions,
-  ImportSummary,
-  PublicKeyHex,
-  SlashableMessage,
-  SlashingBackend,
-  StoreFloor,
-  StoreIdentity,
-  ValidatorHistory,
-  Verdict,
-} from '../types.ts';
+import type { SlashingBackend } from '../types.ts';
 import { type Checkpoints, checkpointsBesideCommits, WORKER_CLOSE_WAIT_MS, WORKER_LIMITS } from './file/checkpoint.ts';
 import {
   type FileLock,
@@ -36,14 +25,7 @@ import {
   writeClosedMark,
 } from './file/file.ts';
 import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from './tables/schema.ts';
-import {
-  type DatabaseCall,
-  type DatabaseCalls,
-  type DatabaseWorkerData,
-  packBatch,
-  type ReplyMessage,
-  unpackVerdicts,
-} from './wire.ts';
+import { type DatabaseCalls, type DatabaseWorkerData, packBatch, type ReplyMessage, unpackVerdicts } from './wire.ts';
 
 export interface SqliteOptions {
   /** anti_slashing.path; made when it is missing, its folder is not. */
@@ -77,7 +59,7 @@ export async function openSqliteBackend(options: SqliteOptions, { log }: { log: 
     throw unusable(reasonOf(error), { path, cause: error });
   }
   const checkpoints = checkpointsBesideCommits({ path }, log);
-  return new SqliteBackend({ client, lock, checkpoints, path, isInDoubt }, options.genesisValidatorsRoot.toLowerCase());
+  return sqliteBackend({ client, lock, checkpoints, path, isInDoubt }, options.genesisValidatorsRoot.toLowerCase());
 }
 
 interface OpenBackend {
@@ -88,99 +70,87 @@ interface OpenBackend {
   readonly isInDoubt: boolean;
 }
 
-class SqliteBackend implements SlashingBackend {
-  readonly name = 'sqlite';
-  readonly batchLimits = { maxMessages: 512, maxInFlight: 1, minIntervalMs: 2 };
-  readonly #client: DatabaseClient;
-  readonly #lock: FileLock;
-  readonly #checkpoints: Checkpoints;
-  readonly #genesisValidatorsRoot: string;
-  readonly #path: string;
-  isInDoubt: boolean;
-  #lastTransferId = 0;
+function sqliteBackend(
+  { client, lock, checkpoints, path, ...opened }: OpenBackend,
+  genesisValidatorsRoot: string,
+): SlashingBackend {
+  let { isInDoubt } = opened;
+  let lastTransferId = 0;
+  const nextTransferId = (): number => {
+    lastTransferId += 1;
+    return lastTransferId;
+  };
 
-  constructor({ client, lock, checkpoints, path, isInDoubt }: OpenBackend, genesisValidatorsRoot: string) {
-    this.#path = path;
-    this.isInDoubt = isInDoubt;
-    this.#client = client;
-    this.#lock = lock;
-    this.#checkpoints = checkpoints;
-    this.#genesisValidatorsRoot = genesisValidatorsRoot;
-  }
+  return {
+    name: 'sqlite',
+    batchLimits: { maxMessages: 512, maxInFlight: 1, minIntervalMs: 2 },
+    get isInDoubt() {
+      return isInDoubt;
+    },
 
-  async checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]> {
-    const batch = packBatch(messages, floors);
-    const verdicts = unpackVerdicts(await this.#client.call('check', [batch], [batch]));
-    this.#checkpoints.recorded(messages.length);
-    return verdicts;
-  }
+    async checkAndRecord(messages, floors) {
+      const batch = packBatch(messages, floors);
+      const verdicts = unpackVerdicts(await client.call('check', [batch], [batch]));
+      checkpoints.recorded(messages.length);
+      return verdicts;
+    },
 
-  signedBlockRoot: SlashingBackend['signedBlockRoot'] = (...given) => this.#client.call('signedBlockRoot', given);
-  identity: SlashingBackend['identity'] = () => this.#client.call('identity', []);
-  incarnate: SlashingBackend['incarnate'] = (...given) => this.#client.call('incarnate', given);
-  highestMarks: SlashingBackend['highestMarks'] = () => this.#client.call('highestMarks', []);
-  tenures: SlashingBackend['tenures'] = (...given) => this.#client.call('tenures', given);
-  endTenures: SlashingBackend['endTenures'] = (...given) => this.#client.call('endTenures', given);
-  beginTenures: SlashingBackend['beginTenures'] = (...given) => this.#client.call('beginTenures', given);
-  pruneStep: SlashingBackend['pruneStep'] = (...given) => this.#client.call('pruneStep', given);
+    signedBlockRoot: (...given) => client.call('signedBlockRoot', given),
+    identity: () => client.call('identity', []),
+    incarnate: (...given) => client.call('incarnate', given),
+    highestMarks: () => client.call('highestMarks', []),
+    tenures: (...given) => client.call('tenures', given),
+    endTenures: (...given) => client.call('endTenures', given),
+    beginTenures: (...given) => client.call('beginTenures', given),
+    pruneStep: (...given) => client.call('pruneStep', given),
 
-  checkHealth: SlashingBackend['checkHealth'] = (signal) =>
-    unlessAborted(signal, () => this.#client.call('health', []));
+    checkHealth: (signal) => unlessAborted(signal, () => client.call('health', [])),
 
-  async importHistories(
-    histories: AsyncIterable<ValidatorHistory>,
-    { strategy = 'by_key' }: ImportOptions = {},
-  ): Promise<ImportSummary> {
-    const importId = this.#nextTransferId();
-    try {
-      const { parts, blocks, attestations } = await stageHistories(histories, async (chunk) => {
-        await this.#client.call('stage', [importId, chunk]);
-        this.#checkpoints.recorded(STEP_ENTRIES); // else a commit would make one, of all that came
-      });
-      const merged = await this.#client.call('merge', [importId, parts, strategy]);
-      return { ...merged, blocks, attestations };
-    } finally {
-      await this.#client.call('discard', [importId]).catch(() => undefined);
-    }
-  }
-
-  async *exportHistories(publicKeys?: readonly PublicKeyHex[]): AsyncGenerator<ValidatorHistory> {
-    const exportId = this.#nextTransferId();
-    await this.#client.call('beginExport', [exportId, publicKeys]);
-    try {
-      while (true) {
-        const histories = await this.#client.call('continueExport', [exportId]);
-        if (histories.length === 0) return;
-        for (const [publicKey, history] of histories) yield { publicKey, ...readPart(history) };
+    async importHistories(histories, { strategy = 'by_key' } = {}) {
+      const importId = nextTransferId();
+      try {
+        const { parts, blocks, attestations } = await stageHistories(histories, async (chunk) => {
+          await client.call('stage', [importId, chunk]);
+          checkpoints.recorded(STEP_ENTRIES); // else a commit would make one, of all that came
+        });
+        const merged = await client.call('merge', [importId, parts, strategy]);
+        return { ...merged, blocks, attestations };
+      } finally {
+        await client.call('discard', [importId]).catch(() => undefined);
       }
-    } finally {
-      await this.#client.call('endExport', [exportId]).catch(() => undefined);
-    }
-  }
+    },
 
-  async jump(floor: StoreFloor): Promise<StoreIdentity> {
-    const raised = await this.#client.call('jump', [floor]);
-    this.isInDoubt = false;
-    return raised;
-  }
+    async *exportHistories(publicKeys) {
+      const exportId = nextTransferId();
+      await client.call('beginExport', [exportId, publicKeys]);
+      try {
+        while (true) {
+          const histories = await client.call('continueExport', [exportId]);
+          if (histories.length === 0) return;
+          for (const [publicKey, history] of histories) yield { publicKey, ...readPart(history) };
+        }
+      } finally {
+        await client.call('endExport', [exportId]).catch(() => undefined);
+      }
+    },
 
-  async status() {
-    return { ...(await this.#client.call('status', [])), genesisValidatorsRoot: this.#genesisValidatorsRoot };
-  }
+    async jump(floor) {
+      const raised = await client.call('jump', [floor]);
+      isInDoubt = false;
+      return raised;
+    },
 
-  /** A database in doubt stays so. */
-  async close(waitMs?: number): Promise<void> {
-    const closing = { notesEnd: !this.isInDoubt, ...(waitMs === undefined ? {} : { waitMs }) };
-    // whichever is last makes the last checkpoint
-    const [end] = await Promise.all([this.#client.close(closing), this.#checkpoints.close(waitMs)]);
-    if (end !== null) writeClosedMark(this.#path, end);
-    this.#lock.release();
-  }
+    status: async () => ({ ...(await client.call('status', [])), genesisValidatorsRoot }),
 
-  #nextTransferId(): number {
-    this.#lastTransferId += 1;
-    return this.#lastTransferId;
-  }
+    /** A database in doubt stays so. */
+    async close(waitMs) {
+      const closing = { notesEnd: !isInDoubt, ...(waitMs === undefined ? {} : { waitMs }) };
+      // whichever is last makes the last checkpoint
+      const [end] = await Promise.all([client.close(closing), checkpoints.close(waitMs)]);
+      if (end !== null) writeClosedMark(path, end);
+      lock.release();
+    },
+  };
 }
 
 function reasonOf(error: unknown): string {
@@ -190,7 +160,7 @@ function reasonOf(error: unknown): string {
 
 // What was asked of a worker that died is answered `slashing_unavailable`: it may have been done or not.
 
-/** Before the first new start after a worker died; doubled up to the largest, and back at the first answer. */
+/** Doubled up to the largest, and back at the first answer. */
 const FIRST_RESTART_MS = 50;
 const LARGEST_RESTART_MS = 10_000;
 
@@ -199,7 +169,7 @@ interface PendingCall {
   readonly reject: (error: SignerError) => void;
 }
 
-export class DatabaseClient {
+class DatabaseClient {
   #data: DatabaseWorkerData;
   readonly #log: Log;
   readonly #pending = new Map<number, PendingCall>();
@@ -216,13 +186,13 @@ export class DatabaseClient {
     this.#start();
   }
 
-  /** The database is this file: a worker that is started later refuses another. */
+  /** A worker that is started later refuses another. */
   expectFile(file: FileName): void {
     this.#data = { ...this.#data, file };
   }
 
   /** @throws SignerError slashing_unavailable or slashing_integrity, the database's error as its cause */
-  call<Name extends DatabaseCall>(
+  call<Name extends keyof DatabaseCalls>(
     call: Name,
     arguments_: Parameters<DatabaseCalls[Name]>,
     transfer: readonly ArrayBuffer[] = [],
@@ -298,7 +268,6 @@ export class DatabaseClient {
     this.#restartMs = FIRST_RESTART_MS;
     if ('reason' in reply)
       pending?.reject(new SignerError(reply.reason, { cause: reply.error, ...hintOf(reply.hint) }));
-    // The worker answers each call with the result of its name (wire.ts).
     else pending?.resolve(reply.result as never);
   }
 

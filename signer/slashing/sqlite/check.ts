@@ -91,7 +91,6 @@ export function batchChecker(
   };
 }
 
-/** Undefined: the history decides, and is too long to be read at once. */
 function decide(
   entries: EntryTables,
   head: Head,

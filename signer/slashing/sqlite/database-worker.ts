@@ -129,7 +129,6 @@ port.on('message', ({ id, call, arguments_ }: CallMessage) => {
   void exports_.endStalled();
   const isClosing = call === 'close';
   try {
-    // The main thread sends each call with the arguments of its name (wire.ts).
     const result = (handlers[call] as (...given: readonly unknown[]) => unknown)(...arguments_);
     if (!(result instanceof Promise)) port.postMessage({ id, result } satisfies ReplyMessage);
     else
@@ -156,7 +155,6 @@ async function noteEnd({ changeRecord }: DatabaseStore): Promise<string> {
 function failure(id: number, error: unknown): ReplyMessage {
   const hint = isShown(error) ? error.message : error instanceof SignerError ? error.hint : undefined;
   if (isDamage(error)) return { id, reason: 'slashing_integrity', error, hint };
-  // An import that was interrupted says so, and by what.
   if (isFaultOfConnection(error) || isFaultOfConnection(error instanceof Error && error.cause)) dropConnection();
   return { id, reason: 'slashing_unavailable', error, hint };
 }

@@ -27,9 +27,7 @@ import type { OpenFiles } from './file/file.ts';
 import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
 import { bytesOf, damaged, entryTables, headTable, isDamage, numberOf } from './tables/rows.ts';
 import { beginSnapshot, type DatabaseOptions, inTransaction, openSnapshot } from './tables/schema.ts';
-import type { ExportedText } from './wire.ts';
 
-/** Connections that wait for the next snapshot. */
 const MAX_IDLE = 2;
 
 export interface DatabaseStoreParts {
@@ -239,18 +237,9 @@ function snapshotPool(options: DatabaseOptions, { turn }: Turns) {
 
 const PAGE_ROWS = 50;
 
-export interface StagedHistories {
-  add(importId: number, parts: readonly StagedText[]): void;
-  count(importId: number): number;
-  of(importId: number): StagedImport;
-  removeSome(importId: number): boolean;
-  removeAll(): void;
-}
+export type StagedHistories = ReturnType<typeof stagedHistories>;
 
-export function stagedHistories(
-  connection: DatabaseSync,
-  { integrity }: Pick<DatabaseOptions, 'integrity'>,
-): StagedHistories {
+export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<DatabaseOptions, 'integrity'>) {
   const codes = historyCodes(integrity);
   const insert = connection.prepare(
     'INSERT INTO staged (id, import_id, public_key, history, code) VALUES (?, ?, ?, ?, ?)',
@@ -271,7 +260,7 @@ export function stagedHistories(
     codes.storeCode([id, importId, publicKey, Buffer.from(history)]);
 
   return {
-    add(importId, parts) {
+    add(importId: number, parts: readonly StagedText[]): void {
       let id = Number(lastId.get()?.['id'] ?? 0);
       for (const [key, history] of parts) {
         const publicKey = keyBytes(key);
@@ -279,8 +268,8 @@ export function stagedHistories(
         insert.run(id, importId, publicKey, history, codeOf(id, importId, publicKey, history));
       }
     },
-    count: (importId) => Number(count.get(importId)?.['count']),
-    of: (importId) => ({
+    count: (importId: number) => Number(count.get(importId)?.['count']),
+    of: (importId: number): StagedImport => ({
       keysAfter: async (last, limit) => nextKeys.all(importId, last, limit).map((row) => bytesOf(row['public_key'])),
       async *parts(publicKey) {
         for (let after = 0; ; ) {
@@ -294,7 +283,7 @@ export function stagedHistories(
         }
       },
     }),
-    removeSome: (importId) => removePage.run(importId).changes > 0,
+    removeSome: (importId: number) => removePage.run(importId).changes > 0,
     removeAll: () => connection.exec('DELETE FROM staged'),
   };
 }
@@ -303,7 +292,6 @@ export function stagedHistories(
 // write-ahead log keeps all that is written after it: one whose reader is gone ends with the next call of any other.
 
 const ANSWER_VALIDATORS = 200;
-/** Exports under way at once; one more is refused. */
 const MAX_EXPORTS = 8;
 export const EXPORT_STALL_MS = 60_000;
 
@@ -332,11 +320,11 @@ export function heldExports(
       if (held.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
       held.set(exportId, { histories: open(publicKeys), askedAt: clock.monotonic(), isReading: false });
     },
-    async next(exportId: number): Promise<ExportedText[]> {
+    async next(exportId: number): Promise<StagedText[]> {
       const one = held.get(exportId);
       if (one === undefined) throw new Error('the export is over');
       one.isReading = true;
-      const answer: ExportedText[] = [];
+      const answer: StagedText[] = [];
       try {
         for (let entries = 0; answer.length < ANSWER_VALIDATORS && entries < STEP_ENTRIES; ) {
           const { done, value } = await one.histories.next();

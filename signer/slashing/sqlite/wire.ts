@@ -6,12 +6,12 @@ import { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../api/errors.ts';
 import type { MergeCounts, StagedText } from '../operations/import.ts';
 import type { StoreOperations } from '../operations/operations.ts';
 import type {
+  EntryCounts,
   HighWaterMarks,
   KeyFault,
   MergeStrategy,
   PublicKeyHex,
   SlashableMessage,
-  SlashingBackend,
   SlashingRefusal,
   Verdict,
 } from '../types.ts';
@@ -97,11 +97,8 @@ export function packVerdicts(verdicts: readonly Verdict[]): Uint8Array<ArrayBuff
   });
 }
 
-/** @throws RangeError for a byte that no verdict has */
 export function unpackVerdicts(bytes: Uint8Array): Verdict[] {
-  const verdicts: Verdict[] = [];
-  for (const byte of bytes) verdicts.push(verdictOf(byte));
-  return verdicts;
+  return Array.from(bytes, verdictOf);
 }
 
 function verdictOf(byte: number): Verdict {
@@ -128,9 +125,6 @@ function numberOrNull(value: number): number | null {
 
 // Histories travel as JSON text: a structured clone of every entry would cost more than the database does.
 
-/** A history of an export: the same text as a part of an import. */
-export type ExportedText = StagedText;
-
 export interface DatabaseCalls extends StoreOperations {
   open(): { file: FileName };
   check(batch: ArrayBuffer): Uint8Array<ArrayBuffer>;
@@ -140,18 +134,16 @@ export interface DatabaseCalls extends StoreOperations {
   merge(importId: number, parts: number, strategy: MergeStrategy): Promise<MergeCounts>;
   discard(importId: number): Promise<null>;
   beginExport(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): null;
-  continueExport(exportId: number): Promise<ExportedText[]>;
+  continueExport(exportId: number): Promise<StagedText[]>;
   endExport(exportId: number): Promise<void>;
-  status(): Omit<Awaited<ReturnType<SlashingBackend['status']>>, 'genesisValidatorsRoot'>;
+  status(): EntryCounts;
   /** The number of this end, where one is to be written: null when it could not be. */
   close(notesEnd: boolean): Promise<string | null>;
 }
 
-export type DatabaseCall = keyof DatabaseCalls;
-
 export interface CallMessage {
   readonly id: number;
-  readonly call: DatabaseCall;
+  readonly call: keyof DatabaseCalls;
   readonly arguments_: readonly unknown[];
 }
 
@@ -168,6 +160,5 @@ export interface DatabaseWorkerData {
   readonly path: string;
   readonly genesisValidatorsRoot: Uint8Array;
   readonly integrityKey: Uint8Array | undefined;
-  /** What the database was when this process opened it first. */
   readonly file: FileName | undefined;
 }

@@ -5,7 +5,6 @@
 //
 // A write whose answer was lost finds its own item when it is repeated: it may be signed again.
 
-import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { isEnded } from '../../../tenure.ts';
@@ -13,6 +12,8 @@ import type { RowIntegrity } from '../../history/integrity.ts';
 import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
 import {
+  attestationMark,
+  blockMark,
   floorMarks,
   highWaterMarks,
   type Mark,
@@ -21,6 +22,7 @@ import {
   markItem,
   partitionOf,
   raisedMark,
+  rootOf,
 } from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import { type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
@@ -28,10 +30,8 @@ import type { FirstWrite } from './gather.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
 const MAX_WRITE_ATTEMPTS = 8;
-/** Two items a key for 200,000 keys. */
 const MAX_REMEMBERED_ITEMS = 400_000;
 
-/** As this process read or wrote them last. */
 export function verifiedItems() {
   const items = new Map<string, MarkItem>();
   return {
@@ -67,7 +67,8 @@ export async function checkAndRecordOne(
 ): Promise<Verdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
-  const next = markItem(publicKey, markOf(message), message.tenure ?? 0, integrity);
+  const mark = message.kind === 'block' ? blockMark(message) : attestationMark(message);
+  const next = markItem(publicKey, mark, message.tenure ?? 0, integrity);
   let expected = verified.get(key);
   const known = [relevant(floors, kind), highWaterMarks(expected?.mark)];
   let isFresh = false;
@@ -89,7 +90,6 @@ export async function checkAndRecordOne(
       if (outcome.kind === 'rolled_back') return { kind: 'unavailable', reason: 'slashing_rollback' };
       stored = outcome.stored;
     } else {
-      // Only what the table says now is an answer.
       if (isFresh && !(isRollback(verdict) && (await hasNewFloor(store)))) return verdict;
       stored = await table.read(key);
     }
@@ -101,7 +101,6 @@ export async function checkAndRecordOne(
   throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
 }
 
-/** Nothing is missed if another process has jumped since. */
 async function hasNewFloor(store: CheckContext['store']): Promise<boolean> {
   const { floor } = store;
   await store.read();
@@ -130,7 +129,7 @@ function judge(
 
 /** The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. */
 function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: boolean): Decision {
-  const signingRoot = mark === undefined || mark.signingRoot === null ? null : rootBytes(mark.signingRoot);
+  const signingRoot = rootOf(mark);
   if (message.kind === 'block') {
     const last = mark?.kind === 'block' ? mark : undefined;
     const entry = isOfMessage && last?.slot === message.slot ? { signingRoot } : null;
@@ -149,22 +148,10 @@ function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: 
   });
 }
 
-function markOf(message: SlashableMessage): Mark {
-  const signingRoot = encodeHex(message.signingRoot);
-  if (message.kind === 'block') return { kind: 'block', slot: message.slot, signingRoot };
-  return { kind: 'attestation', sourceEpoch: message.sourceEpoch, targetEpoch: message.targetEpoch, signingRoot };
-}
-
 function relevant(floors: HighWaterMarks, kind: SlashableMessage['kind']): HighWaterMarks {
   return kind === 'block'
     ? { blockSlot: floors.blockSlot, sourceEpoch: null, targetEpoch: null }
     : { ...floors, blockSlot: null };
-}
-
-function rootBytes(root: string): Uint8Array {
-  const bytes = decodeHex(root, 32);
-  if (bytes === undefined) throw new TypeError('a verified root is 32 bytes of hex');
-  return bytes;
 }
 
 export async function signedBlockRoot(
@@ -173,6 +160,5 @@ export async function signedBlockRoot(
   slot: number,
 ): Promise<Uint8Array | null> {
   const mark = undamaged(await table.read({ kind: 'block', publicKey }), publicKey)?.mark;
-  if (mark?.kind !== 'block' || mark.slot !== slot || mark.signingRoot === null) return null;
-  return decodeHex(mark.signingRoot, 32) ?? null;
+  return mark?.kind === 'block' && mark.slot === slot ? rootOf(mark) : null;
 }

@@ -3,7 +3,6 @@
 // merge only raises marks. No item is written below the floor of the store, and retired keys stay retired.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
-import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks } from '../../../parallel.ts';
@@ -21,7 +20,9 @@ import type {
 } from '../../types.ts';
 import {
   type AttestationMark,
+  attestationMark,
   type BlockMark,
+  blockMark,
   floorMarks,
   hasSameNumbers,
   highWaterMarks,
@@ -32,6 +33,7 @@ import {
   type MarkKey,
   partitionOf,
   raisedMark,
+  rootOf,
   sealItem,
 } from '../tables/items.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, undamaged } from '../tables/table.ts';
@@ -41,7 +43,6 @@ const MAX_WRITE_ATTEMPTS = 8;
 const CONFLICT_PAUSE_MS = 10;
 /** The condition on the record of the store takes one place. */
 const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
-/** A few milliseconds of the event loop. */
 const STEP_ENTRIES = 2_000;
 
 export type ImportContext = Omit<StoreContext, 'writeFirst'>;
@@ -216,7 +217,7 @@ function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]
   const attestations: ValidatorHistory['attestations'][number][] = [];
   for (const mark of marks) {
     if (mark === undefined) continue;
-    const signingRoot = mark.signingRoot === null ? null : (decodeHex(mark.signingRoot, 32) ?? null);
+    const signingRoot = rootOf(mark);
     if (mark.kind === 'block') blocks.push({ slot: mark.slot, signingRoot });
     else attestations.push({ sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch, signingRoot });
   }
@@ -232,15 +233,6 @@ export type MergeOutcome = 'raised' | 'behind' | 'present' | 'conflict';
 export interface Merge {
   readonly mark: Mark;
   readonly outcome: MergeOutcome;
-}
-
-export function blockMark({ slot, signingRoot }: ValidatorHistory['blocks'][number]): BlockMark {
-  return { kind: 'block', slot, signingRoot: rootText(signingRoot) };
-}
-
-export function attestationMark(vote: ValidatorHistory['attestations'][number]): AttestationMark {
-  const { sourceEpoch, targetEpoch, signingRoot } = vote;
-  return { kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
 }
 
 export function placeOf(mark: Mark): ConflictingEntry {
@@ -278,8 +270,4 @@ function mergeRoots(mark: Mark, entry: Mark): Merge {
   if (mark.signingRoot === entry.signingRoot) return { mark, outcome: 'present' };
   const areBothKnown = mark.signingRoot !== null && entry.signingRoot !== null;
   return { mark: { ...mark, signingRoot: null }, outcome: areBothKnown ? 'conflict' : 'present' };
-}
-
-function rootText(root: Uint8Array | null): string | null {
-  return root === null ? null : encodeHex(root);
 }

@@ -27,7 +27,6 @@ export async function beginTenures(from: Tenures, context: TenureContext): Promi
   return moveAll([...from.keys()], next, context);
 }
 
-/** Without those in tenure 0. */
 export async function readTenures(table: SlashingTable, publicKeys?: readonly PublicKeyHex[]): Promise<Tenures> {
   const tenures = new Map<PublicKeyHex, number>();
   const look = ({ publicKey }: MarkKey, stored: Stored) => {

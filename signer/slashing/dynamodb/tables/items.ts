@@ -6,7 +6,7 @@ import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { NO_MARKS } from '../../history/rules.ts';
-import type { HighWaterMarks, PublicKeyHex, StoreFloor } from '../../types.ts';
+import type { HighWaterMarks, PublicKeyHex, StoreFloor, ValidatorHistory } from '../../types.ts';
 
 /** The highest block of a key. A null root refuses every block at the slot. */
 export interface BlockMark {
@@ -30,7 +30,6 @@ export type MarkKind = Mark['kind'];
 export interface MarkContent {
   /** Undefined: the tenure ended before anything of the kind was signed. */
   readonly mark: Mark | undefined;
-  /** Of both items of a key alike. */
   readonly tenure: number;
   /** Before a jump raised the mark; undefined: what the mark says. */
   readonly signed: HighWaterMarks | undefined;
@@ -53,7 +52,6 @@ export function partitionOf({ kind, publicKey }: MarkKey): string {
   return PARTITIONS[kind] + publicKey;
 }
 
-/** Undefined for a partition that holds no mark. */
 export function markKeyOf(partition: string | undefined): MarkKey | undefined {
   const kind = MARK_KINDS.find((candidate) => partition?.startsWith(PARTITIONS[candidate]));
   return kind === undefined ? undefined : { kind, publicKey: (partition ?? '').slice(PARTITIONS[kind].length) };
@@ -72,7 +70,6 @@ export function encodeMarkItem(key: MarkKey, item: MarkItem): Item {
   return { pk: { S: partitionOf(key) }, ...markAttributes(item) };
 }
 
-/** Every attribute but the key. */
 export function markAttributes({ mark, tenure, signed, integrityCode }: MarkItem): Item {
   const root = mark?.signingRoot ?? null;
   return {
@@ -117,6 +114,27 @@ export function isStill(values: Item, absent: readonly string[]) {
     ConditionExpression: terms.join(' AND '),
     ExpressionAttributeValues: Object.fromEntries(Object.entries(values).map(([name, value]) => [`:${name}`, value])),
   };
+}
+
+export function blockMark({ slot, signingRoot }: ValidatorHistory['blocks'][number]): BlockMark {
+  return { kind: 'block', slot, signingRoot: rootText(signingRoot) };
+}
+
+export function attestationMark(vote: ValidatorHistory['attestations'][number]): AttestationMark {
+  const { sourceEpoch, targetEpoch, signingRoot } = vote;
+  return { kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
+}
+
+function rootText(root: Uint8Array | null): string | null {
+  return root === null ? null : encodeHex(root);
+}
+
+/** Marks are verified, or made of roots. */
+export function rootOf(mark: Mark | undefined): Uint8Array | null {
+  if (mark === undefined || mark.signingRoot === null) return null;
+  const bytes = decodeHex(mark.signingRoot, 32);
+  if (bytes === undefined) throw new TypeError('a root is 32 bytes of hex');
+  return bytes;
 }
 
 export function highWaterMarks(mark: Mark | undefined): HighWaterMarks {
@@ -192,7 +210,7 @@ export function safeInteger(attribute: AttributeValue | undefined): number | und
 function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkContent): Parameters<RowIntegrity['code']> {
   const bytes = decodeHex(publicKey, 48);
   if (bytes === undefined) throw new TypeError('a public key is 48 bytes of hex');
-  const root = mark === undefined || mark.signingRoot === null ? null : (decodeHex(mark.signingRoot, 32) ?? null);
+  const root = rootOf(mark);
   if (mark !== undefined && tenure === 0 && signed === undefined) {
     if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.slot, root]];
     return ['dynamodb attestation v1', bytes, [mark.sourceEpoch, mark.targetEpoch, root]];

@@ -29,7 +29,6 @@ const CHANGE_PAUSE_MS = 4;
 const MAX_CHANGE_PAUSE_MS = 200;
 
 export interface StoreBinding extends RecordBinding {
-  /** Its signers use the store. */
   readonly region: string;
   /** Nothing is checked or written before a jump has bound the store here. */
   readonly isForJump?: boolean | undefined;
@@ -164,7 +163,7 @@ export class Store {
     // For good: nobody knows what happened in between.
     this.#isReplaced ||= known !== undefined && known.id !== record.id;
     if (this.#isReplaced) {
-      this.#fault = storeReplaced(table);
+      this.#fault = unusable(OTHER_STORE, { detail: { table } });
       throw this.#fault;
     }
     this.#fault =
@@ -204,16 +203,12 @@ const OTHER_REGION =
   'the slashing table is bound to another region: use the table there; or, when that region is lost, stop all signers ' +
   'there for good and move it here with a jump (strongroom slashing jump)';
 
-export function recordLost(table: string): SignerError {
+function recordLost(table: string): SignerError {
   const hint = `the slashing table has lost its item ${NETWORK_PARTITION}: ${MAKE_ANEW}`;
   return unusable(hint, { detail: { table } });
 }
 
-export function storeReplaced(table: string): SignerError {
-  return unusable(OTHER_STORE, { detail: { table } });
-}
-
-export function contended(): SignerError {
+function contended(): SignerError {
   return new SignerError('slashing_unavailable', { detail: { contended: NETWORK_PARTITION } });
 }
 
@@ -226,7 +221,6 @@ export function refuseRegion(found: {
   return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
 }
 
-/** For `catch`, with what to do. */
 export function startFault(error: unknown, tableName: string): never {
   const facts = { cause: error, detail: { table: tableName } };
   if (awsFault(error) === 'not_found') {
@@ -331,7 +325,6 @@ export function confirmNetwork(
   }
 }
 
-/** Exactly the one that was read; undefined: none. */
 export function isStillRecord(found: Item | undefined) {
   if (found === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
   const present = ATTRIBUTES.flatMap((name) => (found[name] === undefined ? [] : [[name, found[name]] as const]));
@@ -341,7 +334,6 @@ export function isStillRecord(found: Item | undefined) {
   );
 }
 
-/** The incarnation may be a later one. */
 export function isStillBound(record: StoreRecord) {
   const attributes = bindingAttributes(record);
   return isStill(
@@ -381,7 +373,6 @@ function decodeMembers(item: Item): StoreRecord | undefined {
   return { id, incarnation, floor, region };
 }
 
-/** Undefined: damaged. */
 function decodeFloor(item: Item): StoreFloor | null | undefined {
   if (FLOOR_ATTRIBUTES.every((name) => item[name] === undefined)) return null;
   const [slot, sourceEpoch, targetEpoch] = FLOOR_ATTRIBUTES.map((name) => safeInteger(item[name]));

@@ -25,7 +25,6 @@ import {
 } from './items.ts';
 
 export const MAX_BATCH_ITEMS = 100;
-/** Decoding them takes the event loop a few milliseconds. */
 const SCAN_PAGE_ITEMS = 500;
 /** Rounds of one BatchGetItem while the service leaves keys unprocessed. */
 const MAX_READ_ROUNDS = 8;
@@ -35,7 +34,6 @@ export type Stored = MarkItem | undefined | 'damaged';
 export interface Replacement {
   readonly key: MarkKey;
   readonly next: MarkItem;
-  /** What must be stored now. */
   readonly expected: MarkItem | undefined;
 }
 
@@ -44,7 +42,6 @@ export type TogetherOutcome =
   | { readonly kind: 'conflict' }
   | {
       readonly kind: 'changed';
-      /** The condition of the guard failed. */
       readonly isGuardBroken: boolean;
       /** In the order of the replacements; `as_expected`: not known to be otherwise. */
       readonly stored: readonly (Stored | 'as_expected')[];

@@ -10,7 +10,6 @@ export interface PostgresAddress {
   readonly host: string;
   readonly port: number;
   readonly user: string;
-  /** Empty when the URL has none. */
   readonly password: string;
   readonly database: string;
   readonly tls: TlsMode;

@@ -21,11 +21,9 @@ export interface PostgresConnectionOptions {
 
 /** Milliseconds. */
 export interface PostgresTimeouts {
-  /** To connect, and to wait for a free connection. */
   readonly connectMs: number;
   /** For a lock on a row, held by another signer's batch. */
   readonly lockMs: number;
-  /** For one statement, on the server. */
   readonly statementMs: number;
   /** The server or the network may have gone silent. */
   readonly answerMs: number;
@@ -210,7 +208,6 @@ function facts(error: unknown): Readonly<Record<string, unknown>> {
   return { error: error.message, ...('code' in error ? { code: error.code } : {}) };
 }
 
-/** A socket that can be told to look names up for IPv4 only. */
 export class DatabaseSocket extends Socket {
   readonly #forceIpv4: boolean;
 

@@ -12,9 +12,7 @@ export interface ServerIdentity {
 
 /** Bytes since the cluster was made; null where the service does not say it. */
 export interface ServerPlace extends ServerIdentity {
-  /** Where the next record will be written. */
   readonly walPosition: number | null;
-  /** What is on disk. */
   readonly walFlushed: number | null;
 }
 
@@ -81,7 +79,6 @@ export async function warnOfUnsafeSettings(connection: Connection, log: Log): Pr
   }
 }
 
-/** It never changes for a connection. */
 const identifiers = new WeakMap<Connection, Promise<string | null>>();
 
 export function systemIdentifierOf(connection: Connection, { systemIdentifier }: ServerQuestions) {

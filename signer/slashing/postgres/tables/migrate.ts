@@ -85,7 +85,6 @@ function unfit(hint: string): SignerError {
 // be in the measured image.
 
 export interface Migration {
-  /** 1, 2, 3 … without a gap. */
   readonly version: number;
   readonly name: string;
   readonly sql: string;
@@ -169,7 +168,6 @@ export function stepWork(tools: UpgradeTools): StepWork {
   return new Map([[1, (connection: Connection) => bindAndRecord(connection, tools)]]);
 }
 
-/** To another network, or to another key of the codes. */
 export async function checkBinding(
   connection: Connection,
   { integrity, genesisValidatorsRoot }: Pick<UpgradeTools, 'integrity' | 'genesisValidatorsRoot'>,

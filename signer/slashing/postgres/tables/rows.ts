@@ -38,7 +38,6 @@ type HeadNumber = (typeof HEAD_NUMBERS)[number];
 export interface HeadRow extends Readonly<Record<HeadNumber, number | null>> {
   readonly id: number;
   readonly public_key: Buffer;
-  /** The nonce and the two masked digests of a seal. */
   readonly digests: Buffer;
   readonly code: Buffer;
 }
@@ -60,7 +59,6 @@ export const SELECT_HEADS = `
   SELECT id, public_key, ${HEAD_NUMBERS.join(', ')}, digests, code
   FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
 
-/** Undefined when the row fails its code. */
 export function openHeadRow(codes: HistoryCodes, row: HeadRow): KeyState | undefined {
   const seal = sealOf(row);
   const numbers = HEAD_NUMBERS.map((name) => row[name]);
@@ -208,7 +206,6 @@ const DELETE_VOTES = `
   DELETE FROM strongroom.attestations a USING unnest($2::bigint[], $3::bigint[]) AS old (source_epoch, target_epoch)
   WHERE a.validator_id = $1 AND a.target_epoch = old.target_epoch AND a.source_epoch = old.source_epoch`;
 
-/** No safe message changes them. */
 const OTHER_NUMBERS: readonly HeadNumber[] = ['pruned_below_slot', 'pruned_below_target_epoch', 'tenure'];
 const SIGNED_NUMBERS = HEAD_NUMBERS.filter((name) => !OTHER_NUMBERS.includes(name));
 
@@ -239,7 +236,6 @@ export async function execute(connection: Connection, { rowCount, values, ...sta
   if (result.rowCount !== rowCount) throw new Error(`${statement.name} did not change the rows that it should`);
 }
 
-/** Also how far the write-ahead log had come: the commit that follows lies beyond. */
 export async function executeAndLocate(
   connection: Connection,
   { name, text, values, rowCount }: Statement,
@@ -312,7 +308,6 @@ export function updateHeads(codes: HistoryCodes, changes: readonly ChangedHead[]
   return { name: 'update_heads', text: UPDATE_HEADS, values, rowCount: changes.length };
 }
 
-/** When nothing but safe messages changed them. */
 export function signHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
   const values = headValues(codes, changes, SIGNED_NUMBERS);
   return { name: 'sign_heads', text: SIGN_HEADS, values, rowCount: changes.length };

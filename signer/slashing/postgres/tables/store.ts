@@ -70,19 +70,14 @@ function readText({ timeline, walPosition, walFlushed }: ServerQuestions): strin
     FROM strongroom.store`;
 }
 
-/** And what the server says of itself, in the same statement. */
-export interface StoreReader {
-  read(connection: Connection): Promise<StoreReading>;
-  /** Locked against every other change of the record until the transaction ends. */
-  lock(connection: Connection): Promise<StoreReading>;
-  readonly questions: ServerQuestions;
-}
+export type StoreReader = ReturnType<typeof storeReader>;
 
+/** And what the server says of itself, in the same statement. */
 export function storeReader(
   codes: HistoryCodes,
   questions: ServerQuestions,
   systemIdentifierOf: (connection: Connection) => Promise<string | null>,
-): StoreReader {
+) {
   const text = readText(questions);
   const ask = async (connection: Connection, name: string, sql: string): Promise<StoreReading> => {
     const identifier = systemIdentifierOf(connection);
@@ -101,8 +96,9 @@ export function storeReader(
   };
   return {
     questions,
-    read: (connection) => ask(connection, 'read_store', text),
-    lock: (connection) => ask(connection, 'lock_store', `${text} FOR UPDATE`),
+    read: (connection: Connection) => ask(connection, 'read_store', text),
+    /** Locked against every other change of the record until the transaction ends. */
+    lock: (connection: Connection) => ask(connection, 'lock_store', `${text} FOR UPDATE`),
   };
 }
 

@@ -12,18 +12,14 @@ export const WORKER_LIMITS = { maxYoungGenerationSizeMb: 6 };
 /** Recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */
 const MESSAGES = 256;
 
-export interface Checkpoints {
-  /** So many messages were recorded and committed. The worker is started by the first that are worth a checkpoint. */
-  recorded(messages: number): void;
-  close(waitMs?: number): Promise<void>;
-}
+export type Checkpoints = ReturnType<typeof checkpointsBesideCommits>;
 
 /** @param workerUrl tests put a worker here that fails */
 export function checkpointsBesideCommits(
   data: CheckpointData,
   log: Log,
   workerUrl: URL = new URL('./checkpoint-worker.ts', import.meta.url),
-): Checkpoints {
+) {
   let worker: Worker | undefined;
   let isOver = false;
   let isRunning = false;
@@ -55,7 +51,8 @@ export function checkpointsBesideCommits(
   };
 
   return {
-    recorded(messages) {
+    /** The worker is started by the first messages that are worth a checkpoint. */
+    recorded(messages: number): void {
       messagesSince += messages;
       if (messagesSince < MESSAGES || isRunning || isOver) return;
       messagesSince = 0;
@@ -63,7 +60,7 @@ export function checkpointsBesideCommits(
       worker ??= start();
       worker.postMessage('checkpoint' satisfies CheckpointRequest);
     },
-    async close(waitMs = WORKER_CLOSE_WAIT_MS) {
+    async close(waitMs = WORKER_CLOSE_WAIT_MS): Promise<void> {
       const closing = worker;
       if (closing === undefined || isOver) return;
       isOver = true;

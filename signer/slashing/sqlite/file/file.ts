@@ -24,10 +24,7 @@ import { SignerError } from '../../../api/errors.ts';
 
 const PRIVATE_MODE = 0o600;
 
-export interface FileLock {
-  /** May be called again. */
-  release(): void;
-}
+export type FileLock = ReturnType<typeof lockDatabase>;
 
 /** The one name of the file, whatever links lead to it; creates it, empty and private, when it is missing. */
 export function preparePrivateFile(path: string, log: Log): { readonly realPath: string; readonly isNew: boolean } {
@@ -54,7 +51,7 @@ function faultText(cause: unknown): string {
 }
 
 /** @throws SignerError slashing_unavailable while another opening of the same database holds the lock */
-export function lockDatabase(realPath: string, log: Log): FileLock {
+export function lockDatabase(realPath: string, log: Log) {
   const lockFile = preparePrivateFile(`${realPath}-lock`, log);
   const connection = new DatabaseSync(lockFile.realPath, { timeout: 0 });
   try {
@@ -64,7 +61,7 @@ export function lockDatabase(realPath: string, log: Log): FileLock {
     throw unusable('the database is in use by another process: stop it first', { path: realPath, cause });
   }
   return {
-    release() {
+    release(): void {
       if (connection.isOpen) connection.close();
     },
   };
@@ -99,7 +96,6 @@ function makePrivate(path: string, log: Log): void {
 // mark has no code: a person who may write here may also put back file and mark together, which only a state table
 // notices.
 
-/** Before the file is opened; undefined when there is no mark, or it is of another file. */
 export function readClosedMark(path: string): string | undefined {
   if (statSync(`${path}-wal`, { throwIfNoEntry: false }) !== undefined) return undefined;
   try {
@@ -116,7 +112,6 @@ export function removeClosedMark(path: string): void {
   syncFolderNow(dirname(path));
 }
 
-/** Where it cannot be written, the next start jumps. */
 export function writeClosedMark(path: string, number: string): void {
   try {
     writeFileSync(markOf(path), `${number} ${fileOf(path)}`, { mode: 0o600, flush: true });
@@ -138,10 +133,8 @@ function fileOf(path: string): string {
 // second name, has them elsewhere for somebody, and what was committed last is lost, or two signers start. On a network
 // file system neither locks nor syncs are what SQLite takes them for.
 
-/** What the folder of a file lies on, as statfs(2) says; tests give another. */
 export type FileSystemType = (folder: string) => number;
 
-/** Why the database, or a file beside it, may not be used; undefined when it may. */
 export function misplacement(path: string, log: Log, typeOf: FileSystemType = fileSystemType): string | undefined {
   const files = ['', '-wal', '-shm', '-lock'].map((suffix) => path + suffix);
   for (const file of files) {
@@ -223,25 +216,18 @@ const NETWORK_TYPES: Readonly<Record<number, string>> = {
 // Whether the database that is open is still the one at its path. Files that are deleted or replaced under a running
 // signer take its commits with them. None is opened here: closing it would drop this process's locks on it (POSIX).
 
-/** Its message may be shown. */
 export class FilesChanged extends Error {}
 
 /** Device and inode. */
 export type FileName = string;
 
-export interface OpenFiles {
-  /** The database's own, for the next opening in this process. */
-  readonly database: FileName;
-  /** @throws FilesChanged when one of them is gone, or another file has its name */
-  confirm(): void;
-}
+export type OpenFiles = ReturnType<typeof openFilesOf>;
 
 /**
- * The files of a database that was just opened.
- * @param expected what the database was when this process opened it first
+ * Of a database that was just opened. @param expected what it was when this process opened it first
  * @throws FilesChanged when they are not the ones that are open
  */
-export function openFilesOf(path: string, expected: FileName | undefined): OpenFiles {
+export function openFilesOf(path: string, expected: FileName | undefined) {
   const names = [path, `${path}-wal`];
   const open = names.map((name) => fileAt(name));
   const held = descriptors();
@@ -252,7 +238,8 @@ export function openFilesOf(path: string, expected: FileName | undefined): OpenF
   if (expected !== undefined && database !== expected) throw changed(path);
   return {
     database,
-    confirm() {
+    /** @throws FilesChanged when one of them is gone, or another file has its name */
+    confirm(): void {
       for (let index = 0; index < names.length; index++) {
         const name = names[index] ?? path;
         if (fileAt(name) !== open[index]) throw changed(name);

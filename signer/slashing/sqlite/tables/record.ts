@@ -20,20 +20,12 @@ export interface StoreRecord {
   readonly keysDigest: Uint8Array;
 }
 
-export interface StoreRecords {
-  /** @throws SignerError slashing_integrity when the row fails its check */
-  read(): StoreRecord;
-  write(record: StoreRecord): void;
-  insert(record: StoreRecord): void;
-  /** Whether the heads are those of the keys that the record says. Reads every key: a commit asks `keyList`. */
-  isWhole(record: StoreRecord, onKey?: (publicKey: Uint8Array) => void): boolean;
-}
+export type StoreRecords = ReturnType<typeof storeRecord>;
 
 export function newRecord(id: Uint8Array): StoreRecord {
   return { id, incarnation: NO_INCARNATION, floor: null, keys: 0, keysDigest: NO_KEYS };
 }
 
-/** The record once these keys, 48 bytes each, have heads too; in the order of their ids. */
 export function withKeys(record: StoreRecord, publicKeys: readonly Uint8Array[]): StoreRecord {
   const keysDigest = publicKeys.reduce(chained, record.keysDigest);
   return { ...record, keys: record.keys + publicKeys.length, keysDigest };
@@ -49,7 +41,7 @@ export function storeRecord(
     genesisValidatorsRoot,
     integrity,
   }: { readonly genesisValidatorsRoot: Uint8Array; readonly integrity: RowIntegrity },
-): StoreRecords {
+) {
   const codes = historyCodes(integrity);
   const kind = Buffer.from(integrity.kind);
   const select = connection.prepare(`SELECT ${COLUMNS.join(', ')}, code FROM metadata WHERE id = 1`);
@@ -65,7 +57,8 @@ export function storeRecord(
   let believed: { readonly row: readonly SQLOutputValue[]; readonly record: StoreRecord } | undefined;
 
   return {
-    read() {
+    /** @throws SignerError slashing_integrity when the row fails its check */
+    read(): StoreRecord {
       const row: unknown = select.get();
       if (!Array.isArray(row)) throw damaged('the record of the store is missing');
       if (believed !== undefined && isSameRow(row, believed.row)) return believed.record;
@@ -75,11 +68,11 @@ export function storeRecord(
       believed = { row, record };
       return record;
     },
-    write(record) {
+    write(record: StoreRecord): void {
       const cells = cellsOf(record);
       update.run(...cells, codeOf(cells));
     },
-    insert(record) {
+    insert(record: StoreRecord): void {
       const cells = cellsOf(record);
       connection
         .prepare(
@@ -88,7 +81,8 @@ export function storeRecord(
         )
         .run(SCHEMA_VERSION, genesisValidatorsRoot, integrity.kind, ...cells, codeOf(cells));
     },
-    isWhole(record, onKey) {
+    /** Whether the heads are those of the keys that the record says. Reads every key: a commit asks `keyList`. */
+    isWhole(record: StoreRecord, onKey?: (publicKey: Uint8Array) => void): boolean {
       let [keys, digest] = [0, NO_KEYS];
       for (const row of allKeys.iterate()) {
         const [publicKey] = row as unknown as [SQLOutputValue];
@@ -137,7 +131,6 @@ function cellsOf({ id, incarnation, floor, keys, keysDigest }: StoreRecord): Cel
   ];
 }
 
-/** The cells passed their code: this program wrote them. */
 function fromCells(cells: readonly Cell[]): StoreRecord {
   const slot = numberOrNull(cells[2]);
   return {
@@ -162,24 +155,15 @@ function fieldOf(cell: Cell): IntegrityField {
 // in the cache. Here the missing head is noticed all the same, by the key that asks.
 
 /** About 100 bytes a key, and nothing before the first key that is new. Ask and tell within one connection. */
-export interface KeyList {
-  /**
-   * In a transaction that has read this record and has not written it: that a key without a head is a new one.
-   * @throws SignerError slashing_integrity
-   */
-  confirmNew(publicKey: Uint8Array, record: StoreRecord): void;
-  /** After the commit that gave these keys, each of them confirmed, a head, and wrote this record. */
-  added(publicKeys: readonly Uint8Array[], record: StoreRecord): void;
-}
+export type KeyList = ReturnType<typeof keyList>;
 
 interface Known {
   readonly dataVersion: number;
   readonly record: StoreRecord;
-  /** Undefined: the heads are not those that the record counts. */
   readonly keys: Set<string> | undefined;
 }
 
-export function keyList(connection: DatabaseSync, records: Pick<StoreRecords, 'isWhole'>): KeyList {
+export function keyList(connection: DatabaseSync, records: Pick<StoreRecords, 'isWhole'>) {
   const version = connection.prepare('PRAGMA data_version');
   version.setReturnArrays(true);
   let known: Known | undefined;
@@ -193,11 +177,16 @@ export function keyList(connection: DatabaseSync, records: Pick<StoreRecords, 'i
   }
 
   return {
-    confirmNew(publicKey, record) {
+    /**
+     * In a transaction that has read this record and has not written it: that a key without a head is a new one.
+     * @throws SignerError slashing_integrity
+     */
+    confirmNew(publicKey: Uint8Array, record: StoreRecord): void {
       if (known?.dataVersion !== dataVersion() || !isSameList(known.record, record)) known = walk(record);
       if (known.keys?.has(keyText(publicKey)) !== false) throw damaged('a validator is missing');
     },
-    added(publicKeys, record) {
+    /** After the commit that gave these keys, each of them confirmed, a head, and wrote this record. */
+    added(publicKeys: readonly Uint8Array[], record: StoreRecord): void {
       if (known?.keys === undefined) return;
       for (const publicKey of publicKeys) known.keys.add(keyText(publicKey));
       known = { ...known, record };
@@ -205,7 +194,7 @@ export function keyList(connection: DatabaseSync, records: Pick<StoreRecords, 'i
   };
 }
 
-export function keyText(publicKey: Uint8Array): string {
+function keyText(publicKey: Uint8Array): string {
   return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.length).toString('latin1');
 }
 

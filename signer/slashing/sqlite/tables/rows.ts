@@ -16,7 +16,7 @@ import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../../history/integrity
 import type { Coded } from '../../history/merge.ts';
 import { holdsForgotten } from '../../history/prune.ts';
 import type { EntrySet } from '../../history/rules.ts';
-import type { Head, HistorySink, OldestEntries } from '../../operations/store.ts';
+import { type Head, type HistorySink, historyCollector, type OldestEntries } from '../../operations/store.ts';
 import type { BlockEntry, KeyHistory, VoteEntry, VoteEpochs } from '../../types.ts';
 
 const PAGE_ENTRIES = 1000;
@@ -77,12 +77,8 @@ export function entryTables(connection: DatabaseSync, integrity: RowIntegrity) {
     );
   }
   function collected(pagesInto: (sink: HistorySink) => Pages): KeyHistory {
-    const history = { blocks: [] as BlockEntry[], attestations: [] as VoteEntry[] };
-    const pages = pagesInto({
-      block: (entry) => void history.blocks.push(entry),
-      vote: (entry) => void history.attestations.push(entry),
-    });
-    for (const _ of pages);
+    const { history, sink } = historyCollector();
+    for (const _ of pagesInto(sink));
     return history;
   }
   function confirmNone(statement: StatementSync, { id }: Head, mark: number | null): void {

@@ -15,7 +15,6 @@ const CACHE_KIBIBYTES = 16 * 1024;
 const CHECKPOINT_PAGES = 8000;
 
 export interface DatabaseOptions {
-  /** An existing file (preparePrivateFile). */
   readonly path: string;
   /** 32 bytes. */
   readonly genesisValidatorsRoot: Uint8Array;
@@ -67,7 +66,6 @@ export function inTransaction<Result>(connection: DatabaseSync, work: (open: Dat
   }
 }
 
-/** Why this process will not use a database that it can read. Its text may be shown. */
 export class DatabaseRefusal extends Error {}
 
 /** SQLite keeps another journal mode without an error where it cannot have this one. */
@@ -135,7 +133,6 @@ function isRecordOurs(connection: DatabaseSync, options: DatabaseOptions): boole
 
 // The tables of the database.
 
-/** One row: which store this is, and what holds for all its keys; under an integrity code (record.ts). */
 export const METADATA_TABLE = `
 CREATE TABLE metadata (
   id INTEGER PRIMARY KEY CHECK (id = 1),
