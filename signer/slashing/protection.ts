@@ -12,7 +12,9 @@ import type { Decision } from './history/rules.ts';
 import type { Hindrance, RestrainedStore } from './restraints.ts';
 import type { KeyFault, PublicKeyHex, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
 
+/** The next one is `overloaded`. */
 const MAX_QUEUED_CHECKS = 16_384;
+/** What the store has not answered then is 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions extends AnswerHooks {

@@ -216,6 +216,7 @@ function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
   return targetEpoch > latest.targetEpoch || (sourceEpoch > latest.sourceEpoch && sourceEpoch <= targetEpoch);
 }
 
+/** Raised to the floor: whoever reads the file must refuse what this process does. */
 async function* raised(
   backend: SlashingBackend,
   floor: StoreFloor,

@@ -14,8 +14,7 @@ import type { SlashingBackend } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
 import { applyUpdates, firstWrites, gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
-import { highestMarks, raiseItems } from './operations/jump.ts';
-import { beginTenures, endTenures, readTenures } from './operations/tenures.ts';
+import { beginTenures, endTenures, highestMarks, raiseItems, readTenures } from './operations/keys.ts';
 import { openStore, type Store } from './tables/store.ts';
 import { type SlashingTable, slashingTable } from './tables/table.ts';
 

@@ -11,16 +11,7 @@ export const NO_PUBLIC_KEY: Uint8Array = new Uint8Array(48);
 /** What this program writes are safe integers; an altered row may hold any number. */
 export type IntegrityField = number | null | Uint8Array;
 
-export interface RowIntegrity {
-  readonly kind: 'hmac' | 'checksum';
-  /** 32 bytes over the kind of row (`domain`), the network, the key the row belongs to (48 bytes), and the fields. */
-  hash(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array;
-  code(domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): Uint8Array;
-  verify(stored: Uint8Array, domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): boolean;
-  /** 32 bytes that cover something of this key which is stored under a nonce of 16 bytes. Only with a key. */
-  mask(publicKey: Uint8Array, nonce: Uint8Array): Uint8Array;
-  wipe(): void;
-}
+export type RowIntegrity = ReturnType<typeof rowIntegrity>;
 
 export interface RowIntegrityOptions {
   /** 32 bytes, copied; without it codes are checksums. */
@@ -29,7 +20,7 @@ export interface RowIntegrityOptions {
   readonly genesisValidatorsRoot: Uint8Array;
 }
 
-export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
+export function rowIntegrity(options: RowIntegrityOptions) {
   assert.equal(options.genesisValidatorsRoot.length, 32);
   const key = options.key === undefined ? undefined : Buffer.from(options.key);
   assert(key === undefined || key.length === 32);
@@ -51,13 +42,15 @@ export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
   }
 
   return {
-    kind: key === undefined ? 'checksum' : 'hmac',
+    kind: key === undefined ? ('checksum' as const) : ('hmac' as const),
+    /** 32 bytes over the kind of row (`domain`), the network, the key the row belongs to (48 bytes), and the fields. */
     hash: hashOf,
     code,
-    verify(stored, domain, publicKey, fields) {
+    verify(stored: Uint8Array, domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): boolean {
       return stored.length === INTEGRITY_CODE_BYTES && timingSafeEqual(stored, code(domain, publicKey, fields));
     },
-    mask(publicKey, nonce) {
+    /** 32 bytes that cover something of this key which is stored under a nonce of 16 bytes. Only with a key. */
+    mask(publicKey: Uint8Array, nonce: Uint8Array): Uint8Array {
       assert(!wiped, 'row integrity is used after it was wiped');
       assert(masking !== undefined, 'a mask needs a key');
       assert(publicKey.length === PUBLIC_KEY_BYTES && nonce.length === MASK_NONCE_BYTES);
@@ -65,7 +58,7 @@ export function rowIntegrity(options: RowIntegrityOptions): RowIntegrity {
       masking.set(nonce, MASK_INFO_AT + PUBLIC_KEY_BYTES);
       return Buffer.from(hash('sha256', masking, 'latin1'), 'latin1');
     },
-    wipe() {
+    wipe(): void {
       wiped = true;
       key?.fill(0);
       masking?.fill(0);

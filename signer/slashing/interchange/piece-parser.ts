@@ -213,6 +213,7 @@ export class InterchangeError extends Error {
 
 // Memory is bounded by the largest piece, whatever the size of the file.
 
+/** A few milliseconds of the event loop. */
 const TURN_BYTES = 64 * 1024;
 /** @throws InterchangeError, also for bytes that are not UTF-8 */
 export async function* readJsonPieces(

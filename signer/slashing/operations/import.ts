@@ -33,6 +33,7 @@ import {
   type WritableRows,
 } from './store.ts';
 
+/** Their histories are in memory at the same time. */
 const KEYS_AT_ONCE = 8;
 
 export type MergeCounts = Pick<ImportSummary, 'validators' | 'alreadyPresent' | 'conflicts' | 'conflicting'>;

@@ -13,6 +13,7 @@ const PRUNED_PAGE_KEYS = 1000;
 export const PRUNED_AT_ONCE = 8;
 
 export interface PruneCursor {
+  /** Where the next page of keys begins. */
   after: Uint8Array;
   found: readonly Uint8Array[];
 }
@@ -117,14 +118,10 @@ export const PRUNE_STEP_PAUSE_MS = 45;
 /** An epoch of 32 slots of 12 seconds. */
 export const PRUNE_IDLE_PAUSE_MS = 384_000;
 
-export interface Pruning {
-  stop(): Promise<void>;
-}
-
 export function startPruning(
   options: { readonly onPruned?: (entries: number) => void },
   { backend, log }: { backend: Pick<SlashingBackend, 'pruneStep'>; log: Log },
-): Pruning {
+) {
   const stopping = new AbortController();
   const done = prune();
 
@@ -147,7 +144,8 @@ export function startPruning(
   }
 
   return {
-    stop() {
+    /** Resolves when the step under way, if any, is over; no other begins. */
+    stop(): Promise<void> {
       stopping.abort();
       return done;
     },

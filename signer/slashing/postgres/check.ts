@@ -240,6 +240,7 @@ const LOCK_ALL = { name: 'lock_all', text: `${SELECT_HEADS} FOR UPDATE` };
 const LOOK_AROUND = `
   SELECT ARRAY(SELECT public_key FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])) AS known,
          pg_try_advisory_xact_lock_shared($2) AS "noImport"`;
+/** lock_not_available. */
 const LOCK_TIMEOUT = '55P03';
 
 // For each message its entry, and what is at the highest mark of its key (an entry) or beyond (none): lost and

@@ -110,6 +110,7 @@ function isAtLeast(floor: StoreFloor | null, other: StoreFloor | null): boolean 
   return other === null || coversFloor(floor, other);
 }
 
+/** What one of them does not say is no difference. */
 function isSameServer(one: ServerIdentity, other: ServerIdentity): boolean {
   return agree(one.systemIdentifier, other.systemIdentifier) && agree(one.timeline, other.timeline);
 }

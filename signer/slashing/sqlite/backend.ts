@@ -268,6 +268,7 @@ class DatabaseClient {
     this.#restartMs = FIRST_RESTART_MS;
     if ('reason' in reply)
       pending?.reject(new SignerError(reply.reason, { cause: reply.error, ...hintOf(reply.hint) }));
+    // The worker answers each call with the result of its name (wire.ts).
     else pending?.resolve(reply.result as never);
   }
 

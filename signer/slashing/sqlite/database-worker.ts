@@ -1,7 +1,6 @@
 // The worker that owns the database connection. It answers calls in order; long ones go on in turns between the others.
 // After a fault of the disk the connection is dropped and opened again by the next call.
 
-import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { SignerError } from '../../api/errors.ts';
@@ -10,11 +9,11 @@ import { rowIntegrity } from '../history/integrity.ts';
 import { incarnationText, newNumber, readIncarnations } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
-import { type StoreOperations, storeOperations } from '../operations/operations.ts';
+import { storeOperations } from '../operations/operations.ts';
 import { STEP_ENTRIES } from '../operations/store.ts';
 import { batchChecker } from './check.ts';
-import { FilesChanged, type OpenFiles, openFilesOf } from './file/file.ts';
-import { type DatabaseStore, databaseStore, heldExports, type StagedHistories, stagedHistories } from './store.ts';
+import { FilesChanged, openFilesOf } from './file/file.ts';
+import { type DatabaseStore, databaseStore, heldExports, stagedHistories } from './store.ts';
 import { keyList, storeRecord } from './tables/record.ts';
 import { isDamage, isFaultOfConnection } from './tables/rows.ts';
 import { type DatabaseOptions, DatabaseRefusal, inTransaction, openDatabase } from './tables/schema.ts';
@@ -27,15 +26,6 @@ import {
   unpackBatch,
 } from './wire.ts';
 
-interface Database {
-  readonly connection: DatabaseSync;
-  readonly files: OpenFiles;
-  readonly check: ReturnType<typeof batchChecker>;
-  readonly staged: StagedHistories;
-  readonly store: DatabaseStore;
-  readonly operations: StoreOperations;
-}
-
 if (parentPort === null) throw new Error('this file runs as a worker');
 const port = parentPort;
 const { path, genesisValidatorsRoot, integrityKey, file } = workerData as DatabaseWorkerData;
@@ -46,7 +36,7 @@ const options: DatabaseOptions = {
 };
 integrityKey?.fill(0);
 
-let database: Database | undefined;
+let database: ReturnType<typeof open> | undefined;
 let expectedFile = file;
 const turns = eventLoopTurns(STEP_ENTRIES);
 const exports_ = heldExports((publicKeys) => exportHistories(opened().store, publicKeys), systemClock);
@@ -129,6 +119,7 @@ port.on('message', ({ id, call, arguments_ }: CallMessage) => {
   void exports_.endStalled();
   const isClosing = call === 'close';
   try {
+    // The main thread sends each call with the arguments of its name (wire.ts).
     const result = (handlers[call] as (...given: readonly unknown[]) => unknown)(...arguments_);
     if (!(result instanceof Promise)) port.postMessage({ id, result } satisfies ReplyMessage);
     else
@@ -155,6 +146,7 @@ async function noteEnd({ changeRecord }: DatabaseStore): Promise<string> {
 function failure(id: number, error: unknown): ReplyMessage {
   const hint = isShown(error) ? error.message : error instanceof SignerError ? error.hint : undefined;
   if (isDamage(error)) return { id, reason: 'slashing_integrity', error, hint };
+  // An import that was interrupted says so, and by what.
   if (isFaultOfConnection(error) || isFaultOfConnection(error instanceof Error && error.cause)) dropConnection();
   return { id, reason: 'slashing_unavailable', error, hint };
 }
@@ -163,8 +155,12 @@ function isShown(error: unknown): error is FilesChanged | DatabaseRefusal {
   return error instanceof FilesChanged || error instanceof DatabaseRefusal;
 }
 
-function opened(): Database {
-  if (database !== undefined) return database;
+function opened(): ReturnType<typeof open> {
+  database ??= open();
+  return database;
+}
+
+function open() {
   const connection = openDatabase(options);
   try {
     const files = openFilesOf(path, expectedFile);
@@ -173,9 +169,8 @@ function opened(): Database {
     const staged = stagedHistories(connection, options);
     const store = databaseStore({ connection, options, files, keys, turns });
     staged.removeAll();
-    database = { connection, files, check, staged, store, operations: storeOperations(store) };
     expectedFile = files.database;
-    return database;
+    return { connection, files, check, staged, store, operations: storeOperations(store) };
   } catch (error) {
     connection.close();
     throw error;

@@ -26,7 +26,7 @@ import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
 import type { OpenFiles } from './file/file.ts';
 import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
 import { bytesOf, damaged, entryTables, headTable, isDamage, numberOf } from './tables/rows.ts';
-import { beginSnapshot, type DatabaseOptions, inTransaction, openSnapshot } from './tables/schema.ts';
+import { beginSnapshot, type DatabaseOptions, inTransaction, openReader } from './tables/schema.ts';
 
 const MAX_IDLE = 2;
 
@@ -205,15 +205,14 @@ function snapshotPool(options: DatabaseOptions, { turn }: Turns) {
   let isClosed = false;
 
   function connect(): Idle {
-    const connection = openSnapshot(options.path);
+    const connection = openReader(options.path);
     return { connection, rows: readableRows(connection, options, turn) };
   }
 
   return {
     open() {
-      const known = idle.pop();
-      const one = known ?? connect();
-      if (known !== undefined) beginSnapshot(known.connection);
+      const one = idle.pop() ?? connect();
+      beginSnapshot(one.connection);
       return {
         ...one.rows,
         async close() {

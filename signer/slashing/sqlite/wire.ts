@@ -97,6 +97,7 @@ export function packVerdicts(verdicts: readonly Verdict[]): Uint8Array<ArrayBuff
   });
 }
 
+/** @throws RangeError for a byte that no verdict has */
 export function unpackVerdicts(bytes: Uint8Array): Verdict[] {
   return Array.from(bytes, verdictOf);
 }

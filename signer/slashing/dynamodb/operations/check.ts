@@ -30,6 +30,7 @@ import type { FirstWrite } from './gather.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
 const MAX_WRITE_ATTEMPTS = 8;
+/** Two items a key for 200,000 keys. */
 const MAX_REMEMBERED_ITEMS = 400_000;
 
 export function verifiedItems() {
@@ -90,6 +91,7 @@ export async function checkAndRecordOne(
       if (outcome.kind === 'rolled_back') return { kind: 'unavailable', reason: 'slashing_rollback' };
       stored = outcome.stored;
     } else {
+      // Only what the table says now is an answer.
       if (isFresh && !(isRollback(verdict) && (await hasNewFloor(store)))) return verdict;
       stored = await table.read(key);
     }
@@ -101,6 +103,7 @@ export async function checkAndRecordOne(
   throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
 }
 
+/** Nothing is missed if another process has jumped since. */
 async function hasNewFloor(store: CheckContext['store']): Promise<boolean> {
   const { floor } = store;
   await store.read();

@@ -23,7 +23,9 @@ import {
   unavailable,
 } from '../tables/table.ts';
 
+/** While they are under way further writes gather. */
 const EAGER_REQUESTS = 2;
+/** About what a write takes. */
 const MAX_WAIT_MS = 10;
 
 export interface GatherParts {
@@ -203,6 +205,7 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
 
   async function sendAll(): Promise<void> {
     isUnderWay = true;
+    // What starts together goes together.
     await Promise.resolve();
     while (waiting.length > 0) {
       const room = MAX_BATCH_ITEMS - 1; // and the guard

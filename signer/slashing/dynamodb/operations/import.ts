@@ -43,6 +43,7 @@ const MAX_WRITE_ATTEMPTS = 8;
 const CONFLICT_PAUSE_MS = 10;
 /** The condition on the record of the store takes one place. */
 const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
+/** A few milliseconds of the event loop. */
 const STEP_ENTRIES = 2_000;
 
 export type ImportContext = Omit<StoreContext, 'writeFirst'>;

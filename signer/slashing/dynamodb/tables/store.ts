@@ -82,7 +82,7 @@ export class Store {
 
   /** Those of this process follow each other, so they do not contend. */
   change(next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
-    const change = this.#changeAfter(this.#lastChange, next);
+    const change = this.#lastChange.then(() => this.#change(next));
     this.#lastChange = change.catch(() => undefined);
     return change;
   }
@@ -119,11 +119,6 @@ export class Store {
     }
     this.#learn(found.reading);
     if (isForJump !== true) this.assertUsable();
-  }
-
-  async #changeAfter(earlier: Promise<unknown>, next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
-    await earlier;
-    return this.#change(next);
   }
 
   async #change(next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {

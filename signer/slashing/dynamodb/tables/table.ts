@@ -25,6 +25,7 @@ import {
 } from './items.ts';
 
 export const MAX_BATCH_ITEMS = 100;
+/** Decoding them takes the event loop a few milliseconds. */
 const SCAN_PAGE_ITEMS = 500;
 /** Rounds of one BatchGetItem while the service leaves keys unprocessed. */
 const MAX_READ_ROUNDS = 8;
@@ -54,25 +55,15 @@ export interface ScannedItem {
   readonly stored: MarkItem | 'damaged';
 }
 
-export interface SlashingTable {
-  /** Strongly consistent. */
-  read(key: MarkKey): Promise<Stored>;
-  /** At most MAX_BATCH_ITEMS, no key twice, in their order. Strongly consistent item by item. */
-  readMany(keys: readonly MarkKey[]): Promise<Stored[]>;
-  /** One round trip. A write whose answer was lost may also come back as `changed`. */
-  replace(replacement: Replacement): Promise<ReplaceOutcome>;
-  /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
-  replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome>;
-  /** In pages and in no order. Strongly consistent. */
-  scan(only?: 'with_tenure'): AsyncIterable<readonly ScannedItem[]>;
-}
+export type SlashingTable = ReturnType<typeof slashingTable>;
 
-export function slashingTable(client: DynamoDBClient, tableName: string, integrity: RowIntegrity): SlashingTable {
+export function slashingTable(client: DynamoDBClient, tableName: string, integrity: RowIntegrity) {
   const decode = (key: MarkKey, item: Item | undefined): Stored =>
     item === undefined ? undefined : (decodeMarkItem(key, item, integrity) ?? 'damaged');
 
   return {
-    async read(key) {
+    /** Strongly consistent. */
+    async read(key: MarkKey): Promise<Stored> {
       const Key = { pk: { S: partitionOf(key) } };
       const answer = await client
         .send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }))
@@ -80,19 +71,17 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
       return decode(key, answer.Item);
     },
 
-    async readMany(keys) {
+    /** At most MAX_BATCH_ITEMS, no key twice, in their order. Strongly consistent item by item. */
+    async readMany(keys: readonly MarkKey[]): Promise<Stored[]> {
       const wanted = keys.map((key): Item => ({ pk: { S: partitionOf(key) } }));
-      const found = await readBatchOfItems({
-        client,
-        tableName,
-        keys: wanted,
-        maxRounds: MAX_READ_ROUNDS,
-      }).catch(unavailable);
+      const asked = { client, tableName, keys: wanted, maxRounds: MAX_READ_ROUNDS };
+      const found = await readBatchOfItems(asked).catch(unavailable);
       const items = new Map(found.map((item) => [item['pk']?.S ?? '', item]));
       return keys.map((key) => decode(key, items.get(partitionOf(key))));
     },
 
-    async replace({ key, next, expected }) {
+    /** One round trip. A write whose answer was lost may also come back as `changed`. */
+    async replace({ key, next, expected }: Replacement): Promise<ReplaceOutcome> {
       const Item = encodeMarkItem(key, next);
       const condition = { ...isStillStored(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
       try {
@@ -104,7 +93,8 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
       }
     },
 
-    async replaceTogether(replacements, guard) {
+    /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
+    async replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome> {
       const puts = replacements.map(({ key, next, expected }) => ({
         Put: {
           TableName: tableName,
@@ -133,7 +123,8 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
       }
     },
 
-    async *scan(only) {
+    /** In pages and in no order. Strongly consistent. */
+    async *scan(only?: 'with_tenure'): AsyncGenerator<readonly ScannedItem[]> {
       let start: Item | undefined;
       do {
         const scan = {

@@ -79,6 +79,7 @@ export async function warnOfUnsafeSettings(connection: Connection, log: Log): Pr
   }
 }
 
+/** It never changes for a connection. */
 const identifiers = new WeakMap<Connection, Promise<string | null>>();
 
 export function systemIdentifierOf(connection: Connection, { systemIdentifier }: ServerQuestions) {

@@ -52,21 +52,18 @@ const LIST_KEYS = `
   SELECT count(*) AS count, sha256(coalesce(string_agg(public_key, '' ORDER BY public_key), '')) AS digest
   FROM strongroom.validators`;
 
+const COLUMNS = [
+  ...['id', 'revision', 'incarnation', 'floor_slot', 'floor_source_epoch', 'floor_target_epoch'],
+  ...['keys', 'keys_digest', 'system_identifier', 'timeline', 'code'],
+];
 const INSERT_STORE = `
-  INSERT INTO strongroom.store (id, revision, incarnation, floor_slot, floor_source_epoch, floor_target_epoch, keys,
-                                keys_digest, system_identifier, timeline, code)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
-
-const UPDATE_STORE = `
-  UPDATE strongroom.store SET
-    id = $1, revision = $2, incarnation = $3, floor_slot = $4, floor_source_epoch = $5, floor_target_epoch = $6,
-    keys = $7, keys_digest = $8, system_identifier = $9, timeline = $10, code = $11`;
+  INSERT INTO strongroom.store (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((_, at) => `$${at + 1}`).join(', ')})`;
+const UPDATE_STORE = `UPDATE strongroom.store SET ${COLUMNS.map((name, at) => `${name} = $${at + 1}`).join(', ')}`;
 
 function readText({ timeline, walPosition, walFlushed }: ServerQuestions): string {
   return `
-    SELECT id, revision, incarnation, floor_slot, floor_source_epoch, floor_target_epoch, keys, keys_digest,
-           system_identifier, timeline, code, (${timeline})::bigint AS timeline_now, (${walPosition})::bigint AS wal_position,
-           (${walFlushed})::bigint AS wal_flushed
+    SELECT ${COLUMNS.join(', ')}, (${timeline})::bigint AS timeline_now,
+           (${walPosition})::bigint AS wal_position, (${walFlushed})::bigint AS wal_flushed
     FROM strongroom.store`;
 }
 

@@ -216,6 +216,7 @@ const NETWORK_TYPES: Readonly<Record<number, string>> = {
 // Whether the database that is open is still the one at its path. Files that are deleted or replaced under a running
 // signer take its commits with them. None is opened here: closing it would drop this process's locks on it (POSIX).
 
+/** Its message may be shown. */
 export class FilesChanged extends Error {}
 
 /** Device and inode. */

@@ -131,6 +131,7 @@ function cellsOf({ id, incarnation, floor, keys, keysDigest }: StoreRecord): Cel
   ];
 }
 
+/** The cells passed their code: this program wrote them. */
 function fromCells(cells: readonly Cell[]): StoreRecord {
   const slot = numberOrNull(cells[2]);
   return {

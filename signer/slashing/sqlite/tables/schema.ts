@@ -35,11 +35,9 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
   }
 }
 
-/** A second connection that sees one state of the database for as long as it is open. */
-export function openSnapshot(path: string): DatabaseSync {
-  const connection = new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
-  beginSnapshot(connection);
-  return connection;
+/** A second connection, which sees one state of the database in each snapshot. */
+export function openReader(path: string): DatabaseSync {
+  return new DatabaseSync(path, { readOnly: true, timeout: BUSY_TIMEOUT_MS });
 }
 
 /** The state of the database from now on, until the transaction ends. */
@@ -66,6 +64,7 @@ export function inTransaction<Result>(connection: DatabaseSync, work: (open: Dat
   }
 }
 
+/** Why this process will not use a database that it can read. Its text may be shown. */
 export class DatabaseRefusal extends Error {}
 
 /** SQLite keeps another journal mode without an error where it cannot have this one. */
@@ -87,7 +86,9 @@ function bind(connection: DatabaseSync, options: DatabaseOptions): void {
     return;
   }
   confirmOurs(connection, { genesisValidatorsRoot, kind: integrity.kind });
-  if (!isRecordOurs(connection, options)) {
+  try {
+    storeRecord(connection, options).read();
+  } catch {
     throw new DatabaseRefusal(
       'the metadata of the database fails its integrity check, or the master key is another one',
     );
@@ -119,15 +120,6 @@ export function confirmOurs(connection: DatabaseSync, { genesisValidatorsRoot, k
         ? 'the database was made without a master key: export it and import it into a new one'
         : 'the database was made with a master key, which is not available here',
     );
-  }
-}
-
-function isRecordOurs(connection: DatabaseSync, options: DatabaseOptions): boolean {
-  try {
-    storeRecord(connection, options).read();
-    return true;
-  } catch {
-    return false;
   }
 }
 
