@@ -6,7 +6,6 @@ import type { Clock } from '../../../common/observe/clock.ts';
 import type { Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
 import type { CodedEntries } from '../history/merge.ts';
-import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { higherMarks, NEW_KEY, NO_MARKS } from '../history/rules.ts';
 import { readPart, type StagedText, writePart } from '../operations/import.ts';
 import { undamagedHeads } from '../operations/operations.ts';
@@ -26,7 +25,7 @@ import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
 import type { OpenFiles } from './file/file.ts';
 import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
 import { bytesOf, damaged, entryTables, headTable, isDamage, numberOf } from './tables/rows.ts';
-import { beginSnapshot, type DatabaseOptions, inTransaction, openReader } from './tables/schema.ts';
+import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, inTransaction, openReader } from './tables/schema.ts';
 
 const MAX_IDLE = 2;
 
@@ -132,15 +131,9 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
   const entries = entryTables(connection, options.integrity);
   const page = (chosen: string) =>
     connection.prepare(
-      `SELECT public_key, (${chosen}) AS chosen
-       FROM (SELECT * FROM validators WHERE public_key > ? ORDER BY public_key LIMIT ?) ORDER BY public_key`,
+      `SELECT public_key FROM validators WHERE ${chosen} AND public_key > ? ORDER BY public_key LIMIT ?`,
     );
-  const pages = {
-    all: page('TRUE'),
-    prunable: page(
-      `low_slot < high_slot - ${RETAINED_SLOTS} OR low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS}`,
-    ),
-  };
+  const pages = { all: page('TRUE'), prunable: page(IS_PRUNABLE) };
   /** A number that this program never writes is damage of the row, as a wrong code is. */
   const find = (publicKey: Uint8Array): Head | undefined => {
     try {
@@ -154,9 +147,8 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
     isKeyListWhole: async () => records.isWhole(records.read()),
     heads: async (publicKeys) => publicKeys.map(find).filter((head) => head !== undefined),
     async keysAfter(last, limit, chosen) {
-      const found = pages[chosen].all(last, limit);
-      const keys = found.filter((row) => row['chosen'] === 1).map((row) => bytesOf(row['public_key']));
-      return { keys, last: found.length < limit ? undefined : bytesOf(found.at(-1)?.['public_key']) };
+      const keys = pages[chosen].all(last, limit).map((row) => bytesOf(row['public_key']));
+      return { keys, last: keys.length < limit ? undefined : keys.at(-1) };
     },
     async history(head, sink) {
       for (const size of entries.read(head, sink)) if (turn !== undefined) await turn(size);

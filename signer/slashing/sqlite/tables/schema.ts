@@ -4,6 +4,7 @@
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import type { RowIntegrity } from '../../history/integrity.ts';
+import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../history/prune.ts';
 import { STORE_ID_BYTES } from '../../incarnation.ts';
 import { newRecord, SCHEMA_VERSION, storeRecord } from './record.ts';
 
@@ -142,6 +143,11 @@ CREATE TABLE metadata (
 ) STRICT;
 `;
 
+/** Of a head that has something to forget (history/prune.ts). Its index serves a query that says it in these words. */
+export const IS_PRUNABLE =
+  `(low_slot < high_slot - ${RETAINED_SLOTS} OR ` +
+  `low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS})`;
+
 /** The head of each key's history (history/codes.ts). `seal` holds the code of the row and the masked digests. */
 export const VALIDATORS_TABLE = `
 CREATE TABLE validators (
@@ -160,6 +166,7 @@ CREATE TABLE validators (
   attestation_count INTEGER NOT NULL,
   seal BLOB NOT NULL
 ) STRICT;
+CREATE INDEX prunable_validators ON validators (public_key) WHERE ${IS_PRUNABLE};
 `;
 
 const ENTRY_TABLES = `
