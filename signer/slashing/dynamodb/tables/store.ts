@@ -81,8 +81,8 @@ export class Store {
   }
 
   /** Those of this process follow each other, so they do not contend. */
-  change(next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
-    const change = this.#lastChange.then(() => this.#change(next));
+  change(after: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
+    const change = this.#lastChange.then(() => this.#change(after));
     this.#lastChange = change.catch(() => undefined);
     return change;
   }
