@@ -1,9 +1,9 @@
 // GET /api/openapi.json of a service: generated from the routes that are mounted and the schemas that they parse with.
-// The schemas describe; parsing and its refusals are the routes' own, so Fastify neither validates nor serialises with
-// them. An image describes nothing: its routes are the same, and this document is of both.
+// The schemas describe; parsing and its refusals are the routes' own, so no route has its schema, and no request passes
+// one. An image describes nothing: its routes are the same, and this document is of both.
 
 import swagger from '@fastify/swagger';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify';
 import { AUTH_OPERATIONS } from './auth.ts';
 import { CHAMBER_OPERATIONS } from './chamber.ts';
 import { KEY_OPERATIONS } from './keys.ts';
@@ -34,15 +34,10 @@ const DESCRIPTION =
 /** Before any other route: it sees those that are mounted after it. @throws Error of a route without a description */
 export async function describeRoutes(app: FastifyInstance): Promise<void> {
   app.addHook('onRoute', (route) => {
-    if (route.method === 'OPTIONS') return;
-    const name = `${route.method === 'HEAD' ? 'GET' : String(route.method)} ${route.url}`;
-    const operation = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : undefined;
-    if (operation === undefined) throw new Error(`${name} has no description (service/openapi/)`);
-    route.schema = operation;
+    if (route.method !== 'OPTIONS') operationOf(route);
   });
-  app.setValidatorCompiler(() => () => true);
-  app.setSerializerCompiler(() => (body) => JSON.stringify(body));
   await app.register(swagger, {
+    transform: ({ schema, url, route }) => ({ schema: route.method === 'OPTIONS' ? schema : operationOf(route), url }),
     openapi: {
       openapi: '3.1.0',
       info: { title: 'strongroom', version: '1', description: DESCRIPTION },
@@ -60,4 +55,12 @@ export async function describeRoutes(app: FastifyInstance): Promise<void> {
     document ??= Buffer.from(JSON.stringify(app.swagger()));
     return reply.type('application/json').send(document);
   });
+}
+
+/** @throws Error of a route without a description */
+function operationOf({ method, url }: Pick<RouteOptions, 'method' | 'url'>): FastifySchema {
+  const name = `${method === 'HEAD' ? 'GET' : String(method)} ${url}`;
+  const operation = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : undefined;
+  if (operation === undefined) throw new Error(`${name} has no description (service/openapi/)`);
+  return operation;
 }
