@@ -1,12 +1,11 @@
 // Step "telemetry": the metrics and traces of one running signer, and what each part reports to them.
 
 import { openTracing, type Tracing } from '../../common/observe/tracing.ts';
-import type { ErrorReason } from '../api/errors.ts';
 import type { Operation } from '../api/operations.ts';
 import type { AwsClientOptions } from '../aws/client.ts';
 import type { Config } from '../config/options.ts';
 import type { HttpObserver } from '../http/audit.ts';
-import { createMetrics, type Metrics, statusClass } from '../metrics/metrics.ts';
+import { createMetrics, httpObserver, type Metrics, slashingObserver } from '../metrics/metrics.ts';
 import type { SlashingProtectionOptions } from '../slashing/protection.ts';
 import type { OnJump } from '../slashing/types.ts';
 import type { Ending } from './ending.ts';
@@ -25,7 +24,6 @@ export interface Telemetry {
 }
 
 const TRACING_CLOSE_MS = 2000;
-const UNKNOWN_OPERATION = 'unknown';
 
 export async function openTelemetry(
   config: Config['opentelemetry'],
@@ -42,13 +40,7 @@ export async function openTelemetry(
     metrics,
     tracing,
     http: httpObserver(metrics),
-    slashing: {
-      onBatch: (size, seconds, outcome) => {
-        metrics.slashingBatchMessages.observe(size);
-        metrics.slashingBatchSeconds.observe(seconds, { outcome });
-      },
-      onRefusal: (reason) => metrics.slashingRefusals.inc({ reason }),
-    },
+    slashing: slashingObserver(metrics),
     dynamodbCalled: (operation, outcome, seconds) => {
       metrics.dynamodbCalls.inc({ operation, outcome });
       metrics.dynamodbCallSeconds.observe(seconds, { operation });
@@ -66,20 +58,6 @@ export async function openTelemetry(
       metrics.keyLoadFailures.set(failures, { source: 'filesystem' });
     },
     storeJumped: (cause) => metrics.slashingJumps.inc({ cause }),
-  };
-}
-
-function httpObserver(metrics: Metrics): HttpObserver {
-  return {
-    requestEnded: (route, status) => metrics.httpRequests.inc({ route, status: statusClass(status) }),
-    signingEnded: (operation: string | undefined, outcome: 'signed' | ErrorReason, seconds, count) => {
-      const labels = { operation: operation ?? UNKNOWN_OPERATION };
-      metrics.signingRequests.add(count, { ...labels, outcome });
-      for (let each = 0; each < count; each++) metrics.signingSeconds.observe(seconds, labels);
-    },
-    requestHealed: (fault, count) => metrics.healedRequests.add(count, { client_fault: fault }),
-    authRejected: (reason) => metrics.authRejections.inc({ reason }),
-    routeFailed: (kind) => metrics.routeFaults.inc({ kind }),
   };
 }
 

@@ -6,6 +6,8 @@ import { readdirSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { COMMIT } from '../api/commit.ts';
+import type { ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
+import type { ClientFault } from '../api/forks.ts';
 import { VERSION } from '../api/version.ts';
 import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
 import { type ClosedLabel, type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
@@ -41,6 +43,33 @@ export function statusClass(status: number): '1xx' | '2xx' | '3xx' | '4xx' | '5x
   if (status < 300) return '2xx';
   if (status < 400) return '3xx';
   return status < 500 ? '4xx' : '5xx';
+}
+
+/** What a request reports (HttpObserver of http/audit.ts). */
+export function httpObserver(metrics: Metrics) {
+  return {
+    requestEnded: (route: string, status: number) => metrics.httpRequests.inc({ route, status: statusClass(status) }),
+    signingEnded: (operation: string | undefined, outcome: 'signed' | ErrorReason, seconds: number, count: number) => {
+      const labels = { operation: operation ?? UNKNOWN };
+      metrics.signingRequests.add(count, { ...labels, outcome });
+      for (let each = 0; each < count; each++) metrics.signingSeconds.observe(seconds, labels);
+    },
+    requestHealed: (fault: ClientFault, count: number) => metrics.healedRequests.add(count, { client_fault: fault }),
+    authRejected: (reason: ErrorReason) => metrics.authRejections.inc({ reason }),
+    routeFailed: (kind: 'thrown' | 'escaped') => metrics.routeFaults.inc({ kind }),
+  };
+}
+
+/** What a check reports (SlashingProtectionOptions of slashing/protection.ts). */
+export function slashingObserver(metrics: Metrics) {
+  return {
+    onBatch: (size: number, seconds: number, outcome: 'committed' | 'failed') => {
+      metrics.slashingBatchMessages.observe(size);
+      metrics.slashingBatchSeconds.observe(seconds, { outcome });
+    },
+    onRefusal: (reason: (typeof SLASHING_REFUSALS | typeof SLASHING_KEY_FAULTS)[number]) =>
+      metrics.slashingRefusals.inc({ reason }),
+  };
 }
 
 type AnyLabels = Readonly<Record<string, string>>;
