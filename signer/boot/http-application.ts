@@ -19,7 +19,7 @@ import type { KeyTurns } from '../keys/turns.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
 import type { Network } from '../signing/networks.ts';
 import type { Permits } from '../signing/permits.ts';
-import { equivocationGuard, type InFlightSigning } from '../signing/sign.ts';
+import { custodyRefusal, equivocationGuard, hindranceOf, type InFlightSigning } from '../signing/sign.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { RestrainedStore } from '../slashing/restraints.ts';
 import type { StoreFloor } from '../slashing/types.ts';
@@ -68,7 +68,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
   const { logger, clock } = world;
   const { state, loading, telemetry, custody, watcher, slashing, binding, receipts } = parts;
   const { keys } = loading;
-  const refusal = () => custodyRefusal(custody, watcher);
+  const right = { custody, watcher, store: parts.store, receipts };
   const readiness = readinessOf(state, {
     keys,
     slashing,
@@ -77,7 +77,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
     keysLoading: loading.progress,
     latch: () => custody?.chamber.latch,
     receipts,
-    custodyRefusal: refusal,
+    custodyRefusal: () => custodyRefusal(right),
   });
   const equivocation = equivocationGuard(parts.network, clock);
   telemetry.metrics.onRender(() => telemetry.metrics.equivocationClaims.set(equivocation.claims));
@@ -112,7 +112,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
         onRetired: (publicKey) => parts.loading.keys.noteRefused(publicKey),
         onCanary: telemetry.canarySigned,
         // A signer that shuts down finishes what it has admitted.
-        hindrance: () => refusal() ?? parts.store.hindrance() ?? receipts?.hindrance(),
+        hindrance: hindranceOf(right),
       },
       slashingRecords: {
         backend: parts.store,
@@ -126,8 +126,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
       receipts: receipts?.routes,
       recordDecision: receipts?.record,
       mountOwn: parts.mountOwn,
-      signingRefusal: () =>
-        refusal() ?? (state.shuttingDown ? 'shutting_down' : (parts.store.hindrance() ?? receipts?.hindrance())),
+      signingRefusal: hindranceOf(right, state),
       observer: telemetry.http,
       onTurns: (waiting) => telemetry.metrics.onRender(() => telemetry.metrics.requestsWaiting.set(waiting())),
       tracing: telemetry.tracing,
@@ -234,13 +233,4 @@ function keysDown({ keyFailures }: SignerState, { keys, keyTable }: ReadinessPar
 
 function counted(count: number, thing: string): string {
   return `${count} ${thing}${count === 1 ? '' : 's'}`;
-}
-
-/** Why nothing may be signed now (specification/signing.md#errors). */
-function custodyRefusal(
-  custody: Custody | undefined,
-  watcher: Watcher | undefined,
-): 'sealed' | 'state_stale' | undefined {
-  if (custody?.chamber.state === 'Sealed') return 'sealed';
-  return watcher?.stale === true ? 'state_stale' : undefined;
 }

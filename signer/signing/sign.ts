@@ -4,12 +4,14 @@
 
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Span } from '../../common/observe/tracing.ts';
+import type { ChamberState } from '../api/chamber.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { ClientFault } from '../api/forks.ts';
 import type { Operation } from '../api/operations.ts';
 import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/loaded-key.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
+import type { RestrainedStore } from '../slashing/restraints.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 import type { BlsCore, Lane } from './bls/bls.ts';
 import { healedRoot } from './healing.ts';
@@ -110,6 +112,32 @@ export async function sign(
 export function assertMayRelease({ hindrance }: Pick<SigningDependencies, 'hindrance'>): void {
   const reason = hindrance();
   if (reason !== undefined) throw new SignerError(reason);
+}
+
+/** What a signer needs to sign anything at all, whatever the message is. */
+export interface RightToSign {
+  readonly custody: { readonly chamber: { readonly state: ChamberState } } | undefined;
+  readonly watcher: { readonly stale: boolean } | undefined;
+  readonly store: Pick<RestrainedStore, 'hindrance'>;
+  readonly receipts: { hindrance(): ErrorReason | undefined } | undefined;
+}
+
+/** Why nothing may be signed now (specification/signing.md#errors). @param life without it, of what was admitted */
+export function hindranceOf(
+  right: RightToSign,
+  life?: { readonly shuttingDown: boolean },
+): () => ErrorReason | undefined {
+  return () =>
+    custodyRefusal(right) ??
+    (life?.shuttingDown === true ? 'shutting_down' : (right.store.hindrance() ?? right.receipts?.hindrance()));
+}
+
+export function custodyRefusal({
+  custody,
+  watcher,
+}: Pick<RightToSign, 'custody' | 'watcher'>): 'sealed' | 'state_stale' | undefined {
+  if (custody?.chamber.state === 'Sealed') return 'sealed';
+  return watcher?.stale === true ? 'state_stale' : undefined;
 }
 
 const BIDS_ARE_OFF: Refused = {
