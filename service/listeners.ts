@@ -13,8 +13,8 @@ import type { Authenticator } from '../signer/auth/authenticator.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from '../signer/boot/open-listeners.ts';
 import type { World } from '../signer/boot/world.ts';
 import type { Config } from '../signer/config/options.ts';
+import type { LostPlace } from '../signer/http/context.ts';
 import type { AskForClients } from '../signer/http/listeners/client-certificates.ts';
-import type { LostPlace } from '../signer/http/listeners/connections.ts';
 import { type ListenAddress, listenMetrics, listenPlain, listenTls } from '../signer/http/listeners/ports.ts';
 import {
   type CertificatePair,

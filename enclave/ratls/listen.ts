@@ -22,7 +22,7 @@ import {
   namePlace,
   rememberConnection,
   streamOf,
-} from '../../signer/http/listeners/connections.ts';
+} from '../../signer/http/context.ts';
 import { handshakeTurns } from '../../signer/http/listeners/handshakes.ts';
 import { createTlsServer } from '../../signer/http/listeners/listen.ts';
 import { serveTransport, type TransportServer } from '../../signer/http/listeners/transport-server.ts';

@@ -1,7 +1,8 @@
-// The one parser of signing requests, for all clients (specification/signing.md#bodies). A hint never names the value.
+// The one parser of signing requests, for all clients (specification/signing.md#bodies), and what a parsed message says
+// of its place on the chain and of its payment. A hint never names the value.
 
 import { z } from 'zod';
-import { decodeHex } from '../../common/formats/hex.ts';
+import { decodeHex, encodeHex } from '../../common/formats/hex.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import {
   builderRequestAuth,
@@ -23,7 +24,7 @@ import {
   voluntaryExit,
 } from './messages/messages.ts';
 import { executionPayloadEnvelope } from './messages/payload-envelope.ts';
-import type { Operation } from './operations.ts';
+import type { Operation, PaymentOperation } from './operations.ts';
 import { forkVersion, readSlotOrEpoch, readUint64, refuse, root, uint64, upperCaseWord } from './primitives.ts';
 
 /** Web3Signer's OpenAPI examples spell the versions both ways; they may not contradict each other. */
@@ -298,4 +299,76 @@ type Complete<T> = { readonly [Name in keyof T]: Exclude<T[Name], undefined> };
 function isComplete<T extends object>(read: T): read is T & Complete<T> {
   for (const name in read) if (read[name] === undefined) return false;
   return true;
+}
+
+// Where on the chain a message stands, for the audit line. An operation without a slot needs a case here, or does not
+// compile.
+
+export interface Position {
+  readonly slot?: number;
+  readonly epoch?: number;
+  readonly sourceEpoch?: number;
+  readonly targetEpoch?: number;
+}
+
+export function positionOf(request: SignRequest): Position | undefined {
+  switch (request.operation) {
+    case 'ATTESTATION': {
+      const { slot, source, target } = request.message;
+      return { slot, sourceEpoch: source.epoch, targetEpoch: target.epoch };
+    }
+    case 'AGGREGATE_AND_PROOF':
+      return { slot: request.message.aggregate.data.slot };
+    case 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF':
+      return { slot: request.message.contribution.slot };
+    case 'PROPOSER_PREFERENCES':
+      return { slot: request.message.proposal_slot };
+    case 'RANDAO_REVEAL':
+    case 'VOLUNTARY_EXIT':
+      return { epoch: request.message.epoch };
+    case 'VALIDATOR_REGISTRATION':
+      return undefined;
+    default:
+      return { slot: request.message.slot };
+  }
+}
+
+// What a message says of its payment (specification/authorization.md#payments).
+
+export interface Payment {
+  readonly feeRecipient?: string;
+  readonly gasLimit?: bigint;
+  /** The bytes that name the builder, `0x` and lower-case hex. */
+  readonly builder?: string;
+  readonly builderIndex?: bigint;
+}
+
+export function paymentOf(request: SignRequest): Payment | undefined {
+  switch (request.operation) {
+    case 'PROPOSER_PREFERENCES':
+      return paymentTo(request.message.fee_recipient, request.message.target_gas_limit);
+    case 'VALIDATOR_REGISTRATION':
+      return paymentTo(request.message.fee_recipient, request.message.gas_limit);
+    case 'EXECUTION_PAYLOAD_ENVELOPE': {
+      const { feeRecipient, gasLimit, builderIndex } = request.message;
+      return { ...paymentTo(feeRecipient, gasLimit), builderIndex };
+    }
+    case 'BUILDER_REQUEST_AUTH':
+      return { builder: encodeHex(request.message.data) };
+    default:
+      request.operation satisfies Exclude<Operation, PaymentOperation>;
+      return undefined;
+  }
+}
+
+function paymentTo(feeRecipient: Uint8Array, gasLimit: bigint): Payment {
+  return { feeRecipient: encodeHex(feeRecipient), gasLimit };
+}
+
+const MAX_SHOWN_CHARACTERS = 128;
+
+export function builderName(builder: string): string {
+  const text = Buffer.from(builder.slice(2), 'hex').toString('latin1');
+  const name = /^[\x21-\x7e]+$/.test(text) ? text : builder;
+  return name.length > MAX_SHOWN_CHARACTERS ? `${name.slice(0, MAX_SHOWN_CHARACTERS)}…` : name;
 }

@@ -4,8 +4,8 @@
 // A token and a client certificate are two credentials: both have to be good, and the token says what may be done.
 
 import type { ClientCertificate } from '../tls/client-certificate.ts';
-import type { Credential } from './credentials.ts';
 import type { CompiledAccess } from './evaluate.ts';
+import type { Credential } from './tokens.ts';
 
 export interface Caller {
   /** Names the token or the client in audit lines; `anonymous` when there was neither. */

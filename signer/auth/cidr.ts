@@ -2,7 +2,6 @@
 // large part of the Internet is unsafe.
 
 import { addressText, isMapped, parseAddress, parsePeerAddress } from '../../common/formats/ip-address.ts';
-import type { Caller } from './authenticator.ts';
 
 export interface Cidr {
   readonly family: 4 | 6;
@@ -86,16 +85,4 @@ function maskBytes(bytes: Uint8Array, prefixLength: number): Uint8Array {
 function byteMask(prefixLength: number, index: number): number {
   const kept = Math.min(8, Math.max(0, prefixLength - index * 8));
   return (0xff << (8 - kept)) & 0xff;
-}
-
-/** A caller of the stateless mode. */
-export interface BoundCaller {
-  readonly caller: Caller;
-  /** Empty: from anywhere. */
-  readonly boundCidrs: readonly Cidr[];
-}
-
-export function admitsPeer({ boundCidrs }: BoundCaller, peerAddress: string | undefined): boolean {
-  if (boundCidrs.length === 0) return true;
-  return peerAddress !== undefined && anyCidrContains(boundCidrs, peerAddress);
 }

@@ -10,8 +10,8 @@ import {
   SCOPES,
   type Scope,
 } from '../api/operations.ts';
-import type { Payment } from '../api/payments.ts';
 import { builderBytes, builderIndexNumber, type Policy, type Rule } from '../api/policy.ts';
+import type { Payment } from '../api/sign-request.ts';
 
 export interface AccessRequest {
   readonly scope: Scope;

@@ -2,8 +2,8 @@
 // asked with each request, never with the connection.
 
 import { type ClientCertificate, commonNamesOf } from '../tls/client-certificate.ts';
-import type { BoundCaller, Cidr } from './cidr.ts';
-import type { DeclareClients, JudgedClient } from './static.ts';
+import type { Cidr } from './cidr.ts';
+import type { BoundCaller, DeclareClients, JudgedClient } from './static.ts';
 
 export type ClientMatch =
   | { readonly kind: 'certificate'; readonly sha256: string; readonly commonName?: string }

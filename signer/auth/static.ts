@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { Policy } from '../api/policy.ts';
 import type { ClientCertificate } from '../tls/client-certificate.ts';
 import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from './authenticator.ts';
-import { admitsPeer, type BoundCaller, type Cidr } from './cidr.ts';
+import { anyCidrContains, type Cidr } from './cidr.ts';
 import { type CompiledAccess, compilePolicy, joinAccess } from './evaluate.ts';
 import { tokenDigest } from './tokens.ts';
 
@@ -33,6 +33,13 @@ export type DeclareClients = (accessOf: AccessOf) => KnownClients;
 
 export interface KnownClients {
   judge(certificate: ClientCertificate): JudgedClient;
+}
+
+/** A caller of the stateless mode. */
+export interface BoundCaller {
+  readonly caller: Caller;
+  /** Empty: from anywhere. */
+  readonly boundCidrs: readonly Cidr[];
 }
 
 export type JudgedClient =
@@ -139,6 +146,11 @@ function clientOf(inForce: Declared, certificate: ClientCertificate, peerAddress
   return admitsPeer(client.bound, peerAddress)
     ? { kind: 'caller', caller: client.bound.caller }
     : refused('peer_not_allowed');
+}
+
+function admitsPeer({ boundCidrs }: BoundCaller, peerAddress: string | undefined): boolean {
+  if (boundCidrs.length === 0) return true;
+  return peerAddress !== undefined && anyCidrContains(boundCidrs, peerAddress);
 }
 
 function anonymousOf({ anonymous }: Declared): Authentication {

@@ -2,19 +2,26 @@
 // specification/signing.md#refusal-order); and again when the body is complete: a token may have been revoked
 // meanwhile.
 
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
+import cors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { BODY_BUDGET_BYTES } from '../api/primitives.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
-import { parseAuthorization } from '../auth/credentials.ts';
 import { admitsRoute, evaluateBeforeBody } from '../auth/evaluate.ts';
+import { parseAuthorization } from '../auth/tokens.ts';
 import type { KeyStore } from '../keys/store.ts';
-import { type HttpRequest, headerValues, isAllowed, type RequestContext, type RouteAccess } from './context.ts';
+import {
+  clientCertificateOf,
+  type HttpRequest,
+  headerValues,
+  isAllowed,
+  type RequestContext,
+  type RouteAccess,
+} from './context.ts';
 import { largestEnvelope, largestEnvelopeOf } from './envelopes.ts';
-import { clientCertificateOf } from './listeners/connections.ts';
-import type { ForeignHost, ForeignOrigin } from './origins.ts';
 
 const BODY_TIMEOUT_MS = 30_000;
 /** How much an audit line shows of an identifier that is no public key. */
@@ -303,4 +310,59 @@ function readmitted(request: HttpRequest, body: Buffer, admission: Admission): B
     body.fill(0);
     return new SignerError('internal_error', { cause: error });
   }
+}
+
+// Which origins a browser may let in (CORS), and the refusal of requests that it sends for other pages. It trusts two
+// headers that no page can set (Fetch Standard, forbidden request headers).
+
+/** What a web page may read of an answer besides the usual (Fetch Standard, CORS-safelisted response headers). */
+const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
+
+type ForeignOrigin = (headers: IncomingHttpHeaders) => boolean;
+type ForeignHost = (headers: IncomingHttpHeaders) => boolean;
+
+/** Before the routes, and before admission: a preflight carries no credentials. */
+export async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
+  if (origins === null) return;
+  const methods: string[] = []; // each that a route is mounted with, from here on: preflights read it when they come
+  app.addHook('onRoute', ({ method }) => {
+    for (const name of [method].flat()) if (name !== 'OPTIONS' && !methods.includes(name)) methods.push(name);
+  });
+  await app.register(cors, {
+    origin: origins.includes('*') ? '*' : [...origins],
+    methods,
+    exposedHeaders: EXPOSED_HEADERS,
+    hideOptionsRoute: true,
+  });
+}
+
+export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin {
+  if (allowed?.includes('*') === true) return () => false;
+  return (headers) => {
+    const { origin, 'sec-fetch-site': site } = headers;
+    if (origin === undefined && site === undefined) return false; // no browser
+    if (origin !== undefined && allowed?.includes(origin) === true) return false;
+    // Given twice it comes joined: whatever says cross-site counts.
+    return String(site).includes('cross-site') || (origin !== undefined && !isOwnHost(origin, headers.host));
+  };
+}
+
+export function foreignHost(allowed: readonly string[] | null): ForeignHost {
+  if (allowed === null) return () => false;
+  const names = new Set(allowed);
+  return ({ host = '' }) => !names.has(hostName(host));
+}
+
+function hostName(host: string): string {
+  return host
+    .toLowerCase()
+    .replace(/:[0-9]*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
+}
+
+/** The same host and port, a default port written or not. The scheme is the page's: a proxy may have ended TLS. */
+function isOwnHost(origin: string, host: string | undefined): boolean {
+  const page = URL.parse(origin);
+  if (page === null || host === undefined || !['http:', 'https:'].includes(page.protocol)) return false;
+  return page.origin === origin.toLowerCase() && URL.parse(`${page.protocol}//${host}`)?.host === page.host;
 }

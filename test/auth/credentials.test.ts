@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, it } from 'vitest';
-import { type Credential, MAX_AUTHORIZATION_CHARACTERS, parseAuthorization } from '../../signer/auth/credentials.ts';
+import { type Credential, MAX_AUTHORIZATION_CHARACTERS, parseAuthorization } from '../../signer/auth/tokens.ts';
 
 function tokenOf(credential: Credential): string | undefined {
   return credential.kind === 'token' ? credential.token.toString() : undefined;

@@ -5,10 +5,10 @@ import { expect, it } from 'vitest';
 import type { Policy } from '../../signer/api/policy.ts';
 import type { Authentication, Authenticator, Caller } from '../../signer/auth/authenticator.ts';
 import { parseSafeCidrs } from '../../signer/auth/cidr.ts';
-import { parseAuthorization } from '../../signer/auth/credentials.ts';
 import { evaluate } from '../../signer/auth/evaluate.ts';
 import { declareClients, type StaticClient } from '../../signer/auth/known-clients.ts';
 import { createStaticAuthenticator, type StaticAuthenticator, type StaticToken } from '../../signer/auth/static.ts';
+import { parseAuthorization } from '../../signer/auth/tokens.ts';
 import type { ClientCertificate } from '../../signer/tls/client-certificate.ts';
 
 const PEER = '192.0.2.10';

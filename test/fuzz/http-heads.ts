@@ -13,7 +13,7 @@ import { readProxyHeader } from '../../enclave/ratls/listen.ts';
 import { encodeProxyHeader } from '../../parent-proxy/forwarding/proxy-header.ts';
 import { SCOPES } from '../../signer/api/operations.ts';
 import { createStaticAuthenticator } from '../../signer/auth/static.ts';
-import { rememberConnection } from '../../signer/http/listeners/connections.ts';
+import { rememberConnection } from '../../signer/http/context.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

@@ -2,7 +2,7 @@
 
 import { ERROR_REASONS, type ErrorReason } from '../errors.ts';
 import { OPERATIONS, type Operation } from '../operations.ts';
-import type { Position } from '../positions.ts';
+import type { Position } from '../sign-request.ts';
 import { AUDIT_MEMBERS } from './audit-members.ts';
 
 /** What positionOf() gives. */

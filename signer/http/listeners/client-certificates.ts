@@ -8,7 +8,7 @@ import type { DetailedPeerCertificate, TLSSocket } from 'node:tls';
 import type { Log } from '../../../common/observe/log.ts';
 import type { ErrorReason } from '../../api/errors.ts';
 import { type ClientCertificate, readClientCertificate } from '../../tls/client-certificate.ts';
-import { rememberConnection, streamOf } from './connections.ts';
+import { rememberConnection, streamOf } from '../context.ts';
 
 export interface AskForClients {
   readonly caInForce: () => unknown;

@@ -4,9 +4,8 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
-import { hasOpenRequests } from '../context.ts';
+import { hasOpenRequests, headerTimes } from '../context.ts';
 import { answerClientError } from '../refusals.ts';
-import { headerTimes } from './connections.ts';
 
 export interface ClosableServer {
   close(onClosed: () => void): unknown;

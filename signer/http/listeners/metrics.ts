@@ -1,7 +1,7 @@
 // The metrics listener: GET /metrics over plain HTTP, and nothing of the signing listener.
 
 import http from 'node:http';
-import { headerTimes } from './connections.ts';
+import { headerTimes } from '../context.ts';
 import { serveTransport, type TransportServer, type TransportServerOptions } from './transport-server.ts';
 
 export interface MetricsSource {

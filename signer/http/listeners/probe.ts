@@ -3,10 +3,9 @@
 import http from 'node:http';
 import { SignerError } from '../../api/errors.ts';
 import type { Transport } from '../../native/transport.ts';
-import { requestId } from '../context.ts';
+import { headerTimes, requestId } from '../context.ts';
 import { answerClientError, errorBody } from '../refusals.ts';
 import { type HealthAnswer, healthAnswer, type Readiness, UPCHECK_ANSWER } from '../routes/health.ts';
-import { headerTimes } from './connections.ts';
 import { serveTransport, type TransportServer } from './transport-server.ts';
 
 export interface ProbeListenOptions {

@@ -15,7 +15,7 @@ import {
 import { parsePeerAddress } from '../../../common/formats/ip-address.ts';
 import { SignerError } from '../../api/errors.ts';
 import { type Nsm, NsmError } from '../../tee/nsm.ts';
-import { attestedIdentityOf, peerAddressOf } from '../listeners/connections.ts';
+import { attestedIdentityOf, peerAddressOf } from '../context.ts';
 
 const ATTESTATION_OUTCOMES = ['ok', 'overloaded', 'connection_limit', 'client_closed', 'failed'] as const;
 export type AttestationOutcome = (typeof ATTESTATION_OUTCOMES)[number];

@@ -4,15 +4,13 @@ import type { FastifyInstance } from 'fastify';
 import type { Log } from '../../../common/observe/log.ts';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import type { ClientFault } from '../../api/forks.ts';
-import { paymentOf } from '../../api/payments.ts';
-import { positionOf } from '../../api/positions.ts';
-import type { SignRequest } from '../../api/sign-request.ts';
+import { paymentOf, positionOf, type SignRequest } from '../../api/sign-request.ts';
 import { canSignWith, evaluate, type UnmetCondition } from '../../auth/evaluate.ts';
 import type { KeyStore } from '../../keys/store.ts';
 import { rememberedRequests } from '../../signing/roots/root.ts';
 import { type Refused, type SigningDependencies, sign } from '../../signing/sign.ts';
+import { type RecordDecision, told } from '../audit.ts';
 import { callerOf, type HttpRequest, isAllowed } from '../context.ts';
-import { type RecordDecision, told } from '../decisions.ts';
 import { type LargeBodyParts, largeBodies } from '../envelopes.ts';
 import { accepted, answerFormat, type SuccessAnswer, sendAnswer, sendJson, signatureAnswer } from '../replies.ts';
 

@@ -12,7 +12,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
-import { CONNECTION_LIMITS } from '../../../signer/http/listeners/connections.ts';
+import { CONNECTION_LIMITS } from '../../../signer/http/context.ts';
 import { listenMetrics, listenPlain, listenTls } from '../../../signer/http/listeners/ports.ts';
 import { answerClientError } from '../../../signer/http/refusals.ts';
 import { keylessApp } from '../../support/auth-app.ts';

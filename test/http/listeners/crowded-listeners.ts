@@ -15,7 +15,7 @@ import { systemClock as pausingClock } from '../../../parent-proxy/clock.ts';
 import { listenIngress } from '../../../parent-proxy/forwarding/ingress.ts';
 import { createMetrics } from '../../../parent-proxy/metrics.ts';
 import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
-import type { LostPlace } from '../../../signer/http/listeners/connections.ts';
+import type { LostPlace } from '../../../signer/http/context.ts';
 import { listenPlain, listenTls } from '../../../signer/http/listeners/ports.ts';
 import { keylessApp } from '../../support/auth-app.ts';
 import { makeCertificate } from '../../support/certificates.ts';
