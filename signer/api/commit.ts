@@ -1,3 +1,3 @@
-// The commit that the program was built from. A release replaces this module (tools/release/program.ts).
+// The commit that the program was built from. A release replaces this module (tools/release/build.ts).
 
 export const COMMIT: string = 'unknown';

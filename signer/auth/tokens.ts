@@ -1,7 +1,6 @@
-// Tokens: the header that a request brings one in, their formats, and the keyed digest under which they are known. A
-// header that is not understood is malformed, never absent, so it cannot fall through to anonymous access
-// (specification/authorization.md#credentials). Looking a token up in a Map tells nothing about one that is nearly right:
-// digests cannot be chosen without the key.
+// Tokens: their header, formats and keyed digest. What is present in the header but not understood is malformed, never
+// absent, so it cannot fall through to anonymous access (specification/authorization.md#credentials). Looking a token
+// up in a Map tells nothing about one that is nearly right: digests cannot be chosen without the key.
 
 import assert from 'node:assert/strict';
 import { hash, randomBytes } from 'node:crypto';

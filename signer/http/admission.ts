@@ -33,8 +33,7 @@ export interface AdmissionDependencies {
   readonly keys: Pick<KeyStore, 'find' | 'state'>;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly onAuthRejection: (reason: ErrorReason) => void;
-  readonly isForeignOrigin: ForeignOrigin;
-  readonly isForeignHost: ForeignHost;
+  readonly originRefusal: OriginRefusal;
 }
 
 export interface Admission {
@@ -104,7 +103,7 @@ function accessRefusal(
   if (access.kind === 'open') return undefined;
   const unservable = stateRefusal(access, dependencies);
   if (unservable !== undefined) return unservable;
-  const authRefusal = authenticate(request, access, dependencies) ?? originRefusal(request, dependencies);
+  const authRefusal = authenticate(request, access, dependencies) ?? dependencies.originRefusal(request.headers);
   if (authRefusal !== undefined) {
     dependencies.onAuthRejection(authRefusal);
     return authRefusal;
@@ -152,14 +151,6 @@ function authenticate(
   if (outcome.kind === 'refused') return outcome.reason;
   request.context.caller = outcome.caller;
   return isAdmitted(request, outcome.caller, access) ? undefined : 'denied';
-}
-
-function originRefusal(
-  { headers }: HttpRequest,
-  { isForeignHost, isForeignOrigin }: AdmissionDependencies,
-): ErrorReason | undefined {
-  if (isForeignHost(headers)) return 'foreign_host';
-  return isForeignOrigin(headers) ? 'foreign_origin' : undefined;
 }
 
 function isAdmitted(request: HttpRequest, caller: Caller, access: Exclude<RouteAccess, { kind: 'open' }>): boolean {
@@ -318,8 +309,8 @@ function readmitted(request: HttpRequest, body: Buffer, admission: Admission): B
 /** What a web page may read of an answer besides the usual (Fetch Standard, CORS-safelisted response headers). */
 const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
 
-type ForeignOrigin = (headers: IncomingHttpHeaders) => boolean;
-type ForeignHost = (headers: IncomingHttpHeaders) => boolean;
+type Foreign = (headers: IncomingHttpHeaders) => boolean;
+type OriginRefusal = (headers: IncomingHttpHeaders) => ErrorReason | undefined;
 
 /** Before the routes, and before admission: a preflight carries no credentials. */
 export async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
@@ -336,7 +327,13 @@ export async function allowOrigins(app: FastifyInstance, origins: readonly strin
   });
 }
 
-export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin {
+export function originRefusals(origins: readonly string[] | null, hosts: readonly string[] | null): OriginRefusal {
+  const [isForeignOrigin, isForeignHost] = [foreignOrigin(origins), foreignHost(hosts)];
+  return (headers) =>
+    isForeignHost(headers) ? 'foreign_host' : isForeignOrigin(headers) ? 'foreign_origin' : undefined;
+}
+
+export function foreignOrigin(allowed: readonly string[] | null): Foreign {
   if (allowed?.includes('*') === true) return () => false;
   return (headers) => {
     const { origin, 'sec-fetch-site': site } = headers;
@@ -347,7 +344,7 @@ export function foreignOrigin(allowed: readonly string[] | null): ForeignOrigin 
   };
 }
 
-export function foreignHost(allowed: readonly string[] | null): ForeignHost {
+export function foreignHost(allowed: readonly string[] | null): Foreign {
   if (allowed === null) return () => false;
   const names = new Set(allowed);
   return ({ host = '' }) => !names.has(hostName(host));

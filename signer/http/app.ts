@@ -13,17 +13,9 @@ import type { KeyManagementParts } from '../keys/management/management.ts';
 import type { KeyStore } from '../keys/store.ts';
 import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
 import type { SigningDependencies } from '../signing/sign.ts';
-import {
-  type Admission,
-  acceptAnyBodyAsBytes,
-  allowOrigins,
-  createAdmission,
-  foreignHost,
-  foreignOrigin,
-} from './admission.ts';
+import { type Admission, acceptAnyBodyAsBytes, allowOrigins, createAdmission, originRefusals } from './admission.ts';
 import { type Audit, createAudit, type HttpObserver, type RecordDecision } from './audit.ts';
 import {
-  CONNECTION_LIMITS,
   type HttpRequest,
   headerTimes,
   NO_ROUTE,
@@ -40,10 +32,9 @@ import { type Answer, sendAnswer, toSignerError } from './replies.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies, mountAuthTokens } from './routes/auth.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
-import { type ChamberKeyLimits, mountChamberKeys } from './routes/chamber-keys.ts';
 import { type GenerateRoutes, mountChamberKeysGenerate } from './routes/chamber-keys-generate.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
-import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
+import { type ChamberKeyLimits, type KeyManagerLimits, mountChamberKeys, mountKeystores } from './routes/keys.ts';
 import { mountReceipts, type ReceiptRoutes } from './routes/receipts.ts';
 import { createSignHandler, mountPublicKeys, mountSign } from './routes/sign.ts';
 import { createSignBatchHandler, mountSignBatch } from './routes/sign-batch.ts';
@@ -99,7 +90,7 @@ const MAX_PATH_PARAMETER_CHARACTERS = 256;
 export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
   const app = fastify({
     logger: false,
-    http: headerTimes(options.headersTimeoutMs ?? CONNECTION_LIMITS.headersTimeoutMs),
+    http: headerTimes(options.headersTimeoutMs),
     genReqId: requestId,
     bodyLimit: options.maxRequestBodyBytes,
     keepAliveTimeout: KEEP_ALIVE_SECONDS * 1000,
@@ -168,13 +159,10 @@ function installHooks(
   const { log } = dependencies;
   const audit = createAudit(options.clientAddress, { ...dependencies, log: dependencies.auditLog ?? dependencies.log });
   const admission = createAdmission({
-    maxRequestBodyBytes: options.maxRequestBodyBytes,
-    authenticator: dependencies.authenticator,
-    keys: dependencies.keys,
-    signingRefusal: dependencies.signingRefusal,
+    ...options,
+    ...dependencies,
     onAuthRejection: dependencies.observer.authRejected,
-    isForeignOrigin: foreignOrigin(options.corsAllowedOrigins),
-    isForeignHost: foreignHost(options.allowedHosts),
+    originRefusal: originRefusals(options.corsAllowedOrigins, options.allowedHosts),
   });
   app.addHook('onRoute', (route) => {
     if (route.config?.access === undefined && route.method !== 'OPTIONS') {

@@ -1,5 +1,4 @@
-// What is kept of a request: one audit line for each of an authenticated route, and what a message ended with, for the
-// log of receipts. Names, not values: no token, no body, no signature is in a line.
+// One audit line per request of an authenticated route. Names, not values: no token, no body, no signature is in it.
 
 import type { ServerResponse } from 'node:http';
 import { encodeHex } from '../../common/formats/hex.ts';

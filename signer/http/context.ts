@@ -1,5 +1,4 @@
-// What the server knows of a connection, and of each request on it while it lives, for its one audit line
-// (specification/operating.md#logs).
+// What the server knows of a connection and of its requests, for their audit lines (specification/operating.md#logs).
 
 import assert from 'node:assert/strict';
 import { randomUUIDv7 } from 'node:crypto';
@@ -260,7 +259,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = { handshakeTimeoutMs: 10_000,
 const CHECKS = 4;
 
 export function headerTimes(
-  headersTimeout: number,
+  headersTimeout: number = CONNECTION_LIMITS.headersTimeoutMs,
 ): Required<Pick<ServerOptions, 'headersTimeout' | 'connectionsCheckingInterval'>> {
   return { headersTimeout, connectionsCheckingInterval: Math.ceil(headersTimeout / CHECKS) };
 }

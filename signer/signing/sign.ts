@@ -11,7 +11,7 @@ import type { Operation } from '../api/operations.ts';
 import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/loaded-key.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
-import type { RestrainedStore } from '../slashing/restraints.ts';
+import type { Hindrance, RestrainedStore } from '../slashing/restraints.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 import type { BlsCore, Lane } from './bls/bls.ts';
 import { healedRoot } from './healing.ts';
@@ -119,23 +119,17 @@ export interface RightToSign {
   readonly custody: { readonly chamber: { readonly state: ChamberState } } | undefined;
   readonly watcher: { readonly stale: boolean } | undefined;
   readonly store: Pick<RestrainedStore, 'hindrance'>;
-  readonly receipts: { hindrance(): ErrorReason | undefined } | undefined;
+  readonly receipts: { readonly hindrance: Hindrance } | undefined;
 }
 
 /** Why nothing may be signed now (specification/signing.md#errors). @param life without it, of what was admitted */
-export function hindranceOf(
-  right: RightToSign,
-  life?: { readonly shuttingDown: boolean },
-): () => ErrorReason | undefined {
+export function hindranceOf(right: RightToSign, life?: { readonly shuttingDown: boolean }): Hindrance {
   return () =>
     custodyRefusal(right) ??
     (life?.shuttingDown === true ? 'shutting_down' : (right.store.hindrance() ?? right.receipts?.hindrance()));
 }
 
-export function custodyRefusal({
-  custody,
-  watcher,
-}: Pick<RightToSign, 'custody' | 'watcher'>): 'sealed' | 'state_stale' | undefined {
+export function custodyRefusal({ custody, watcher }: RightToSign): 'sealed' | 'state_stale' | undefined {
   if (custody?.chamber.state === 'Sealed') return 'sealed';
   return watcher?.stale === true ? 'state_stale' : undefined;
 }
