@@ -1,7 +1,7 @@
 // docs/reference/ceremony.md, from the descriptions of the commands.
 
-import type { Description } from '../common/command-line/command.ts';
-import { commandReference } from '../common/command-line/reference.ts';
+import { type Description, type Flags, walkDescriptions } from '../common/command-line/command.ts';
+import { flagTerm, flagText, usageLines } from '../common/command-line/help.ts';
 
 export function ceremonyReference(description: Description): string {
   return `# Ceremony commands
@@ -14,4 +14,47 @@ else to stderr; \`--help\` of every command and group has more examples. Exit co
 check that failed; 70 a bug. What is said of \`FILE\` holds for the commands behind it.
 
 ${commandReference(['ceremony'], description)}`;
+}
+
+// The reference of a program's commands in Markdown, from the descriptions that its help is made of.
+
+function commandReference(program: readonly string[], description: Description): string {
+  let said = '';
+  return [...walkDescriptions(description, program)]
+    .filter((found) => found.description.commands === undefined)
+    .map(({ path, description: command }) => {
+      const text = section(path, command, said);
+      said = argumentLine(command) ?? said;
+      return text;
+    })
+    .join('\n');
+}
+
+function argumentLine({ argument }: Description): string | undefined {
+  return argument && `\`${argument.name}\`: ${argument.meaning}.`;
+}
+
+/** @param said what the command with an argument before this one says of it */
+function section(path: readonly string[], description: Description, said: string): string {
+  const { summary, notes = [], flags = {}, examples = [] } = description;
+  const argument = argumentLine(description);
+  const parts = [
+    `### strongroom ${path.join(' ')}`,
+    `${summary}.`,
+    ...(examples.length === 0 ? [listing(usageLines(path, description))] : []),
+    ...notes,
+    ...(argument === undefined || argument === said ? [] : [argument]),
+    ...flagList(flags),
+    ...(examples.length === 0 ? [] : [listing(examples.slice(0, 1))]),
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+function flagList(flags: Flags): string[] {
+  const lines = Object.entries(flags).map(([name, flag]) => `- \`${flagTerm(name, flag)}\`: ${flagText(flag)}`);
+  return lines.length === 0 ? [] : [lines.join('\n')];
+}
+
+function listing(lines: readonly string[]): string {
+  return ['```', ...lines, '```'].join('\n');
 }

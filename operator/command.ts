@@ -1,15 +1,17 @@
 // What a command of the operator is made of: its description, and what it does. A remote command has a client for the
 // signer of the settings, whose flags stand in its help beside its own.
 
+import { createInterface } from 'node:readline';
 import type { DocumentProvider } from '../common/attestation/contract.ts';
 import type { Description, Flag, Flags, Values } from '../common/command-line/command.ts';
+import { EXIT } from '../common/command-line/exit-codes.ts';
 import { type Command, command } from '../common/command-line/program.ts';
 import { NO_PROGRESS, type Progress, showProgress, type Work } from '../common/command-line/progress.ts';
-import type { Terminal } from '../common/command-line/terminal.ts';
+import { note, type Terminal } from '../common/command-line/terminal.ts';
+import { columnsOf, wrap } from '../common/command-line/wrap.ts';
 import { type Client, type ClientOptions, createClient } from './client.ts';
 import { COMMON_FLAGS } from './common-flags.ts';
-import { confirm } from './confirm.ts';
-import { UsageFailure } from './exit.ts';
+import { CommandFailure, UsageFailure } from './exit.ts';
 import { createOutput, type Output } from './output.ts';
 import type { OpenLatchTable } from './recovery/latch-table.ts';
 import { resolveSettings } from './settings.ts';
@@ -109,3 +111,43 @@ function descriptionOf({ summary, notes, argument, examples }: Said<Flags>, flag
 }
 
 export const YES = { yes: { meaning: 'Go on without being asked; needed where there is no terminal' } } as const;
+
+// The question before something is destroyed. The operator types the name of what will be gone, so that a habit of
+// typing `y` cannot do it. Where nobody can be asked the answer is no, unless it was given beforehand with --yes.
+
+interface Question {
+  readonly at: string;
+  readonly consequence: string;
+  readonly word: string;
+  readonly flag: string;
+}
+
+/** @throws CommandFailure with exit code 7 unless the word is typed */
+async function confirm(terminal: Terminal, { at, consequence, word, flag }: Question): Promise<void> {
+  if (!terminal.stdin.isTTY || !terminal.stderr.isTTY) {
+    throw new CommandFailure(
+      EXIT.notConfirmed,
+      'not confirmed: there is no terminal to ask on',
+      `add ${flag} if it is meant`,
+    );
+  }
+  note(terminal, `At ${at}:`);
+  for (const line of wrap(consequence, columnsOf(terminal.stderr))) note(terminal, line);
+  const typed = await readLine(
+    terminal,
+    `Type the word${word.includes(' ') ? 's' : ''} "${word}" to go on, anything else to stop: `,
+  );
+  if (typed !== word) throw new CommandFailure(EXIT.notConfirmed, 'not confirmed: nothing was sent');
+}
+
+async function readLine({ stdin, stderr }: Terminal, question: string): Promise<string | undefined> {
+  const lines = createInterface({ input: stdin, output: stderr });
+  try {
+    const { promise, resolve } = Promise.withResolvers<string | undefined>();
+    lines.once('close', () => resolve(undefined));
+    lines.question(question, resolve);
+    return await promise;
+  } finally {
+    lines.close();
+  }
+}

@@ -88,7 +88,7 @@ export const TREE: Group<World> = {
     receipts: {
       summary: 'Receipts: what a signer signed, provable afterwards',
       commands: {
-        fetch: async () => (await import('./commands/receipts-fetch.ts')).receiptsFetch,
+        fetch: async () => (await receipts()).receiptsFetch,
         verify: async () => (await receipts()).receiptsVerify,
         find: async () => (await receipts()).receiptsFind,
         audit: async () => (await import('./commands/receipts-audit.ts')).receiptsAudit,

@@ -1,6 +1,6 @@
 // What a verification found of a master key's evidence, for an auditor: who made the key, when, by which measurements,
 // in which generation, and who wrapped it since. Here are the verdict, the lines for a terminal and the report for
-// programs; page/key-page.ts is for paper. A link is shown only when its document is authentic.
+// programs; page/page.ts is for paper. A link is shown only when its document is authentic.
 
 import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { Fault } from '../../common/attestation/failure.ts';

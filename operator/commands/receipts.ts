@@ -3,6 +3,7 @@
 
 import type { Values } from '../../common/command-line/command.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
+import { renderTable } from '../../common/command-line/table.ts';
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
 import { decodeEntry } from '../../common/receipts/read-entry.ts';
@@ -20,6 +21,7 @@ import { CommandFailure, UsageFailure } from '../exit.ts';
 import { nameOf } from '../receipts/folder.ts';
 import {
   demandWhole,
+  fetchLogs,
   isAttestedIn,
   JUDGED,
   KEPT,
@@ -29,6 +31,7 @@ import {
   SPAN,
   TIMEOUT_SECONDS,
   type VerifiedLogs,
+  verifyFolder,
   withLogs,
 } from '../receipts/logs.ts';
 import { type BootSummary, summariesOf } from '../receipts/summary.ts';
@@ -204,3 +207,34 @@ function numberOf(written: string, flag: string): number {
   if (/^(0|[1-9][0-9]{0,15})$/.test(written) && Number.isSafeInteger(Number(written))) return Number(written);
   throw new UsageFailure(`${flag} is a whole number`);
 }
+
+// `strongroom operator receipts fetch`: the signer's logs into a folder, which is verified as a whole afterwards. What
+// is in the folder stays, and is read again in the next call.
+
+export const receiptsFetch = remoteCommand(
+  {
+    summary: "Fetch the signer's logs into a folder, and verify them; once more, and it fetches what is new",
+    flags: { ...SPAN, ...RETENTION },
+    argument: { name: 'FOLDER', meaning: 'Where to; it is made when it is not there' },
+    notes: [
+      'Every head and entry is verified before it stays. With --from or --to, the heads of all boots come, and the entries of those boots that ran then; gaps of other times are left out.',
+    ],
+    timeoutSeconds: TIMEOUT_SECONDS,
+    examples: ['receipts fetch receipts --pcrs pcrs.json', 'receipts fetch receipts --from 2026-11-01 --to 2026-12-01'],
+  },
+
+  async (call) => {
+    const { argument, values, output } = call;
+    const question = readQuestion(values);
+    const fetched = await fetchLogs(call, argument, question);
+    const { verified } = verifyFolder(call, argument, question);
+    const { verdict, findings } = verified;
+    output.answer({ value: fetched, text: JSON.stringify({ verdict, findings, fetched }) }, (boots, columns) => {
+      const rows = boots.map(({ boot, heads, entries, files }) => {
+        return [boot, String(heads), entries === undefined ? 'not asked for' : String(entries), String(files)];
+      });
+      return renderTable(['BOOT', 'HEADS', 'ENTRIES', 'NEW FILES'], rows, columns) + renderVerdict(verified, question);
+    });
+    demandWhole(verified);
+  },
+);

@@ -22,7 +22,7 @@ import {
   originTerms,
 } from '../attestation/key-report.ts';
 import { readKeyPage } from '../attestation/page/embedded-key.ts';
-import { keyPage } from '../attestation/page/key-page.ts';
+import { keyPage } from '../attestation/page/page.ts';
 import { DISAGREES } from '../attestation/report-table.ts';
 import type { LocalCall } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';

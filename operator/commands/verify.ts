@@ -1,7 +1,8 @@
 // `strongroom operator verify`. It sends no token; settings and profiles play no part, so that what was asked for is on
 // the command line.
 
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
 import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
@@ -9,9 +10,11 @@ import { JSON_OUTPUT } from '../../common/command-line/json-output.ts';
 import { writeOutput } from '../../common/command-line/output-file.ts';
 import { painter } from '../../common/command-line/paint.ts';
 import { bounded } from '../../common/command-line/text.ts';
+import { errorCode } from '../../common/formats/error-code.ts';
+import { extendedOnce } from '../../common/formats/register.ts';
+import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { AttestationFailure, partlyCompared } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
-import { readReferenceConfiguration } from '../attestation/configuration-file.ts';
 import { readEvidence } from '../attestation/evidence-file.ts';
 import { readPage } from '../attestation/page/embedded.ts';
 import { htmlReport } from '../attestation/page/page.ts';
@@ -34,11 +37,11 @@ import { COMMON_FLAGS, DEFAULT_MAX_AGE_SECONDS, DEFAULT_TIMEOUT_SECONDS } from '
 import { examine } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
 import { createDeadline } from '../deadline.ts';
-import { CommandFailure, UsageFailure } from '../exit.ts';
+import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
 import { createOutput } from '../output.ts';
 import { checkFile, explained } from '../output-file.ts';
 import { readSeconds } from '../settings.ts';
-import { flag, readNonce, readTime, readUrl, registersGiven } from './verify-arguments.ts';
 import { keptKey, refuseStatusFlags, TERMS, verifyStatus } from './verify-status.ts';
 
 const MAX_SUBJECT_CHARACTERS = 200;
@@ -219,4 +222,87 @@ async function findAtUrl(written: string, attestation: AttestationPolicy, timeou
   } finally {
     deadline.end();
   }
+}
+
+// What is read from the command line beside files: times, nonces, URLs and reference values.
+
+const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
+const MAX_NONCE_BYTES = 1024;
+
+/** PCR16 is that of the file, and of nothing else that is said. */
+function registersGiven(
+  registers: readonly string[] | undefined,
+  configuration: ReferenceConfiguration | undefined,
+): string | undefined {
+  if (configuration === undefined) return registers?.join(',');
+  if (registers?.some((register) => register.startsWith('16=')) === true) {
+    throw new UsageFailure('--config and --pcr 16=HEX both say what PCR16 is', 'give one of them');
+  }
+  return [...(registers ?? []), `16=${configuration.pcr16}`].join(',');
+}
+
+function flag(name: string, text: string | undefined): { readonly text: string; readonly origin: string } | undefined {
+  return text === undefined ? undefined : { text, origin: `--${name}` };
+}
+
+function readUrl(written: string): URL {
+  const url = URL.canParse(written) ? new URL(written) : undefined;
+  const plain = url?.protocol === 'https:' && url.pathname === '/' && url.search === '' && url.username === '';
+  if (url !== undefined && plain) return url;
+  throw new UsageFailure('EVIDENCE: a URL is https: with a host and a port', 'for example https://signer.example:9443');
+}
+
+function readTime(written: string): number {
+  const time = RFC3339.test(written) ? Date.parse(written) : Number.NaN;
+  if (Number.isNaN(time)) throw new UsageFailure('--at is not a time of RFC 3339', 'for example 2026-01-03T20:41:07Z');
+  return time;
+}
+
+function readNonce(written: string | undefined): Buffer | undefined {
+  if (written === undefined) return undefined;
+  const nonce = /^([0-9a-f]{2})+$/i.test(written) ? Buffer.from(written, 'hex') : undefined;
+  if (nonce !== undefined && nonce.length <= MAX_NONCE_BYTES) return nonce;
+  throw new UsageFailure(`--nonce is hex, at most ${MAX_NONCE_BYTES} bytes`);
+}
+
+// The configuration that an enclave is to have, as a file that the auditor holds: PCR16 covers its exact bytes, so that
+// a register that is equal shows that the enclave runs with what is read here.
+
+const MAX_FILE_BYTES = 1024 * 1024;
+const MAX_PATH_CHARACTERS = 200;
+
+interface ReferenceConfiguration {
+  readonly pcr16: string;
+  readonly parentWritesTables: boolean;
+}
+
+function readReferenceConfiguration(path: string): ReferenceConfiguration {
+  const place = `--config: ${bounded(path, MAX_PATH_CHARACTERS)}`;
+  const bytes = bytesOf(path, place);
+  const document = parseStrictYaml(bytes.toString('utf8'));
+  if ('problems' in document) throw new UsageFailure(`${place} is not a configuration of strongroom: it is no YAML`);
+  return {
+    pcr16: extendedOnce(createHash('sha384').update(bytes).digest()).toString('hex'),
+    parentWritesTables: memberOf(document.value, 'tee', 'nitro', 'unsafe_parent_writes_tables') === true,
+  };
+}
+
+function bytesOf(path: string, place: string): Buffer {
+  try {
+    if (statSync(path).size > MAX_FILE_BYTES) throw localFailure(`${place} is larger than ${MAX_FILE_BYTES} bytes`);
+    return readFileSync(path);
+  } catch (error) {
+    const code = errorCode(error);
+    throw code === undefined ? error : fileFailure(place, 'read', code);
+  }
+}
+
+function memberOf(value: unknown, ...path: readonly string[]): unknown {
+  return path.reduce<unknown>(
+    (at, name) =>
+      typeof at === 'object' && at !== null && Object.hasOwn(at, name)
+        ? (at as Readonly<Record<string, unknown>>)[name]
+        : undefined,
+    value,
+  );
 }

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { walkDescriptions } from '../../common/command-line/command.ts';
 import { describeGroup } from '../../common/command-line/program.ts';
-import { authorizationReference, SCOPE_COMMANDS } from '../../operator/authorization-reference.ts';
+import { authorizationReference, SCOPE_COMMANDS } from '../../operator/reference.ts';
 import { TREE } from '../../operator/tree.ts';
 import { OPERATIONS, SCOPES, type Scope } from '../../signer/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';

@@ -1,7 +1,7 @@
 // The metrics catalogue: its conventions, that its label values are those of the sources, and what is rendered.
 
 import { afterEach, expect, it } from 'vitest';
-import { authorizationReference } from '../../operator/authorization-reference.ts';
+import { authorizationReference } from '../../operator/reference.ts';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../signer/api/errors.ts';
 import { OPERATIONS } from '../../signer/api/operations.ts';
 import { errorReference } from '../../signer/api/reference/error-reference.ts';

@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { encodeBundle } from '../../common/receipts/entries.ts';
+import { encodeBundle } from '../../common/receipts/read-entry.ts';
 import { decodeBundle } from '../../common/receipts/tiles.ts';
 
 export interface ReceiptsServer {

@@ -2,8 +2,8 @@
 // the same bytes.
 
 import { describe, expect, it } from 'vitest';
-import { encodeBundle, encodeEntry } from '../../common/receipts/entries.ts';
 import { MAX_ENTRY_BYTES } from '../../common/receipts/entry.ts';
+import { encodeBundle, encodeEntry } from '../../common/receipts/read-entry.ts';
 import { leafHash, TreeEdge } from '../../common/receipts/tree.ts';
 import { type Addon, loadAddon } from '../../signer/native/load.ts';
 import { fastestBundleRoot, hashLeaves, rootInScript } from '../../signer/receipts/bundle-hash.ts';

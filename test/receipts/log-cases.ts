@@ -1,9 +1,9 @@
 // The logs of the test vectors (specification/receipts.md#checks): each rule has a case that breaks it, and states
 // what a verifier finds then. Nothing in them is random.
 
-import { encodeEntry } from '../../common/receipts/entries.ts';
 import type { Head, HeadStatement } from '../../common/receipts/head.ts';
 import { encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
+import { encodeEntry } from '../../common/receipts/read-entry.ts';
 import { digestOf, type MadeLog, makeLog, naming, resigned, testBoot, testEntry } from './logs.ts';
 
 /** An entry, or the hash of one that is not at hand, in base64. */

@@ -3,10 +3,10 @@
 import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { encodeBundle, encodeEntry } from '../../common/receipts/entries.ts';
 import { callerDigest, type ReceiptEntry } from '../../common/receipts/entry.ts';
 import { type Head, type HeadStatement, headText, readHead, signedHead } from '../../common/receipts/head.ts';
 import { type BootIdentity, bootOf, encodeIdentity } from '../../common/receipts/identity.ts';
+import { encodeBundle, encodeEntry } from '../../common/receipts/read-entry.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
 import type { ShownBoot } from '../../common/receipts/verify.ts';

@@ -2,10 +2,9 @@
 // random, so the file is what this makes: `node -e` with makeReceiptVectors() writes it again after a change of the
 // format.
 
-import { encodeEntry } from '../../common/receipts/entries.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
 import { consistencyProof } from '../../common/receipts/proofs.ts';
-import { decodeEntry } from '../../common/receipts/read-entry.ts';
+import { decodeEntry, encodeEntry } from '../../common/receipts/read-entry.ts';
 import { tilePath } from '../../common/receipts/tiles.ts';
 import { inclusionProof, leafHash, type NodeReader, nodesOfTiles, TreeEdge } from '../../common/receipts/tree.ts';
 import { edgeCases } from './edge-cases.ts';

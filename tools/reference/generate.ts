@@ -6,16 +6,14 @@ import { join } from 'node:path';
 import { describeAll, OVERVIEW } from '../../bin/programs.ts';
 import { ceremonyReference } from '../../ceremony/reference.ts';
 import type { Description } from '../../common/command-line/command.ts';
-import { authorizationReference } from '../../operator/authorization-reference.ts';
-import { operatorReference } from '../../operator/reference.ts';
+import { authorizationReference, operatorReference } from '../../operator/reference.ts';
 import { parentProxyReference } from '../../parent-proxy/reference.ts';
 import { configurationReference } from '../../service/config/reference.ts';
 import { apiReference } from '../../service/openapi/reference.ts';
 import { web3SignerReference } from '../../service/web3signer/reference.ts';
 import { auditReference, errorReference } from '../../signer/api/reference/error-reference.ts';
 import { metricsReference } from '../../signer/metrics/reference.ts';
-import { permissionsReference } from '../setup/reference.ts';
-import { TEMPLATES } from '../setup/terraform.ts';
+import { permissionsReference, TEMPLATES } from '../setup/reference.ts';
 import { dashboardPlan } from './dashboard-plan.ts';
 
 export interface Reference {

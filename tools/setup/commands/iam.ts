@@ -3,6 +3,7 @@
 import { ceremonyArns } from '../../../ceremony/definition.ts';
 import { command } from '../../../common/command-line/program.ts';
 import type { Piped } from '../../../common/command-line/terminal.ts';
+import { parseTableArn } from '../../../signer/aws/table-name.ts';
 import type { Config } from '../../../signer/config/options.ts';
 import { CONFIG } from '../arguments.ts';
 import { InputRefused, isSealed, readCeremony, readConfig } from '../inputs.ts';
@@ -18,7 +19,6 @@ import {
   tableResourcePolicy,
   tablesPolicy,
 } from '../role-policy.ts';
-import { type Home, tablesOf } from '../table-arns.ts';
 import { TABLES, type TableKind } from '../table-permissions.ts';
 
 /** IAM and AWS STS quotas: all policies within one role; a user's have 2,048. */
@@ -162,4 +162,39 @@ function named(kind: TableKind, tables: GrantedTables): GrantedTable {
   const table = tables[kind];
   if (table !== undefined) return table;
   throw new InputRefused(`the configuration names no ${kind} table in DynamoDB`);
+}
+
+// The ARNs of the tables that a configuration names: its own where it states them, and else made of account and region.
+
+interface Home {
+  readonly account: string | undefined;
+  readonly region: string | undefined;
+}
+
+function tablesOf({ signer_state, key_sources, anti_slashing }: Config, home: Home): GrantedTables {
+  const names: Readonly<Record<TableKind, string | undefined>> = {
+    state: signer_state.table,
+    keys: key_sources.dynamodb.table,
+    slashing: anti_slashing.backend === 'dynamodb' ? anti_slashing.table : undefined,
+  };
+  return Object.fromEntries(
+    TABLES.flatMap((kind) => {
+      const table = names[kind];
+      return table === undefined ? [] : [[kind, granted(table, home)]];
+    }),
+  );
+}
+
+function granted(table: string, { account, region }: Home): GrantedTable {
+  if (parseTableArn(table) !== undefined) return { arn: table, isPinned: true };
+  const arn = `arn:${partitionOf(region ?? '')}:dynamodb:${region}:${account}:table/${table}`;
+  if (parseTableArn(arn) !== undefined) return { arn, isPinned: false };
+  throw new InputRefused(
+    `the table ${table} is named without an ARN: say where it is with --account 111122223333 --region eu-central-1`,
+  );
+}
+
+function partitionOf(region: string): string {
+  if (region.startsWith('cn-')) return 'aws-cn';
+  return region.startsWith('us-gov-') ? 'aws-us-gov' : 'aws';
 }
