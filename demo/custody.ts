@@ -1,9 +1,16 @@
 // What `make demo-custody` runs, to be read from top to bottom: a custody ceremony's whole life on local stand-ins for
 // DynamoDB and KMS, with two replicas of the real program and the real operator commands. All keys are TEST keys.
 
-import { setStage } from '../tools/rehearsal/stage.ts';
-import { isKept } from './keep.ts';
-import { keepFleet } from './kept-fleet.ts';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { create } from '@chainsafe/bls-keystore';
+import { decodeHex, encodeHex } from '../common/formats/hex.ts';
+import { keyTableDefinition } from '../signer/keys/table/definition.ts';
+import { publicNetwork } from '../signer/signing/networks.ts';
+import type { RunningSigner } from '../tools/rehearsal/signer.ts';
+import { type Stage, setStage } from '../tools/rehearsal/stage.ts';
+import { testKey } from '../tools/rehearsal/test-key.ts';
+import { isKept, keep, shown } from './keep.ts';
 import { tellKeyEvidence } from './key-evidence.ts';
 
 /** Replicas follow within their refresh interval of one second; after a seal they wait for their lease, and jump. */
@@ -117,4 +124,147 @@ async function until<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): 
     await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
   throw new Error('the replicas did not follow');
+}
+
+// What `make demo-custody KEEP=1` leaves running: two replicas that also manage keys in a table, on ports that stay, so
+// that a restart is one of theirs; the settings with which the stand-in for DynamoDB takes a recovery; a TEST keystore
+// with its slashing records. What it prints is walked from the first line to the last by a test.
+
+const FOLDER = join(import.meta.dirname, '../build/demo-custody');
+const KEYSTORES = join(FOLDER, 'keystores');
+const RECORDS = join(FOLDER, 'records.json');
+const AWS = join(FOLDER, 'aws.env');
+/** EIP-2335 asks for no more; who opens it has the password beside it. */
+const PASSWORD = 'of a TEST key';
+
+async function keepFleet(
+  stage: Stage,
+  tokens: { readonly management: string; readonly client: string },
+): Promise<void> {
+  const keyTable = `${stage.table}-keys`;
+  await stage.custody.dynamodb.createTable(keyTableDefinition(keyTable));
+  const start = async (earlier?: RunningSigner): Promise<RunningSigner> => {
+    await earlier?.stop();
+    return stage.startReplica('ready', configuration(stage, keyTable, earlier));
+  };
+  let replicas = [await start(), await start()] as const;
+  const [first, other] = replicas;
+  const urls = replicas.map(({ url }) => url);
+  const keyAdmin = await keyAdminToken(stage, first, tokens.management);
+
+  rmSync(FOLDER, { recursive: true, force: true });
+  const imported = await writeKeystore();
+  writeFileSync(AWS, awsSettings(stage), { mode: 0o600 });
+  const curl = `curl -s -H "Authorization: Bearer $(cat ${shown(join(FOLDER, 'client-token'))})"`;
+  const metrics = replicas.map(({ metricsUrl }) => `--metrics ${new URL(metricsUrl).origin}`).join(' ');
+  await keep({
+    folder: FOLDER,
+    tokens: { 'management-token': tokens.management, 'client-token': tokens.client, 'key-admin-token': keyAdmin },
+    profiles: {
+      default: { signer_url: first.url, token: 'management-token' },
+      other: { signer_url: other.url, token: 'management-token' },
+      keys: { signer_url: first.url, token: 'key-admin-token' },
+    },
+    tries: [
+      { what: 'How one replica is', command: 'strongroom operator status' },
+      { what: 'The other', command: 'strongroom operator status --profile other' },
+      { what: 'Both, live', command: `strongroom operator top --replica default --replica other ${metrics}` },
+      { what: 'Who may do what', command: 'strongroom operator auth policy get --name validator-client' },
+      {
+        what: 'Another token, known to both replicas',
+        command: 'strongroom operator auth token create --policies validator-client',
+      },
+      { what: 'What a validator client sees', command: `${curl} ${first.url}/api/v1/eth2/publicKeys` },
+
+      {
+        what: 'Keys: import a keystore, with the records of what it signed elsewhere',
+        command: `strongroom operator keys import ${shown(KEYSTORES)} --storage table --slashing-protection ${shown(RECORDS)} --profile keys`,
+      },
+      {
+        what: 'Make two, each with its mnemonic encrypted to the backup recipients',
+        command: `strongroom operator keys generate --count 2 --backups ${shown(join(FOLDER, 'backups'))} --profile keys`,
+      },
+      { what: 'See them, with their sources', command: 'strongroom operator keys list --profile keys' },
+      {
+        what: 'Delete the imported one, and keep its records',
+        command: `strongroom operator keys delete --pubkeys ${imported} --output ${shown(join(FOLDER, 'deleted.json'))} --yes --profile keys`,
+      },
+
+      { what: 'Break glass: seal both replicas', command: 'strongroom operator seal --reason "trying it" --yes' },
+      {
+        what: 'See that the other seals, too, at its next look at the table (exit code 3)',
+        command: 'until strongroom operator status --profile other; [ $? = 3 ]; do sleep 1; done',
+      },
+      { what: 'What recovery takes', command: `strongroom operator recover --table ${stage.table}` },
+      {
+        what: 'Recovery: delete the latch, with the TEST credentials and the endpoint of aws.env',
+        command: `(. ./${shown(AWS)}; strongroom operator recover --table ${stage.table} --yes)`,
+      },
+      { what: 'Recovery: restart every replica', command: `kill -USR2 $(cat ${shown(join(FOLDER, 'pid'))})` },
+      {
+        what: 'Recovery: wait until they are ready',
+        command: `for url in ${urls.join(' ')}; do curl -sf -o ${shown(join(FOLDER, 'health.json'))} --retry 300 --retry-delay 1 --retry-all-errors $url/healthcheck; done`,
+      },
+      { what: 'See that it is over', command: 'strongroom operator status' },
+    ],
+    running: () =>
+      replicas.map(({ url, ended }, at) => ({ name: `the replica ${at === 0 ? 'default' : 'other'}, ${url},`, ended })),
+    files: 'aws.env (TEST credentials, endpoints), keystores, records.json',
+    async restart() {
+      replicas = [await start(replicas[0]), await start(replicas[1])];
+    },
+  });
+}
+
+/** @param earlier whose addresses it takes over */
+function configuration({ custody }: Stage, table: string, earlier: RunningSigner | undefined): Record<string, unknown> {
+  const portOf = (url: string | undefined): number => (url === undefined ? 0 : Number(new URL(url).port));
+  const on = { enabled: true };
+  return {
+    server: { listen_port: portOf(earlier?.url) },
+    metrics: { listen_port: portOf(earlier?.metricsUrl) },
+    key_sources: { dynamodb: { table } },
+    chamber: { keys: { generate_keys: on, import: on, lifecycle: on, backup: { recipients: [custody.recipient] } } },
+  };
+}
+
+async function keyAdminToken(stage: Stage, replica: RunningSigner, management: string): Promise<string> {
+  const run = (...args: string[]): Promise<string> => stage.operator(replica, management, args);
+  stage.heading('For whoever manages keys: a policy of a preset, and a token');
+  stage.say(await run('auth', 'policy', 'create', '--name', 'key-admin', '--preset', 'key-admin'));
+  const created = await run(...['auth', 'token', 'create', '--policies', 'key-admin', '--json']);
+  return (JSON.parse(created) as { token: string }).token;
+}
+
+/** @returns the public key of the keystore */
+async function writeKeystore(): Promise<string> {
+  const { secret, publicKey } = testKey(1);
+  mkdirSync(KEYSTORES, { recursive: true, mode: 0o700 });
+  const [bytes, point] = [secret, publicKey].map((hex) => decodeHex(hex) ?? new Uint8Array());
+  const keystore = await create(PASSWORD, bytes ?? new Uint8Array(), point ?? new Uint8Array(), 'm/12381/3600/1/0/0');
+  writeFileSync(join(KEYSTORES, 'validator-1.json'), JSON.stringify(keystore), { mode: 0o600 });
+  writeFileSync(join(KEYSTORES, 'validator-1.password'), `${PASSWORD}\n`, { mode: 0o600 });
+  writeFileSync(RECORDS, JSON.stringify(recordsOf(publicKey), undefined, 2));
+  return publicKey;
+}
+
+/** EIP-3076: one block, one vote. */
+function recordsOf(pubkey: string): object {
+  const genesis_validators_root = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot);
+  const vote = { source_epoch: '421800', target_epoch: '421801' };
+  return {
+    metadata: { interchange_format_version: '5', genesis_validators_root },
+    data: [{ pubkey, signed_blocks: [{ slot: '13497632' }], signed_attestations: [vote] }],
+  };
+}
+
+/** For a shell. Settings of whoever tries it must not lead to an account of theirs. */
+function awsSettings({ custody }: Stage): string {
+  const { AWS_EC2_METADATA_DISABLED: _, ...settings } = custody.environment();
+  const lines = Object.entries(settings).map(([name, value]) => `export ${name}=${value}`);
+  return `# TEST credentials of a demonstration: its stand-ins on this machine take any, AWS takes none of these.
+unset AWS_PROFILE AWS_SESSION_TOKEN AWS_IGNORE_CONFIGURED_ENDPOINT_URLS
+export AWS_EC2_METADATA_DISABLED=true
+${lines.join('\n')}
+`;
 }

@@ -10,8 +10,7 @@ import { parseCeremony } from '../../ceremony/definition.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken as openForSigner } from '../../ceremony/root-token-opening.ts';
 import { startCustody } from '../../tools/rehearsal/custody.ts';
-import { openRootToken } from '../../tools/rehearsal/opening.ts';
-import { thresholdRefusal } from '../../tools/rehearsal/rehearse.ts';
+import { openRootToken, thresholdRefusal } from '../../tools/rehearsal/rehearse.ts';
 import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { keyArn } from '../config/loading.ts';
 

@@ -8,7 +8,7 @@ import {
   parseProxyHeader,
   proxyHeaderBytes,
 } from '../../common/formats/proxy-header.ts';
-import { encodeProxyHeader } from '../../parent-proxy/forwarding/proxy-header.ts';
+import { encodeProxyHeader } from '../../parent-proxy/forwarding/ingress.ts';
 
 const SIGNATURE = '0d0a0d0a000d0a515549540a';
 const CLIENT = { address: '203.0.113.7', port: 51_234 };

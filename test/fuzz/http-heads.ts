@@ -10,7 +10,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { systemClock } from '../../common/observe/clock.ts';
 import { readProxyHeader } from '../../enclave/ratls/listen.ts';
-import { encodeProxyHeader } from '../../parent-proxy/forwarding/proxy-header.ts';
+import { encodeProxyHeader } from '../../parent-proxy/forwarding/ingress.ts';
 import { SCOPES } from '../../signer/api/operations.ts';
 import { createStaticAuthenticator } from '../../signer/auth/static.ts';
 import { rememberConnection } from '../../signer/http/context.ts';

@@ -5,9 +5,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { writeAr } from '../../tools/release/archive/ar.ts';
 import { type ArchiveEntry, file } from '../../tools/release/archive/entry.ts';
 import { writeTar } from '../../tools/release/archive/tar.ts';
+import { writeAr } from '../../tools/release/package.ts';
 
 const TIME_SECONDS = 1_790_000_000;
 

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { Socket } from 'node:net';
 import tls, { type TLSSocket } from 'node:tls';
-import { encodeProxyHeader } from '../../parent-proxy/forwarding/proxy-header.ts';
+import { encodeProxyHeader } from '../../parent-proxy/forwarding/ingress.ts';
 import type { Transport } from '../../signer/native/transport.ts';
 
 export const RATLS_PORT = 9443;

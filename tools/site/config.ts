@@ -2,8 +2,7 @@
 // that every link between pages is right as it is. It is read in build/site-generator, too, which is as deep.
 
 import { dirname, join, relative } from 'node:path';
-import { navigationOf } from './navigation.ts';
-import { slugOf } from './slug.ts';
+import { navigationOf, slugOf } from './navigation.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const README = /README(?=\.md)/;

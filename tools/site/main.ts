@@ -50,7 +50,7 @@ function install(): void {
 
 /** VitePress finds its packages from its own folder, so our part of it goes there. */
 function lay(): void {
-  for (const file of ['config.ts', 'navigation.ts', 'slug.ts'])
+  for (const file of ['config.ts', 'navigation.ts'])
     copyFileSync(join(import.meta.dirname, file), join(GENERATOR, file));
   rmSync(join(GENERATOR, '.vitepress'), { recursive: true, force: true });
   cpSync(join(import.meta.dirname, 'vitepress'), join(GENERATOR, '.vitepress'), { recursive: true });

@@ -5,8 +5,12 @@ import { keyBinding } from '../../../common/attestation/contract.ts';
 import { parseRegisters } from '../../../common/attestation/reference-file.ts';
 import { type Verdict, type VerifyOptions, verifyDocument } from '../../../common/attestation/verify.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
-import type { DocumentPayload } from '../../../tools/rehearsal/nsm/document.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import {
+  createNsmEmulator,
+  type DocumentPayload,
+  type NsmEmulatorOptions,
+  testPcr,
+} from '../../../tools/rehearsal/nsm/emulator.ts';
 import {
   type Credential,
   type CredentialOptions,

@@ -9,8 +9,8 @@ import {
   type DocumentShape,
   signDocument,
   signPayload,
-} from '../../../../tools/rehearsal/nsm/document.ts';
-import { testPcr } from '../../../../tools/rehearsal/nsm/emulator.ts';
+  testPcr,
+} from '../../../../tools/rehearsal/nsm/emulator.ts';
 import { type Credential, type CredentialOptions, createCredential } from '../../../../tools/rehearsal/nsm/pki.ts';
 
 export const NOW = Date.parse('2026-11-22T12:00:00Z');

@@ -1,7 +1,7 @@
 // One text for one value (RFC 8785): its own examples, and what has no such text.
 
 import { expect, it } from 'vitest';
-import { canonicalJson } from '../../common/formats/canonical-json.ts';
+import { canonicalJson } from '../../ceremony/transcript/chain.ts';
 
 it('sorts members by code units and writes strings as RFC 8785 §3.2.3 and §3.2.2.2 have them', () => {
   const members = { '\u20ac': 1, '\r': 2, '\ufb33': 3, '1': 4, '\u{1f600}': 5, '\u0080': 6, '\u00f6': 7 };
