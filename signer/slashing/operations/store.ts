@@ -53,7 +53,7 @@ export interface Rows {
   isKeyListWhole(): Promise<boolean>;
   /** Those of the keys that have one, in the order of the keys; in a transaction they are locked until it ends. */
   heads(publicKeys: readonly Uint8Array[]): Promise<Head[]>;
-  /** The next so many keys that have a head, and those of them that are chosen; not verified. */
+  /** The chosen keys among the next that have a head, at most `limit`; not verified. */
   keysAfter(last: Uint8Array, limit: number, chosen: 'all' | 'prunable'): Promise<KeyPage>;
   /** Every entry of the key, ascending; whole when it resolves. */
   history(head: Head, sink: HistorySink): Promise<void>;

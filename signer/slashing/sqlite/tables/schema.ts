@@ -28,6 +28,7 @@ export function openDatabase(options: DatabaseOptions): DatabaseSync {
     connection = new DatabaseSync(options.path, { timeout: BUSY_TIMEOUT_MS });
     makeDurable(connection);
     inTransaction(connection, (open) => bind(open, options));
+    indexPrunable(connection);
     return connection;
   } catch (cause) {
     connection?.close();
@@ -96,6 +97,18 @@ function bind(connection: DatabaseSync, options: DatabaseOptions): void {
   }
 }
 
+/** Made anew at each opening, so that it is of these words and of these heads, whatever another process left. */
+function indexPrunable(connection: DatabaseSync): void {
+  try {
+    inTransaction(connection, (open) => {
+      open.exec('DROP INDEX IF EXISTS prunable_validators');
+      open.exec(`CREATE INDEX prunable_validators ON validators (public_key) WHERE ${IS_PRUNABLE}`);
+    });
+  } catch {
+    // A page of heads is damaged: its keys are refused one by one, the others sign, and pruning tells what it meets.
+  }
+}
+
 export interface ExpectedMetadata {
   readonly genesisValidatorsRoot: Uint8Array;
   readonly kind: RowIntegrity['kind'];
@@ -143,7 +156,7 @@ CREATE TABLE metadata (
 ) STRICT;
 `;
 
-/** Of a head that has something to forget (history/prune.ts). Its index serves a query that says it in these words. */
+/** Of a head that has something to forget (history/prune.ts). Its index serves queries that say it in these words. */
 export const IS_PRUNABLE =
   `(low_slot < high_slot - ${RETAINED_SLOTS} OR ` +
   `low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS})`;
@@ -166,7 +179,6 @@ CREATE TABLE validators (
   attestation_count INTEGER NOT NULL,
   seal BLOB NOT NULL
 ) STRICT;
-CREATE INDEX prunable_validators ON validators (public_key) WHERE ${IS_PRUNABLE};
 `;
 
 const ENTRY_TABLES = `
