@@ -17,6 +17,14 @@ import { tellKeyEvidence } from './key-evidence.ts';
 const PATIENCE_MS = 45_000;
 const PAUSE_MS = 100;
 
+/** What is kept. */
+const FOLDER = join(import.meta.dirname, '../build/demo-custody');
+const KEYSTORES = join(FOLDER, 'keystores');
+const RECORDS = join(FOLDER, 'records.json');
+const AWS = join(FOLDER, 'aws.env');
+/** EIP-2335 asks for no more; who opens it has the password beside it. */
+const PASSWORD = 'of a TEST key';
+
 const stage = await setStage('');
 const { say, heading, custody, table } = stage;
 try {
@@ -129,13 +137,6 @@ async function until<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): 
 // What `make demo-custody KEEP=1` leaves running: two replicas that also manage keys in a table, on ports that stay, so
 // that a restart is one of theirs; the settings with which the stand-in for DynamoDB takes a recovery; a TEST keystore
 // with its slashing records. What it prints is walked from the first line to the last by a test.
-
-const FOLDER = join(import.meta.dirname, '../build/demo-custody');
-const KEYSTORES = join(FOLDER, 'keystores');
-const RECORDS = join(FOLDER, 'records.json');
-const AWS = join(FOLDER, 'aws.env');
-/** EIP-2335 asks for no more; who opens it has the password beside it. */
-const PASSWORD = 'of a TEST key';
 
 async function keepFleet(
   stage: Stage,

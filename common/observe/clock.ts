@@ -7,6 +7,7 @@ export interface Clock {
   monotonic(): number;
 }
 
+/** The functions of the time at which this file was loaded: a later replacement of Date.now is not seen. */
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: performance.now.bind(performance),

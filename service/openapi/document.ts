@@ -29,7 +29,7 @@ const RECEIPT_OPERATIONS: Operations = {
   [`GET ${RECEIPTS}/head`]: {
     ...common,
     summary: 'The latest head of the log of this start that is kept',
-    response: responses({ 'text/plain': CHECKPOINT }, [401, 403, 404, 503]),
+    response: responses({ 'text/plain': CHECKPOINT }, [401, 403, 503]),
   },
   [`GET ${RECEIPTS}/boots`]: {
     ...common,
@@ -42,7 +42,7 @@ const RECEIPT_OPERATIONS: Operations = {
           properties: { boot: { ...HEX_BOOT, description: 'This start' }, boots: { type: 'array', items: HEX_BOOT } },
         },
       },
-      [401, 403, 404, 503],
+      [401, 403, 503],
     ),
   },
   [`GET ${RECEIPTS}/tiles/:boot/*`]: {

@@ -27,8 +27,8 @@ export interface KeyBatch {
   remove(publicKey: string): void;
 }
 
-/** A million, and some. */
-const MAX_LOADED_KEYS = 1_048_576;
+/** Fewer than a core holds: a key is held before it is found to be one too many, or to be there already. */
+const MAX_LOADED_KEYS = 1_000_000;
 
 type HeldCopy = Omit<LoadedKey, 'tenure'> & { tenure: number };
 
