@@ -1,4 +1,4 @@
-// Time as a dependency, so that tests decide what time it is.
+// Time as a dependency, so that tests decide what time it is; a Date.now that is replaced later is not seen.
 
 export interface Clock {
   /** Milliseconds since the Unix epoch. For records and expiry. */
@@ -7,7 +7,6 @@ export interface Clock {
   monotonic(): number;
 }
 
-/** The functions of the time at which this file was loaded: a later replacement of Date.now is not seen. */
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: performance.now.bind(performance),
