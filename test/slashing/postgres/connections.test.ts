@@ -52,6 +52,28 @@ describe('connecting', () => {
     gone.close();
   });
 
+  it('a request that waits for a connection is refused when the connections are closed, not when its time is over', async () => {
+    const connections = new PostgresConnections(
+      {
+        ...{ address: addressOf(server.url(database, 'sslmode=require')), poolSize: 1, forceIpv4: false },
+        timeouts: { connectMs: 3_600_000 },
+      },
+      { log: quietLog, clock: systemClock },
+    );
+    const using = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    const used = connections.use(async () => {
+      begun.resolve();
+      await using.promise;
+    });
+    await begun.promise;
+    const waiting = connections.use(async () => 'a connection');
+    const closed = connections.close();
+    await expect(waiting).rejects.toMatchObject(UNAVAILABLE);
+    using.resolve();
+    await Promise.all([used, closed]);
+  });
+
   const verdictOver = async (parameters: string, host = 'localhost', forceIpv4 = false) => {
     const backend = await openTestBackend(server.url(database, parameters, host), { forceIpv4 });
     try {

@@ -55,6 +55,8 @@ export class PostgresConnections {
   readonly #clock: Clock;
   readonly #sessions = new Set<() => Promise<void>>();
   readonly #sockets = new Set<Socket>();
+  /** Of requests that wait for a connection: a pool that ends forgets them until their time is over. */
+  readonly #waiting = new Set<(error: SignerError) => void>();
   #retryDelayMs = 0;
   #retryAt = 0;
 
@@ -133,6 +135,7 @@ export class PostgresConnections {
 
   /** @param waitMs for the connections in use; what still is open then is cut */
   async close(waitMs = END_WAIT_MS): Promise<void> {
+    for (const refuse of this.#waiting) refuse(new SignerError('slashing_unavailable'));
     const sessions = [...this.#sessions].map((end) => end());
     if (!this.#pool.ending) await endInTime(this.#pool.end(), waitMs, this.#sockets);
     await Promise.all(sessions);
@@ -141,7 +144,7 @@ export class PostgresConnections {
   async #acquire(): Promise<PoolClient> {
     if (this.#clock.monotonic() < this.#retryAt) throw new SignerError('slashing_unavailable');
     try {
-      const client = await this.#pool.connect();
+      const client = await this.#connectionOfPool();
       this.#retryDelayMs = 0;
       this.#retryAt = 0;
       return client;
@@ -150,6 +153,20 @@ export class PostgresConnections {
       this.#retryAt = this.#clock.monotonic() + this.#retryDelayMs;
       throw this.#unavailable(error);
     }
+  }
+
+  #connectionOfPool(): Promise<PoolClient> {
+    return new Promise((resolve, reject) => {
+      const refuse = (error: SignerError): void => {
+        this.#waiting.delete(refuse);
+        reject(error);
+      };
+      this.#waiting.add(refuse);
+      this.#pool.connect().then((client) => {
+        if (this.#waiting.delete(refuse)) resolve(client);
+        else client.release();
+      }, refuse);
+    });
   }
 
   #unavailable(error: unknown): SignerError {
