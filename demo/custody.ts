@@ -259,7 +259,7 @@ function recordsOf(pubkey: string): object {
   };
 }
 
-/** For a shell. Settings of whoever tries it must not lead to an account of theirs. */
+/** For a shell. The user's own AWS settings must not lead to the user's account. */
 function awsSettings({ custody }: Stage): string {
   const { AWS_EC2_METADATA_DISABLED: _, ...settings } = custody.environment();
   const lines = Object.entries(settings).map(([name, value]) => `export ${name}=${value}`);

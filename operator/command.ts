@@ -113,7 +113,7 @@ function descriptionOf({ summary, notes, argument, examples }: Said<Flags>, flag
 export const YES = { yes: { meaning: 'Go on without being asked; needed where there is no terminal' } } as const;
 
 // The question before something is destroyed. The operator types the name of what will be gone, so that a habit of
-// typing `y` cannot do it. Where nobody can be asked the answer is no, unless it was given beforehand with --yes.
+// typing `y` cannot do it. Without a terminal the answer is no, unless --yes gave it beforehand.
 
 interface Question {
   readonly at: string;

@@ -121,7 +121,7 @@ function settingRow(name: SettingName): string {
   return flagRow(name, COMMON_FLAGS[name]);
 }
 
-// docs/reference/authorization.md: scopes with their routes and commands, and operations, for whoever writes a policy.
+// docs/reference/authorization.md: scopes with their routes and commands, and operations, for authors of policies.
 
 /** Commands that ask for routes of the scope; a test holds them against the command tree. */
 export const SCOPE_COMMANDS: Readonly<Partial<Record<Scope, readonly string[]>>> = {

@@ -146,8 +146,9 @@ class SlotRun {
   }
 
   #endIfDrained(): void {
-    const areAllSent = this.#next === this.#waiting.length || this.#idle.length === 0;
-    if (this.#open === 0 && areAllSent) this.#drained?.();
+    if (this.#open > 0) return;
+    const hasLostAllConnections = this.#idle.length === 0;
+    if (this.#next === this.#waiting.length || hasLostAllConnections) this.#drained?.();
   }
 }
 

@@ -15,8 +15,8 @@ import { TABLE_RULES } from '../../signer/config/rules/tables.ts';
 import { useless, WARNINGS, type WarningRule } from '../../signer/config/warnings.ts';
 import { isNot, type UselessOption } from '../../signer/config/without-effect.ts';
 
-// Rules on client certificates: where they can be asked for at all, and that nothing stands there that would be looked
-// at by nobody.
+// Rules on client certificates: which listener can ask for them, and that no option names a certificate that no
+// listener looks at.
 
 const ABOUT = ['tls.known_clients', 'tls.client_ca', 'tls.client_auth'] as const;
 

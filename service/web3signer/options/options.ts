@@ -5,7 +5,7 @@ import { accepted, honoured, refused, type Scope, type Web3SignerOption } from '
 import { NETWORK } from './network.ts';
 
 // Options of Web3Signer that say where keys come from and who may change them. Bulk loads from clouds are refused: a
-// start without the keys that somebody asked for would look like a start with them.
+// start without the keys that the operator asked for would look like a start with them.
 
 const NO_CLOUD = 'asks for a bulk load from a cloud, which strongroom does not have';
 const CLOUD_REMEDY =
