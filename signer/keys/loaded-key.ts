@@ -8,6 +8,7 @@ export interface LoadedKey {
   readonly publicKey: string;
   readonly handle: KeyHandle;
   readonly source: KeySource;
+  /** Unix seconds, which take no memory of their own until 2038. */
   readonly loadedAt: number;
   /** The key's tenure when the source of this copy was read. */
   readonly tenure: number;

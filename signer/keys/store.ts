@@ -237,7 +237,7 @@ export class KeyStore {
       publicKey,
       handle: held.handle,
       source,
-      loadedAt: this.#clock.now(),
+      loadedAt: Math.floor(this.#clock.now() / 1000),
       tenure: tenure ?? this.#tenures.of(publicKey),
     };
     this.#keys.set(publicKey, key);

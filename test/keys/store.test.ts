@@ -13,7 +13,7 @@ describe('adding and removing', () => {
     const added = store.add(testSecret(1), 'filesystem');
     expect(added).toMatchObject({ outcome: 'added' });
     const key = store.find(publicKey(1)) as LoadedKey;
-    expect(key).toMatchObject({ publicKey: publicKey(1), source: 'filesystem', loadedAt: 1_700_000_000_000 });
+    expect(key).toMatchObject({ publicKey: publicKey(1), source: 'filesystem', loadedAt: 1_700_000_000 });
     expect(await core.sign(key.handle, ROOT, 'normal')).toHaveLength(96);
   });
 

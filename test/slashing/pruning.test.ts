@@ -9,6 +9,11 @@ import {
 } from '../../signer/slashing/operations/pruning.ts';
 import { quietLog } from '../support/slashing.ts';
 
+type PruneStep = (maxEntries: number) => Promise<number>;
+
+let time = 0;
+const clock = { now: () => time, monotonic: () => time };
+
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 });
@@ -16,34 +21,42 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('steps of a bounded size, shortly after each other while there is work, rarely when there is none', async () => {
-  const left = [520, 120, 0, 7, 0];
-  const pruneStep = vi.fn<(maxEntries: number) => Promise<number>>(async () => left.shift() ?? 0);
-  const onPruned = vi.fn<(entries: number) => void>();
-  const pruning = startPruning({ onPruned }, { backend: { pruneStep }, log: quietLog });
-
+it('steps of a bounded size, shortly after each other while there is work', async () => {
+  const left = [520, 120, 0];
+  const pruneStep = vi.fn<PruneStep>(async () => left.shift() ?? 0);
+  const pruning = startPruning({ backend: { pruneStep }, log: quietLog, clock });
   await vi.advanceTimersByTimeAsync(2 * PRUNE_STEP_PAUSE_MS);
   expect(pruneStep.mock.calls).toEqual([[PRUNE_STEP_ENTRIES], [PRUNE_STEP_ENTRIES], [PRUNE_STEP_ENTRIES]]);
-  await vi.advanceTimersByTimeAsync(PRUNE_IDLE_PAUSE_MS - 1);
-  expect(pruneStep).toHaveBeenCalledTimes(3);
-  await vi.advanceTimersByTimeAsync(1);
-  expect(pruneStep).toHaveBeenCalledTimes(4);
-  expect(onPruned.mock.calls).toEqual([[520], [120], [7]]);
   await pruning.stop();
   expect(vi.getTimerCount()).toBe(0);
 });
 
+it.each([
+  ['a slot', 'quick', 1, PRUNE_IDLE_PAUSE_MS.least],
+  ['a thousand times as long as it took', 'longer', 30, 30_000],
+  ['an epoch', 'very long', 5_000, PRUNE_IDLE_PAUSE_MS.most],
+])('after a look that found nothing the next waits %s: one that was %s', async (_waits, _how, tookMs, pauseMs) => {
+  const pruneStep = vi.fn<PruneStep>(async () => {
+    time += tookMs;
+    return 0;
+  });
+  const pruning = startPruning({ backend: { pruneStep }, log: quietLog, clock });
+  await vi.advanceTimersByTimeAsync(pauseMs - 1);
+  expect(pruneStep).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(pruneStep).toHaveBeenCalledTimes(2);
+  await pruning.stop();
+});
+
 it('steps that take as long as the pause delete twice what a million keys make old in a slot', async () => {
   const [SLOT_MS, VOTES_OF_A_SLOT] = [12_000, 1_000_000 / 32];
+  let deleted = 0;
   const pruneStep = async (maxEntries: number) => {
     await new Promise((resolve) => void setTimeout(resolve, PRUNE_STEP_PAUSE_MS));
+    deleted += maxEntries;
     return maxEntries;
   };
-  let deleted = 0;
-  const onPruned = (entries: number) => {
-    deleted += entries;
-  };
-  const pruning = startPruning({ onPruned }, { backend: { pruneStep }, log: quietLog });
+  const pruning = startPruning({ backend: { pruneStep }, log: quietLog, clock });
   await vi.advanceTimersByTimeAsync(SLOT_MS);
   expect(deleted).toBeGreaterThanOrEqual(2 * VOTES_OF_A_SLOT);
   const stopping = pruning.stop();
@@ -51,15 +64,14 @@ it('steps that take as long as the pause delete twice what a million keys make o
   await stopping;
 });
 
-it('a step that fails is tried again after the long pause', async () => {
-  const pruneStep = vi
-    .fn<(maxEntries: number) => Promise<number>>()
-    .mockRejectedValueOnce(new Error('no disk'))
-    .mockResolvedValue(0);
+it('a step that fails is tried again after the longest pause', async () => {
+  const pruneStep = vi.fn<PruneStep>().mockRejectedValueOnce(new Error('no disk')).mockResolvedValue(0);
   const warnings: string[] = [];
   const log = { ...quietLog, warn: (_fields: object, message: string) => void warnings.push(message) };
-  const pruning = startPruning({}, { backend: { pruneStep }, log });
-  await vi.advanceTimersByTimeAsync(PRUNE_IDLE_PAUSE_MS);
+  const pruning = startPruning({ backend: { pruneStep }, log, clock });
+  await vi.advanceTimersByTimeAsync(PRUNE_IDLE_PAUSE_MS.most - 1);
+  expect(pruneStep).toHaveBeenCalledTimes(1);
+  await vi.advanceTimersByTimeAsync(1);
   expect(pruneStep).toHaveBeenCalledTimes(2);
   expect(warnings).toHaveLength(1);
   await pruning.stop();
@@ -67,7 +79,7 @@ it('a step that fails is tried again after the long pause', async () => {
 
 it('stopping waits for the step under way', async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
-  const pruning = startPruning({}, { backend: { pruneStep: () => promise }, log: quietLog });
+  const pruning = startPruning({ backend: { pruneStep: () => promise }, log: quietLog, clock });
   let stopped = false;
   const stopping = pruning.stop().then(() => {
     stopped = true;

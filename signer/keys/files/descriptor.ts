@@ -34,7 +34,9 @@ export function parseDescriptors(file: string, content: Buffer): DescribedKey[] 
 
 function parseTaken(file: string, content: Buffer, keys: TakenKeys): DescribedKey[] {
   const described: DescribedKey[] = [];
-  for (const [index, read] of parseStrictYamlStream(content.toString('utf8'), 'text').entries()) {
+  const text = content.toString('utf8');
+  const documents = readPlainDocuments(text) ?? parseStrictYamlStream(text, 'text');
+  for (const [index, read] of documents.entries()) {
     const document = index + 1;
     if ('problems' in read) {
       const [first] = read.problems;
@@ -46,6 +48,31 @@ function parseTaken(file: string, content: Buffer, keys: TakenKeys): DescribedKe
     }
   }
   return described.length > 0 ? described : [{ document: 1, refused: 'describes no key' }];
+}
+
+// Nearly all files hold plain lines alone, `name: value` with quotes or without. The YAML package takes 120 µs for a
+// document of them, half of what it costs to load a raw key; this takes 2. Every other line, and whatever YAML forbids,
+// is the package's.
+
+const PLAIN_LINE = /^([A-Za-z]{1,64}): (?:"([ !#-[\]-~]*)"|'([ -&(-~]*)'|([A-Za-z0-9/.][\w/.-]*))$/;
+
+/** @returns undefined when it cannot read all of them */
+export function readPlainDocuments(text: string): { readonly value: Properties }[] | undefined {
+  const documents: { value: Properties }[] = [];
+  for (const lines of text
+    .replace(/^---\n/, '')
+    .replace(/\n$/, '')
+    .split('\n---\n')) {
+    const value: Record<string, string> = {};
+    for (const line of lines.split('\n')) {
+      const [, name, inDouble, inSingle, unquoted] = PLAIN_LINE.exec(line) ?? [];
+      const read = inDouble ?? inSingle ?? unquoted;
+      if (name === undefined || read === undefined || Object.hasOwn(value, name)) return undefined;
+      value[name] = read;
+    }
+    documents.push({ value });
+  }
+  return documents;
 }
 
 type Properties = Readonly<Record<string, unknown>>;
@@ -104,7 +131,7 @@ const BETWEEN = Buffer.from(`:"' \t\r\n`);
 const MARK_DIGITS = 56;
 
 /**
- * The private keys of a file, in memory of their own. The constructor puts random digits in the place of each.
+ * The private keys of a file, in one memory of their own. The constructor puts random digits in the place of each.
  * A key that is spelled in another way, as with escapes, is none of these: it is read as text.
  */
 class TakenKeys {
@@ -112,11 +139,13 @@ class TakenKeys {
   readonly #keys = new Map<number, Uint8Array>();
 
   constructor(content: Buffer) {
+    const most = Math.floor(content.length / (KEY_PROPERTY.length + 2 * KEY_BYTES));
+    const secrets = new Uint8Array(new ArrayBuffer(most * KEY_BYTES));
     for (let at = content.indexOf(KEY_PROPERTY); at !== -1; at = content.indexOf(KEY_PROPERTY, at + 1)) {
       const begin = beginOfDigits(content, at + KEY_PROPERTY.length);
-      const key = readDigits(content, begin);
-      if (key === undefined) continue;
       const number = this.#keys.size;
+      const key = secrets.subarray(number * KEY_BYTES, (number + 1) * KEY_BYTES);
+      if (!readDigits(content, begin, key)) continue;
       this.#keys.set(number, key);
       content.write(this.#mark + number.toString(16).padStart(2 * KEY_BYTES - MARK_DIGITS, '0'), begin, 'latin1');
     }
@@ -143,16 +172,18 @@ function beginOfDigits(content: Buffer, behind: number): number {
   return content[at] === 0x30 && ((content[at + 1] ?? 0) | 0x20) === 0x78 ? at + 2 : at;
 }
 
-/** Undefined when there are not 64 hex digits, or more. */
-function readDigits(content: Buffer, begin: number): Uint8Array | undefined {
-  if (hexValue(content[begin + 2 * KEY_BYTES]) !== undefined) return undefined;
-  const key = new Uint8Array(new ArrayBuffer(KEY_BYTES));
+/** False when there are not 64 hex digits, or more. */
+function readDigits(content: Buffer, begin: number, key: Uint8Array): boolean {
+  if (hexValue(content[begin + 2 * KEY_BYTES]) !== undefined) return false;
   for (let index = 0; index < KEY_BYTES; index++) {
     const [high, low] = [hexValue(content[begin + 2 * index]), hexValue(content[begin + 2 * index + 1])];
-    if (high === undefined || low === undefined) return void key.fill(0);
+    if (high === undefined || low === undefined) {
+      key.fill(0);
+      return false;
+    }
     key[index] = high * 16 + low;
   }
-  return key;
+  return true;
 }
 
 function hexValue(byte = 0): number | undefined {

@@ -5,7 +5,7 @@
 import { KeyCache } from './key-cache.ts';
 import { type KeyFolders, listKeyFiles } from './listing.ts';
 import { type FilesystemLoad, type LoadProgress, LoadReport } from './load-report.ts';
-import { type Held, type KeyFilesParts, Look } from './look.ts';
+import { HeldPlaces, type KeyFilesParts, Look } from './look.ts';
 
 export interface KeyFilesOptions extends KeyFolders {
   /** `key_sources.filesystem.raw_load_concurrency`: descriptor files read at once. */
@@ -20,7 +20,7 @@ export type TakeOut = (publicKeys: readonly string[]) => Promise<void>;
 export class KeyFiles {
   readonly #options: KeyFilesOptions;
   readonly #parts: KeyFilesParts;
-  #held: ReadonlyMap<string, Held> = new Map();
+  #held = new HeldPlaces();
   #named: ReadonlySet<string> = new Set();
   #report: LoadReport | undefined;
 
@@ -48,7 +48,7 @@ export class KeyFiles {
   async reload(takeOut: TakeOut): Promise<FilesystemLoad> {
     const { store } = this.#parts;
     const { found, named, kept, report } = await this.#look();
-    const gone = keysOf(this.#held, this.#named).difference(keysOf(found, named));
+    const gone = this.#held.publicKeys().union(this.#named).difference(found.publicKeys().union(named));
     const loaded = [...gone].filter((publicKey) => store.find(publicKey)?.source === 'filesystem');
     if (loaded.length > 0) await takeOut(loaded);
     this.#held = found;
@@ -74,8 +74,4 @@ export class KeyFiles {
     }
     return { found: look.found, named: look.named, kept: look.kept, report };
   }
-}
-
-function keysOf(held: ReadonlyMap<string, Held>, named: ReadonlySet<string>): Set<string> {
-  return new Set([...held.values()].map(({ publicKey }) => publicKey)).union(named);
 }

@@ -1,14 +1,14 @@
 // One pass over the key folders: raw keys first, because they are quick, then keystores. What is described as before is
 // kept. The key of a bad file stays, if an earlier pass had one from it.
 
-import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { inParallel } from '../../parallel.ts';
+import { chunks, inParallel } from '../../parallel.ts';
 import type { KeystorePool, PoolAnswer } from '../keystores/pool.ts';
 import type { AddedKey, KeyRefusal } from '../loaded-key.ts';
-import type { KeyStore } from '../store.ts';
+import type { KeyBatch, KeyStore } from '../store.ts';
+import { SECRET_KEY_BYTES } from '../vault.ts';
 import { type DescribedKey, type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
 import { digestPassword, type KeyCache, keystoreName } from './key-cache.ts';
 import { type KeystoreFile, type KeystorePlace, type ReadKeystore, readKeystoreFile } from './keystore-file.ts';
@@ -30,24 +30,33 @@ export interface Held {
   readonly contents?: string;
 }
 
+interface DescribedAt {
+  readonly place: OrderedPlace;
+  readonly descriptor: KeyDescriptor;
+}
+type RawKeyAt = DescribedAt & { readonly descriptor: { readonly type: 'file-raw' } };
+
+/** Few enough that noting them does not hold up signing. */
+const RAW_KEYS_AT_ONCE = 250;
+
 interface LookParts extends KeyFilesParts {
   readonly cache: KeyCache | undefined;
 }
 
 export class Look {
-  readonly found = new Map<string, Held>();
+  readonly found = new HeldPlaces();
   readonly named = new Set<string>();
   kept = 0;
-  readonly #before: ReadonlyMap<string, Held>;
+  readonly #before: HeldPlaces;
   readonly #keysBefore: ReadonlySet<string>;
   readonly #seen = new Set<string>();
   readonly #ahead = new ReadAhead();
   readonly #parts: LookParts;
   readonly #report: LoadReport;
 
-  constructor(before: ReadonlyMap<string, Held>, parts: LookParts, report: LoadReport) {
+  constructor(before: HeldPlaces, parts: LookParts, report: LoadReport) {
     this.#before = before;
-    this.#keysBefore = new Set([...before.values()].map(({ publicKey }) => publicKey));
+    this.#keysBefore = before.publicKeys();
     this.#parts = parts;
     this.#report = report;
   }
@@ -72,21 +81,38 @@ export class Look {
   /** Reads every descriptor, loads the raw keys, and answers the keystores, which are still to be loaded, in order. */
   async #loadRawKeys(files: readonly string[], concurrency: number): Promise<KeystoreAt[]> {
     const keystores: KeystoreAt[] = [];
-    await inParallel([...files.entries()], concurrency, async ([order, file]) => {
-      this.#parts.signal?.throwIfAborted();
-      const described = await this.#readDescriptors(file, order);
-      try {
-        for (const { place, descriptor } of described) {
-          if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
-          else this.#addKey(place, descriptor.secretKey, undefined);
-          // A file of thousands of documents must not hold up signing: each key costs 0.1 ms of this thread.
-          if (place.document > 1) await setImmediate();
+    await this.#parts.store.batch((batch) =>
+      inParallel([...files.entries()], concurrency, async ([order, file]) => {
+        this.#parts.signal?.throwIfAborted();
+        const described = await this.#readDescriptors(file, order);
+        try {
+          for (const { place, descriptor } of described)
+            if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
+          const raw = described.filter(isRaw);
+          for (const some of chunks(raw, RAW_KEYS_AT_ONCE)) await this.#addRawKeys(batch, some);
+        } finally {
+          for (const { descriptor } of described) if (descriptor.type === 'file-raw') descriptor.secretKey.fill(0);
         }
-      } finally {
-        for (const { descriptor } of described) if (descriptor.type === 'file-raw') descriptor.secretKey.fill(0);
-      }
-    });
+      }),
+    );
     return keystores.sort((a, b) => a.order - b.order);
+  }
+
+  /** The threads that sign derive the public keys, a tenth of a millisecond each. */
+  async #addRawKeys(batch: KeyBatch, keys: readonly RawKeyAt[]): Promise<void> {
+    this.#parts.signal?.throwIfAborted();
+    const secretKeys = Buffer.alloc(keys.length * SECRET_KEY_BYTES);
+    for (const [index, { descriptor }] of keys.entries())
+      secretKeys.set(descriptor.secretKey, index * SECRET_KEY_BYTES);
+    const holding = batch.hold(secretKeys);
+    secretKeys.fill(0);
+    const held = await holding;
+    let next = 0;
+    try {
+      for (const { place } of keys) this.#noteAdded(place, batch.addHeld(held[next++], 'filesystem'));
+    } finally {
+      for (const left of held.slice(next)) batch.letGo(left);
+    }
   }
 
   async #readDescriptors(file: string, fileOrder: number) {
@@ -96,7 +122,7 @@ export class Look {
       return [];
     }
     const described = parsedAndWiped(file, read.content);
-    const keys: { place: OrderedPlace; descriptor: KeyDescriptor }[] = [];
+    const keys: DescribedAt[] = [];
     for (const key of described) {
       const place = { file, document: key.document, order: orderOf(fileOrder, key.document) };
       if ('refused' in key) this.#fail(place, key.refused);
@@ -145,20 +171,18 @@ export class Look {
 
   /** The files hold what they held, and the key is loaded: from here, or from a source that had it first. */
   #isUnchanged(place: KeystoreAt, { contents, password }: ReadKeystore): boolean {
-    const before = this.#before.get(placeName(place));
+    const before = this.#before.at(place);
     if (before?.contents !== contents || this.#parts.store.find(before.publicKey) === undefined) return false;
     password.fill(0);
     this.#hold(place, before);
     return true;
   }
 
-  #addKey(
-    place: OrderedPlace,
-    secretKey: Uint8Array,
-    expectedPublicKey: string | undefined,
-    contents: string | undefined = undefined,
-  ): void {
-    const added = this.#take(secretKey, expectedPublicKey);
+  #addKey(place: OrderedPlace, secretKey: Uint8Array, expectedPublicKey: string | undefined, contents: string): void {
+    this.#noteAdded(place, this.#take(secretKey, expectedPublicKey), contents);
+  }
+
+  #noteAdded(place: OrderedPlace, added: AddedKey, contents?: string): void {
     if (added.outcome === 'refused') {
       if (added.reason === 'sealed') throw new SignerError('sealed');
       this.#fail(place, ADD_REFUSALS[added.reason]);
@@ -187,21 +211,19 @@ export class Look {
 
   #note(place: OrderedPlace, held: Held): void {
     this.#seen.add(held.publicKey);
-    this.found.set(placeName(place), held);
+    this.found.put(place, held);
   }
 
   #fail(place: OrderedPlace, reason: string): void {
-    const before = this.#before.get(placeName(place));
+    const before = this.#before.at(place);
     if (before !== undefined) this.#stays(place, before, reason);
     this.#report.fail(place, reason);
   }
 
   /** Nothing is known of the documents of a file that cannot be read. */
   #failFile(file: string, fileOrder: number, reason: string): void {
-    for (const [name, before] of this.#before) {
-      const place = documentOf(name, file);
-      if (place !== undefined) this.#stays({ ...place, order: orderOf(fileOrder, place.document) }, before, reason);
-    }
+    for (const [document, before] of this.#before.inFile(file))
+      this.#stays({ file, document, order: orderOf(fileOrder, document) }, before, reason);
     this.#report.fail({ file, document: 1, order: orderOf(fileOrder, 1) }, reason);
   }
 
@@ -210,6 +232,10 @@ export class Look {
     const fields = { file: place.file, document: place.document, public_key: before.publicKey, reason };
     this.#parts.log.warn(fields, 'a key stays loaded although its file cannot be used: repair or remove the file');
   }
+}
+
+function isRaw(described: DescribedAt): described is RawKeyAt {
+  return described.descriptor.type === 'file-raw';
 }
 
 function parsedAndWiped(file: string, content: Buffer): DescribedKey[] {
@@ -239,7 +265,8 @@ const ADD_REFUSALS = {
 const READS_AT_ONCE = 16;
 
 class ReadAhead {
-  readonly #read = new Map<string, KeystoreFile>();
+  /** By the order of its place. */
+  readonly #read = new Map<number, KeystoreFile>();
 
   /** @returns the digests of the passwords by keystoreName, which the caller wipes @throws the signal's reason */
   async passwords(places: readonly KeystoreAt[], signal: AbortSignal | undefined): Promise<Map<string, Buffer>> {
@@ -248,7 +275,7 @@ class ReadAhead {
       await inParallel(places, READS_AT_ONCE, async (place) => {
         signal?.throwIfAborted();
         const read = await readKeystoreFile(place);
-        this.#read.set(placeName(place), read);
+        this.#read.set(place.order, read);
         if ('refused' in read) return;
         const name = keystoreName(read.keystore);
         digests.get(name)?.fill(0); // the same keystore at another place
@@ -263,9 +290,8 @@ class ReadAhead {
 
   /** What was read, or what is there now; the caller wipes the password. */
   async take(place: KeystoreAt): Promise<KeystoreFile> {
-    const name = placeName(place);
-    const ahead = this.#read.get(name);
-    this.#read.delete(name);
+    const ahead = this.#read.get(place.order);
+    this.#read.delete(place.order);
     return ahead ?? readKeystoreFile(place);
   }
 
@@ -280,15 +306,38 @@ class ReadAhead {
 // they were listed.
 export type KeystoreAt = OrderedPlace & KeystorePlace;
 
-const SEPARATOR = '\0';
+/** The keys of a look, by file. A raw key is its text alone, because there may be a million. */
+export class HeldPlaces {
+  /** By document, counted from 1. */
+  readonly #files = new Map<string, (Held | string | undefined)[]>();
 
-export function placeName({ file, document }: KeyPlace): string {
-  return `${file}${SEPARATOR}${document}`;
+  put({ file, document }: KeyPlace, { publicKey, contents }: Held): void {
+    const documents = this.#files.get(file) ?? [];
+    while (documents.length <= document) documents.push(undefined);
+    documents[document] = contents === undefined ? publicKey : { publicKey, contents };
+    this.#files.set(file, documents);
+  }
+
+  at({ file, document }: KeyPlace): Held | undefined {
+    return heldOf(this.#files.get(file)?.[document]);
+  }
+
+  *inFile(file: string): Generator<[document: number, held: Held]> {
+    for (const [document, kept] of (this.#files.get(file) ?? []).entries()) {
+      const held = heldOf(kept);
+      if (held !== undefined) yield [document, held];
+    }
+  }
+
+  publicKeys(): Set<string> {
+    const all = new Set<string>();
+    for (const file of this.#files.keys()) for (const [, { publicKey }] of this.inFile(file)) all.add(publicKey);
+    return all;
+  }
 }
 
-export function documentOf(name: string, file: string): KeyPlace | undefined {
-  const [at, document] = name.split(SEPARATOR);
-  return at === file ? { file, document: Number(document) } : undefined;
+function heldOf(kept: Held | string | undefined): Held | undefined {
+  return typeof kept === 'string' ? { publicKey: kept } : kept;
 }
 
 /** A file of MAX_DESCRIPTOR_BYTES has fewer documents than bytes. */

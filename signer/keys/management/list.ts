@@ -121,7 +121,7 @@ function withRow({ publicKey, status, createdAt, updatedAt, ...row }: TableKey, 
 function withoutRow(publicKey: string, store: KeyStore): ListedKey | undefined {
   const loaded = store.find(publicKey);
   if (loaded === undefined) return undefined;
-  const since = new Date(loaded.loadedAt).toISOString();
+  const since = new Date(loaded.loadedAt * 1000).toISOString();
   return {
     publicKey,
     source: loaded.source,

@@ -80,7 +80,8 @@ export class NativeBlsCore implements BlsCore {
     if (handles.length === 0) return [];
     this.#addon.takeKeys(this.#keyring, secretKeys, handles);
     return heldKeys(
-      Array.from(handles, (handle) => handle as KeyHandle),
+      // What is read from a Float64Array has 16 bytes of its own; a small number that is computed has none.
+      Array.from(handles, (handle) => Math.floor(handle) as KeyHandle),
       (batch) => this.#inPlace(() => this.#derive(batch)),
       (handle) => this.removeKey(handle),
     );

@@ -1,6 +1,7 @@
 // Pruning of a complete store: oldest first, a few keys a transaction, and at most so many entries a step. A key whose
 // rows fail their check is left as it is: its requests are refused until it is repaired.
 
+import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { withoutEntry } from '../history/codes.ts';
@@ -115,31 +116,38 @@ function without(set: EntrySet, old: readonly Parameters<typeof withoutEntry>[1]
 export const PRUNE_STEP_ENTRIES = PRUNED_AT_ONCE * (GATHERED_EPOCHS + 1);
 /** A million keys make 2,604 votes old in a second: twice that is deleted. */
 export const PRUNE_STEP_PAUSE_MS = 45;
-/** An epoch of 32 slots of 12 seconds. */
-export const PRUNE_IDLE_PAUSE_MS = 384_000;
+/** A look that finds nothing takes at most a thousandth of the time: at once with an index, a second without. */
+export const PRUNE_IDLE_SHARE = 1 / 1000;
+/** A slot, so that votes are deleted as evenly as they come; an epoch of 32 slots. */
+export const PRUNE_IDLE_PAUSE_MS = { least: 12_000, most: 384_000 } as const;
 
-export function startPruning(
-  options: { readonly onPruned?: (entries: number) => void },
-  { backend, log }: { backend: Pick<SlashingBackend, 'pruneStep'>; log: Log },
-) {
+export function startPruning({
+  backend,
+  log,
+  clock,
+}: {
+  readonly backend: Pick<SlashingBackend, 'pruneStep'>;
+  readonly log: Log;
+  readonly clock: Clock;
+}) {
   const stopping = new AbortController();
   const done = prune();
 
   async function prune(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      const deleted = await step();
-      await pause(deleted > 0 ? PRUNE_STEP_PAUSE_MS : PRUNE_IDLE_PAUSE_MS, stopping.signal);
-    }
+    while (!stopping.signal.aborted) await pause(await step(), stopping.signal);
   }
 
+  /** @returns how long the next waits */
   async function step(): Promise<number> {
+    const { least, most } = PRUNE_IDLE_PAUSE_MS;
     try {
+      const started = clock.monotonic();
       const deleted = await backend.pruneStep(PRUNE_STEP_ENTRIES);
-      if (deleted > 0) options.onPruned?.(deleted);
-      return deleted;
+      if (deleted > 0) return PRUNE_STEP_PAUSE_MS;
+      return Math.min(most, Math.max(least, (clock.monotonic() - started) / PRUNE_IDLE_SHARE));
     } catch (error) {
       log.warn({ err: error }, 'pruning the slashing history failed: it is tried again later');
-      return 0;
+      return most;
     }
   }
 

@@ -1,8 +1,10 @@
 // The YAML descriptors of specification/keys.md#key-files: what is taken, what is refused, and that no refusal repeats
 // a secret.
 
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseDescriptors } from '../../../signer/keys/files/descriptor.ts';
+import { parseStrictYamlStream } from '../../../common/formats/yaml.ts';
+import { parseDescriptors, readPlainDocuments } from '../../../signer/keys/files/descriptor.ts';
 import { testSecret } from '../../support/keys.ts';
 
 const digits = Buffer.from(testSecret(1)).toString('hex');
@@ -131,5 +133,52 @@ describe('what a descriptor may not be', () => {
       expect(described).toHaveProperty('refused');
       expect(JSON.stringify(described)).not.toContain(digits.slice(0, 16));
     }
+  });
+});
+
+describe('plain lines, which are read without the YAML package', () => {
+  const name = fc.oneof(
+    fc.constantFrom('type', 'keyType', 'privateKey', 'keystoreFile', 'constructor', 'toString'),
+    fc.stringMatching(/^[A-Za-z]{1,9}$/),
+  );
+  const anything = fc.string({ unit: fc.constantFrom(...'aZ09 -:#"\'\\/._~&*!%@`{}[],|>?\t\u0085é') });
+  const value = fc.oneof(
+    fc.stringMatching(/^[A-Za-z0-9/.][A-Za-z0-9_/.-]{0,20}$/),
+    fc.constantFrom('', '~', 'null', 'true', '0x1F', '1e5', '...', '.', '---', '- a', 'a: b', 'a #b'),
+    anything,
+    anything.map((text) => `"${text}"`),
+    anything.map((text) => `'${text}'`),
+  );
+  const line = fc.oneof(
+    { weight: 9, arbitrary: fc.tuple(name, fc.constantFrom(': ', ':', ':  '), value).map((parts) => parts.join('')) },
+    { weight: 1, arbitrary: fc.constantFrom('---', '...', '', '# note', '%YAML 1.2', '--- # next', ' type: file-raw') },
+  );
+  const stream = fc.array(line, { maxLength: 6 }).map((lines) => lines.join('\n'));
+
+  it('mean what the package says that they mean', () => {
+    let plain = 0;
+    fc.assert(
+      fc.property(stream, fc.constantFrom('', '\n'), (text, end) => {
+        const read = readPlainDocuments(text + end);
+        if (read === undefined) return;
+        plain += 1;
+        expect(parseStrictYamlStream(text + end, 'text')).toMatchObject(read);
+        expect(parseStrictYamlStream(text + end, 'text')).toHaveLength(read.length);
+      }),
+      { numRuns: 5_000 },
+    );
+    expect(plain).toBeGreaterThan(100);
+  });
+
+  it.each([
+    ['a comment', 'type: file-raw # mine'],
+    ['a repeated key', 'type: file-raw\ntype: file-raw'],
+    ['an escape', 'type: "file\\x2draw"'],
+    ['a quote within quotes', "type: 'file''raw'"],
+    ['an anchor', 'type: &x file-raw'],
+    ['an empty document', 'type: file-raw\n---\n'],
+    ['no document', ''],
+  ])('are no more than that: %s is left to the package', (_what, text) => {
+    expect(readPlainDocuments(text)).toBeUndefined();
   });
 });
