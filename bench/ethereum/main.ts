@@ -203,8 +203,8 @@ function prunedOf(folder: string, signed: number): string {
 }
 
 /**
- * Verifies the signatures over one root together: their sum, each times a random factor of 64 bits, so that no wrong one
- * makes up for another.
+ * Verifies the signatures over one root together: their sum, each times a random factor of 64 bits, so that no wrong
+ * one makes up for another.
  *
  * @returns how many there were; throws at the first that is wrong
  */
