@@ -13,7 +13,7 @@ const COLLECTING = '--expose-gc --import=data:text/javascript,setInterval(gc,100
 /** The difference of two signers that have loaded their keys and collected their garbage. */
 export async function memoryPerKey(): Promise<void> {
   const few = 1000;
-  const many = 21_000;
+  const many = 61_000;
   const keys = testKeys(many);
   const [small, large] = [await residentAfterLoading(keys.slice(0, few)), await residentAfterLoading(keys)];
   say(`resident memory of ${many} keys beside that of ${few}`);

@@ -304,24 +304,27 @@ export type KeystoreAt = OrderedPlace & KeystorePlace;
 
 /** The keys of a look, by file. A raw key is its text alone, because there may be a million. */
 export class HeldPlaces {
-  /** By document, counted from 1. */
   readonly #files = new Map<string, (Held | string | undefined)[]>();
 
   put({ file, document }: KeyPlace, { publicKey, contents }: Held): void {
-    const documents = this.#files.get(file) ?? [];
-    while (documents.length <= document) documents.push(undefined);
-    documents[document] = contents === undefined ? publicKey : { publicKey, contents };
-    this.#files.set(file, documents);
+    const held = contents === undefined ? publicKey : { publicKey, contents };
+    const documents = this.#files.get(file);
+    // Most files have one document: an array that begins empty would take room for sixteen more.
+    if (documents === undefined && document === 1) return void this.#files.set(file, [held]);
+    const longer = documents ?? [];
+    while (longer.length < document) longer.push(undefined);
+    longer[document - 1] = held;
+    this.#files.set(file, longer);
   }
 
   at({ file, document }: KeyPlace): Held | undefined {
-    return heldOf(this.#files.get(file)?.[document]);
+    return heldOf(this.#files.get(file)?.[document - 1]);
   }
 
   *inFile(file: string): Generator<[document: number, held: Held]> {
-    for (const [document, kept] of (this.#files.get(file) ?? []).entries()) {
+    for (const [index, kept] of (this.#files.get(file) ?? []).entries()) {
       const held = heldOf(kept);
-      if (held !== undefined) yield [document, held];
+      if (held !== undefined) yield [index + 1, held];
     }
   }
 
