@@ -8,9 +8,9 @@
 
 import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
-import type { BlockEntry, SlashableMessage, VoteEntry } from '../types.ts';
+import type { BlockEntry, HighWaterMarks, SlashableMessage, VoteEntry } from '../types.ts';
 import { INTEGRITY_CODE_BYTES, type IntegrityField, NO_PUBLIC_KEY, type RowIntegrity } from './integrity.ts';
-import { type EntrySet, type KeyState, raiseMarks } from './rules.ts';
+import { type EntrySet, type KeyState, type PrunedBelow, raiseMarks } from './rules.ts';
 
 export const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;
@@ -79,6 +79,45 @@ export function historyCodes(integrity: RowIntegrity) {
     storeCode: (fields: readonly IntegrityField[]) => integrity.code('store v2', NO_PUBLIC_KEY, fields),
   };
 }
+
+export type Coded<Entry> = Entry & EntryCodes;
+
+/** Blocks, or votes: what a store keeps of them in a table of their own. */
+export interface EntryKind<Entry extends BlockEntry | VoteEntry> {
+  readonly noun: 'block' | 'attestation';
+  /** The table, and the member of a head and of a history. */
+  readonly name: 'blocks' | 'attestations';
+  /** The columns of an entry's place, in the order of the index. */
+  readonly columns: readonly string[];
+  readonly placeOf: (entry: Entry) => readonly number[];
+  readonly entryOf: (signingRoot: Uint8Array | null, ...place: number[]) => Entry;
+  readonly codesOf: (codes: HistoryCodes, publicKey: Uint8Array, entry: Entry) => EntryCodes;
+  /** The marks for the first column. */
+  readonly highest: keyof HighWaterMarks;
+  readonly prunedBelow: keyof PrunedBelow;
+}
+
+export const BLOCKS: EntryKind<BlockEntry> = {
+  noun: 'block',
+  name: 'blocks',
+  columns: ['slot'],
+  placeOf: ({ slot }) => [slot],
+  entryOf: (signingRoot, slot: number) => ({ slot, signingRoot }),
+  codesOf: (codes, publicKey, block) => codes.block(publicKey, block),
+  highest: 'blockSlot',
+  prunedBelow: 'slot',
+};
+
+export const VOTES: EntryKind<VoteEntry> = {
+  noun: 'attestation',
+  name: 'attestations',
+  columns: ['target_epoch', 'source_epoch'],
+  placeOf: ({ targetEpoch, sourceEpoch }) => [targetEpoch, sourceEpoch],
+  entryOf: (signingRoot, targetEpoch: number, sourceEpoch: number) => ({ sourceEpoch, targetEpoch, signingRoot }),
+  codesOf: (codes, publicKey, vote) => codes.attestation(publicKey, vote),
+  highest: 'targetEpoch',
+  prunedBelow: 'targetEpoch',
+};
 
 /** In the order of the code; stores keep them under names of their own. */
 export function headNumbers({

@@ -18,7 +18,7 @@ import type {
   StoreFloor,
   VoteEntry,
 } from '../types.ts';
-import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
+import { type Coded, type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
 import { forget, type Horizon, horizonOf } from './prune.ts';
 import {
   effectiveLowWater,
@@ -30,8 +30,6 @@ import {
   lowest,
   NO_MARKS,
 } from './rules.ts';
-
-export type Coded<Entry> = Entry & EntryCodes;
 
 export interface CodedEntries {
   readonly blocks: readonly Coded<BlockEntry>[];

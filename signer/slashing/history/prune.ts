@@ -11,6 +11,7 @@
 // that surround it). Only repeats of deleted messages change, from allowed to refused.
 
 import type { BlockEntry, HighWaterMarks, KeyHistory, VoteEntry, VoteEpochs } from '../types.ts';
+import type { EntryKind } from './codes.ts';
 import { higher, higherMarks, type KeyState, lowest, NO_MARKS } from './rules.ts';
 
 /** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
@@ -72,14 +73,12 @@ export function forget(before: Marks, forgotten: HighWaterMarks, { blocks, attes
 }
 
 /** Then somebody put a forgotten entry back. */
-export function holdsForgotten(
-  { prunedBelow }: Pick<KeyState, 'prunedBelow'>,
-  { blocks, attestations }: KeyHistory,
+export function isForgotten<Entry extends BlockEntry | VoteEntry>(
+  { placeOf, prunedBelow }: EntryKind<Entry>,
+  state: Pick<KeyState, 'prunedBelow'>,
+  entry: Entry,
 ): boolean {
-  return (
-    blocks.some(({ slot }) => slot < (prunedBelow.slot ?? 0)) ||
-    attestations.some(({ targetEpoch }) => targetEpoch < (prunedBelow.targetEpoch ?? 0))
-  );
+  return (placeOf(entry)[0] ?? 0) < (state.prunedBelow[prunedBelow] ?? 0);
 }
 
 /** For a reader that goes through the history in steps. */

@@ -153,7 +153,7 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
     async history(head, sink) {
       for (const size of entries.read(head, sink)) if (turn !== undefined) await turn(size);
     },
-    blockAt: async (head, slot) => entries.blockAt(head, slot),
+    blockAt: async (head, slot) => entries.blocks.at(head, slot)[0],
   };
 }
 
@@ -162,21 +162,20 @@ function writableRows(connection: DatabaseSync, options: DatabaseOptions): Writa
   const entries = entryTables(connection, options.integrity);
 
   function remove({ id }: Head, { blocks, attestations }: CodedEntries): void {
-    for (const block of blocks) entries.removeBlock(id, block);
-    for (const vote of attestations) entries.removeVote(id, vote);
+    for (const block of blocks) entries.blocks.remove(id, block);
+    for (const vote of attestations) entries.votes.remove(id, vote);
   }
   function insert({ id }: Head, { blocks, attestations }: CodedEntries): void {
-    for (const block of blocks) entries.insertBlock(id, block, block);
-    for (const vote of attestations) entries.insertVote(id, vote, vote);
+    for (const block of blocks) entries.blocks.insert(id, block, block);
+    for (const vote of attestations) entries.votes.insert(id, vote, vote);
   }
 
   return {
     ...readableRows(connection, options, undefined),
     async oldest(head, below, limit) {
-      const blocks = entries.blocksBelow(head, below.slot, limit);
-      const attestations = entries.votesBelow(head, below.targetEpoch, limit - blocks.length);
-      const lowestKept = entries.lowestBeyond(head, blocks.at(-1)?.slot ?? -1, attestations.at(-1));
-      return { blocks, attestations, lowestKept };
+      const blocks = entries.blocks.below(head, below.slot, limit);
+      const attestations = entries.votes.below(head, below.targetEpoch, limit - blocks.length);
+      return { blocks, attestations, lowestKept: entries.lowestBeyond(head, blocks.at(-1), attestations.at(-1)) };
     },
     async change(head, { state, added = NONE, replaced = NONE, removed = NONE }: KeyChange) {
       remove(head, removed);
