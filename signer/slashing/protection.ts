@@ -7,7 +7,7 @@ import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import { type CheckQueue, checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
-import { type Decision, isBeyondHistory, isRolledBack, NO_MARKS, raiseMarks } from './history/rules.ts';
+import { type Decision, isBeyondHistory, isRolledBack, marksOf, NO_MARKS } from './history/rules.ts';
 import type { Hindrance, RestrainedStore } from './restraints.ts';
 import type {
   HighWaterMarks,
@@ -259,8 +259,6 @@ function signingMemory() {
     },
   };
 }
-
-const marksOf = (message: SlashableMessage): HighWaterMarks => raiseMarks(NO_MARKS, message);
 
 const NONE = -1;
 const COLUMNS = 3;

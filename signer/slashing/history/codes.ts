@@ -10,7 +10,7 @@ import { strict as assert } from 'node:assert';
 import { randomFillSync } from 'node:crypto';
 import type { BlockEntry, HighWaterMarks, SlashableMessage, VoteEntry } from '../types.ts';
 import { INTEGRITY_CODE_BYTES, type IntegrityField, NO_PUBLIC_KEY, type RowIntegrity } from './integrity.ts';
-import { type EntrySet, type KeyState, type PrunedBelow, raiseMarks } from './rules.ts';
+import { type EntrySet, higherMarks, type KeyState, marksOf, type PrunedBelow } from './rules.ts';
 
 export const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;
@@ -159,22 +159,24 @@ export function stateAfter(
   publicKey: Uint8Array,
   codes: HistoryCodes,
 ): { readonly state: KeyState; readonly codes: EntryCodes } {
-  const highest = raiseMarks(state.highest, message);
+  const own = marksOf(message);
   const { lowWater } = state;
-  if (message.kind === 'block') {
-    const entryCodes = codes.block(publicKey, message);
-    const blocks = withEntry(state.blocks, entryCodes);
-    const slot = lowWater.slot ?? message.slot;
-    return { state: { ...state, highest, blocks, lowWater: { ...lowWater, slot } }, codes: entryCodes };
-  }
-  const entryCodes = codes.attestation(publicKey, message);
-  const attestations = withEntry(state.attestations, entryCodes);
-  const marks = {
-    slot: lowWater.slot,
-    sourceEpoch: lowWater.sourceEpoch ?? message.sourceEpoch,
-    targetEpoch: lowWater.targetEpoch ?? message.targetEpoch,
+  const isBlock = message.kind === 'block';
+  const entryCodes = isBlock ? codes.block(publicKey, message) : codes.attestation(publicKey, message);
+  const set = isBlock ? 'blocks' : 'attestations';
+  return {
+    state: {
+      ...state,
+      highest: higherMarks(state.highest, own),
+      lowWater: {
+        slot: lowWater.slot ?? own.blockSlot,
+        sourceEpoch: lowWater.sourceEpoch ?? own.sourceEpoch,
+        targetEpoch: lowWater.targetEpoch ?? own.targetEpoch,
+      },
+      [set]: withEntry(state[set], entryCodes),
+    },
+    codes: entryCodes,
   };
-  return { state: { ...state, highest, attestations, lowWater: marks }, codes: entryCodes };
 }
 
 /** For a store that reads a set in steps: the elements need not be kept. */

@@ -23,12 +23,13 @@ import { forget, type Horizon, horizonOf } from './prune.ts';
 import {
   effectiveLowWater,
   hasRecords,
-  higher,
   higherMarks,
+  highestOf,
   type KeyState,
   type LowWaterMarks,
-  lowest,
+  lowestOf,
   NO_MARKS,
+  raisedTo,
 } from './rules.ts';
 
 export interface CodedEntries {
@@ -79,7 +80,10 @@ export function mergeKey(
   const marks = forget(
     { lowWater: lowWaterAfter(state, imported), prunedBelow: state.prunedBelow },
     highestOf({ blocks: leftBlocks, attestations: leftVotes, leftOut: imported.leftOut }),
-    { blocks: [...recorded.blocks, ...keptBlocks], attestations: [...recorded.attestations, ...keptVotes] },
+    lowestOf({
+      blocks: [...recorded.blocks, ...keptBlocks],
+      attestations: [...recorded.attestations, ...keptVotes],
+    }),
   );
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
   // What was left out may contradict what lies up to it: that has no root either.
@@ -102,6 +106,7 @@ export function mergeKey(
   return {
     state: {
       highest,
+      // Whatever the file does not list below its highest entries is refused.
       lowWater: isMinimal ? raisedTo(marks.lowWater, said) : marks.lowWater,
       prunedBelow: marks.prunedBelow,
       blocks: changedSet(state.blocks, replaced.blocks, [...contradicted.blocks, ...added.blocks]),
@@ -122,20 +127,6 @@ export function mergeKey(
   };
 }
 
-function highestOf({ blocks, attestations, leftOut }: HistoryPart): HighWaterMarks {
-  return {
-    blockSlot: blocks.reduce((most: number | null, { slot }) => higher(most, slot), leftOut?.blockSlot ?? null),
-    sourceEpoch: attestations.reduce(
-      (most: number | null, { sourceEpoch }) => higher(most, sourceEpoch),
-      leftOut?.sourceEpoch ?? null,
-    ),
-    targetEpoch: attestations.reduce(
-      (most: number | null, { targetEpoch }) => higher(most, targetEpoch),
-      leftOut?.targetEpoch ?? null,
-    ),
-  };
-}
-
 function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Horizon {
   const horizon = horizonOf(highest);
   return {
@@ -145,20 +136,12 @@ function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Hori
 }
 
 /** What was refused stays so, whatever older entries turn up. */
-function lowWaterAfter({ lowWater }: KeyState, { blocks, attestations }: KeyHistory): LowWaterMarks {
+function lowWaterAfter({ lowWater }: KeyState, imported: KeyHistory): LowWaterMarks {
+  const lowest = lowestOf(imported);
   return {
-    slot: lowWater.slot ?? lowest(blocks, 'slot'),
-    sourceEpoch: lowWater.sourceEpoch ?? lowest(attestations, 'sourceEpoch'),
-    targetEpoch: lowWater.targetEpoch ?? lowest(attestations, 'targetEpoch'),
-  };
-}
-
-/** Whatever a file does not list below its highest entries is refused. */
-function raisedTo(lowWater: LowWaterMarks, said: HighWaterMarks): LowWaterMarks {
-  return {
-    slot: higher(lowWater.slot, said.blockSlot),
-    sourceEpoch: higher(lowWater.sourceEpoch, said.sourceEpoch),
-    targetEpoch: higher(lowWater.targetEpoch, said.targetEpoch),
+    slot: lowWater.slot ?? lowest.slot,
+    sourceEpoch: lowWater.sourceEpoch ?? lowest.sourceEpoch,
+    targetEpoch: lowWater.targetEpoch ?? lowest.targetEpoch,
   };
 }
 

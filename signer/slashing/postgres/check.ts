@@ -12,10 +12,11 @@ import {
   judgeBlock,
   judgeVote,
   type KeyState,
+  slotOf,
+  targetOf,
 } from '../history/rules.ts';
 import { type Head, historyCollector, keyBytes, keyHex } from '../operations/store.ts';
 import type {
-  BlockEntry,
   BlockProposal,
   HighWaterMarks,
   PublicKeyHex,
@@ -23,7 +24,6 @@ import type {
   StoreFloor,
   Verdict,
   Vote,
-  VoteEntry,
 } from '../types.ts';
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
 import type { Lineage } from './lineage.ts';
@@ -137,9 +137,6 @@ function judge(
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
   return judgeVote(message, state, floor, atTarget);
 }
-
-const slotOf = ({ slot }: BlockEntry): number => slot;
-const targetOf = ({ targetEpoch }: VoteEntry): number => targetEpoch;
 
 /** One row is enough to refuse an older vote. */
 async function decideByHistory(

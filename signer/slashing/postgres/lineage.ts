@@ -2,7 +2,7 @@
 // old primary that came back holds less than was answered, and its own rows do not say so. Answers of two connections
 // may come in another order, so one is compared with what was known when its question was sent.
 
-import { NO_MARKS, raiseMarks } from '../history/rules.ts';
+import { higherMarks, marksOf, NO_MARKS } from '../history/rules.ts';
 import { coversFloor } from '../jump.ts';
 import type { HighWaterMarks, SlashableMessage, StoreFloor } from '../types.ts';
 import type { ServerIdentity, ServerPlace } from './connection/server.ts';
@@ -76,7 +76,7 @@ export function lineage() {
     },
     /** A commit of these messages succeeded; it lies beyond the position. */
     committed(expected: KnownStore | undefined, place: ServerPlace, messages: readonly SlashableMessage[]): void {
-      for (const message of messages) recorded = raiseMarks(recorded, message);
+      for (const message of messages) recorded = higherMarks(recorded, marksOf(message));
       raiseWal(expected, place.walPosition ?? 0);
     },
     seen(expected: KnownStore | undefined, place: ServerPlace): void {

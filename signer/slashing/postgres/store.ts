@@ -6,7 +6,7 @@ import { chunks, type Turns } from '../../parallel.ts';
 import type { Coded } from '../history/codes.ts';
 import type { CodedEntries } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { lowest } from '../history/rules.ts';
+import { lowestOf } from '../history/rules.ts';
 import { higherFloor } from '../jump.ts';
 import { readPart, type Staged, stageHistories } from '../operations/import.ts';
 import {
@@ -150,12 +150,7 @@ function writableRows(connection: Connection, tools: CheckTools, turn: Turns['tu
         blockTable.lowestAfter(connection, codes, head, blocks.at(-1)),
         voteTable.lowestAfter(connection, codes, head, attestations.at(-1)),
       ]);
-      const [lowestBlocks, lowestVotes] = [undamaged(head, keptBlocks), undamaged(head, keptVotes)];
-      const lowestKept = {
-        slot: lowest(lowestBlocks, 'slot'),
-        sourceEpoch: lowest(lowestVotes, 'sourceEpoch'),
-        targetEpoch: lowest(lowestVotes, 'targetEpoch'),
-      };
+      const lowestKept = lowestOf({ blocks: undamaged(head, keptBlocks), attestations: undamaged(head, keptVotes) });
       return { blocks, attestations, lowestKept };
     },
 

@@ -9,12 +9,18 @@ import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { isEnded } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
-import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../../history/rules.ts';
+import {
+  type Decision,
+  decideAttestation,
+  decideBlock,
+  floorMarks,
+  isRolledBack,
+  refused,
+} from '../../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
 import {
   attestationMark,
   blockMark,
-  floorMarks,
   highWaterMarks,
   type Mark,
   type MarkItem,

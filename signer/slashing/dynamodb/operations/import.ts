@@ -8,7 +8,7 @@ import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { listConflicts } from '../../history/merge.ts';
-import { higherMarks, isRolledBack } from '../../history/rules.ts';
+import { floorMarks, higherMarks, isRolledBack } from '../../history/rules.ts';
 import type {
   ConflictingEntry,
   HighWaterMarks,
@@ -23,7 +23,6 @@ import {
   attestationMark,
   type BlockMark,
   blockMark,
-  floorMarks,
   hasSameNumbers,
   highWaterMarks,
   isSameMark,

@@ -7,17 +7,9 @@ import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks, inParallel } from '../../../parallel.ts';
 import { begun, ended, type Tenures } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
-import { higherMarks, NO_MARKS } from '../../history/rules.ts';
+import { floorMarks, higherMarks, NO_MARKS } from '../../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, StoreFloor } from '../../types.ts';
-import {
-  floorMarks,
-  highWaterMarks,
-  MARK_KINDS,
-  type MarkItem,
-  type MarkKey,
-  raisedMark,
-  sealItem,
-} from '../tables/items.ts';
+import { highWaterMarks, MARK_KINDS, type MarkItem, type MarkKey, raisedMark, sealItem } from '../tables/items.ts';
 import {
   MAX_BATCH_ITEMS,
   type Replacement,

@@ -6,7 +6,7 @@ import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../../history/integrity.ts';
 import { NO_MARKS } from '../../history/rules.ts';
-import type { HighWaterMarks, PublicKeyHex, StoreFloor, ValidatorHistory } from '../../types.ts';
+import type { HighWaterMarks, PublicKeyHex, ValidatorHistory } from '../../types.ts';
 
 /** The highest block of a key. A null root refuses every block at the slot. */
 export interface BlockMark {
@@ -219,10 +219,6 @@ function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkCont
   const before = signed ?? NO_MARKS;
   const fields = [blockSlot, sourceEpoch, targetEpoch, root, before.blockSlot, before.sourceEpoch, before.targetEpoch];
   return [`dynamodb ${kind} v2`, bytes, [...fields, tenure]];
-}
-
-export function floorMarks({ slot, sourceEpoch, targetEpoch }: StoreFloor): HighWaterMarks {
-  return { blockSlot: slot, sourceEpoch, targetEpoch };
 }
 
 /** A mark that refuses what this one does, and all that the floor says; itself when it does so already. */
