@@ -15,7 +15,7 @@ import { NEW_STORE } from '../incarnation.ts';
 import { floorFields, higherFloor, type JumpFloor } from '../jump.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
-import { type StoreOperations, storeOperations } from '../operations/operations.ts';
+import { operationsThrough, type StoreOperations, storeOperations } from '../operations/operations.ts';
 import { newPruneCursor } from '../operations/pruning.ts';
 import { type Snapshot, STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
 import type {
@@ -107,15 +107,7 @@ function postgresBackend(
       return again;
     },
 
-    identity: () => use((store) => store.identity()),
-    incarnate: (...given) => use((store) => store.incarnate(...given)),
-    jump: (...given) => use((store) => store.jump(...given)),
-    highestMarks: () => use((store) => store.highestMarks()),
-    signedBlockRoot: (...given) => use((store) => store.signedBlockRoot(...given)),
-    tenures: (...given) => use((store) => store.tenures(...given)),
-    endTenures: (...given) => use((store) => store.endTenures(...given)),
-    beginTenures: (...given) => use((store) => store.beginTenures(...given)),
-    pruneStep: (...given) => use((store) => store.pruneStep(...given)),
+    ...operationsThrough((name, given) => use((store): Promise<unknown> => store[name](...given))),
 
     checkHealth: (signal) =>
       unlessAborted(signal, () => connections.use((connection) => confirmUsable(connection, tools))),

@@ -10,6 +10,7 @@ import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { NEW_STORE, readIncarnations } from '../incarnation.ts';
 import { readPart, stageHistories } from '../operations/import.ts';
+import { operationsThrough } from '../operations/operations.ts';
 import { STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
 import type { SlashingBackend } from '../types.ts';
 import { type Checkpoints, checkpointsBesideCommits, WORKER_CLOSE_WAIT_MS, WORKER_LIMITS } from './file/checkpoint.ts';
@@ -95,14 +96,7 @@ function sqliteBackend(
       return verdicts;
     },
 
-    signedBlockRoot: (...given) => client.call('signedBlockRoot', given),
-    identity: () => client.call('identity', []),
-    incarnate: (...given) => client.call('incarnate', given),
-    highestMarks: () => client.call('highestMarks', []),
-    tenures: (...given) => client.call('tenures', given),
-    endTenures: (...given) => client.call('endTenures', given),
-    beginTenures: (...given) => client.call('beginTenures', given),
-    pruneStep: (...given) => client.call('pruneStep', given),
+    ...operationsThrough((name, given) => client.call(name, given)),
 
     checkHealth: (signal) => unlessAborted(signal, () => client.call('health', [])),
 

@@ -9,7 +9,7 @@ import { rowIntegrity } from '../history/integrity.ts';
 import { incarnationText, newNumber, readIncarnations } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
-import { storeOperations } from '../operations/operations.ts';
+import { operationsThrough, storeOperations } from '../operations/operations.ts';
 import { STEP_ENTRIES } from '../operations/store.ts';
 import { batchChecker } from './check.ts';
 import { FilesChanged, openFilesOf } from './file/file.ts';
@@ -92,15 +92,7 @@ const handlers: DatabaseCalls = {
       attestations: Number(row?.['attestations']),
     };
   },
-  identity: () => opened().operations.identity(),
-  incarnate: (...given) => opened().operations.incarnate(...given),
-  jump: (...given) => opened().operations.jump(...given),
-  highestMarks: () => opened().operations.highestMarks(),
-  signedBlockRoot: (...given) => opened().operations.signedBlockRoot(...given),
-  tenures: (...given) => opened().operations.tenures(...given),
-  endTenures: (...given) => opened().operations.endTenures(...given),
-  beginTenures: (...given) => opened().operations.beginTenures(...given),
-  pruneStep: (...given) => opened().operations.pruneStep(...given),
+  ...operationsThrough((name, given) => opened().operations[name](...given)),
   async close(notesEnd) {
     turns.close();
     await exports_.endAll();
