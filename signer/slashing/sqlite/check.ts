@@ -17,8 +17,8 @@ import {
 import type { Head } from '../operations/store.ts';
 import type { BlockEntry, SlashableMessage, StoreFloor, Verdict, VoteEntry } from '../types.ts';
 import { keyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
-import { type EntryTable, type EntryTables, entryTables, headTable, isDamage } from './tables/rows.ts';
-import { type DatabaseOptions, inTransaction } from './tables/schema.ts';
+import { type EntryTable, type EntryTables, entryTables, headTable, inTransaction, isDamage } from './tables/rows.ts';
+import type { DatabaseOptions } from './tables/schema.ts';
 import type { PackedCheck } from './wire.ts';
 
 /** Of one check. A key has more only while pruning is behind; what needs its history is 503 until then. */

@@ -15,8 +15,8 @@ import { batchChecker } from './check.ts';
 import { FilesChanged, openFilesOf } from './file/file.ts';
 import { type DatabaseStore, databaseStore, heldExports, stagedHistories } from './store.ts';
 import { keyList, storeRecord } from './tables/record.ts';
-import { isDamage, isFaultOfConnection } from './tables/rows.ts';
-import { type DatabaseOptions, DatabaseRefusal, inTransaction, openDatabase } from './tables/schema.ts';
+import { inTransaction, isDamage, isFaultOfConnection } from './tables/rows.ts';
+import { type DatabaseOptions, DatabaseRefusal, openDatabase } from './tables/schema.ts';
 import {
   type CallMessage,
   type DatabaseCalls,

@@ -24,8 +24,8 @@ import {
 import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
 import type { OpenFiles } from './file/file.ts';
 import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
-import { bytesOf, damaged, entryTables, headTable, isDamage, numberOf } from './tables/rows.ts';
-import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, inTransaction, openReader } from './tables/schema.ts';
+import { bytesOf, damaged, entryTables, headTable, inTransaction, isDamage, numberOf } from './tables/rows.ts';
+import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, openReader } from './tables/schema.ts';
 
 const MAX_IDLE = 2;
 

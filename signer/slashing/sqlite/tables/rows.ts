@@ -210,6 +210,18 @@ function unpackedSeal(seal: Uint8Array): HeadSeal {
   };
 }
 
+export function inTransaction<Result>(connection: DatabaseSync, work: (open: DatabaseSync) => Result): Result {
+  connection.exec('BEGIN IMMEDIATE');
+  try {
+    const result = work(connection);
+    connection.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (connection.isTransaction) connection.exec('ROLLBACK');
+    throw error;
+  }
+}
+
 // A cell of another type is damage, which makes 503 for what the row is about.
 
 export function damaged(row: string): SignerError {

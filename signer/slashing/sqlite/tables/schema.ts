@@ -7,12 +7,13 @@ import type { RowIntegrity } from '../../history/integrity.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../history/prune.ts';
 import { STORE_ID_BYTES } from '../../incarnation.ts';
 import { newRecord, SCHEMA_VERSION, storeRecord } from './record.ts';
+import { inTransaction } from './rows.ts';
 
 /** How long a lock of another process (a backup, a shell) may hold up a batch before it is 503. */
 const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
-/** Pages (4 KiB) of the write-ahead log from which on a commit moves them (file/checkpoint.ts is to be faster). */
+/** Pages (4 KiB) of the write-ahead log from which on a commit moves them (backend.ts is to be faster). */
 const CHECKPOINT_PAGES = 8000;
 
 export interface DatabaseOptions {
@@ -52,18 +53,6 @@ export function openBesideWriter(path: string): DatabaseSync {
   const connection = new DatabaseSync(path, { timeout: 0 });
   makeDurable(connection);
   return connection;
-}
-
-export function inTransaction<Result>(connection: DatabaseSync, work: (open: DatabaseSync) => Result): Result {
-  connection.exec('BEGIN IMMEDIATE');
-  try {
-    const result = work(connection);
-    connection.exec('COMMIT');
-    return result;
-  } catch (error) {
-    if (connection.isTransaction) connection.exec('ROLLBACK');
-    throw error;
-  }
 }
 
 /** Why this process will not use a database that it can read. Its text may be shown. */
