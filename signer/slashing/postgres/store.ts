@@ -7,6 +7,7 @@ import type { Coded } from '../history/codes.ts';
 import type { CodedEntries } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { lowestOf } from '../history/rules.ts';
+import { identityOf } from '../incarnation.ts';
 import { higherFloor } from '../jump.ts';
 import { readPart, type Staged, stageHistories } from '../operations/import.ts';
 import {
@@ -33,15 +34,7 @@ import {
   updateHeads,
   voteTable,
 } from './tables/rows.ts';
-import {
-  addKeys,
-  identityOf,
-  isSameList,
-  listKeys,
-  type StoreReading,
-  type StoreRecord,
-  writeStore,
-} from './tables/store.ts';
+import { addKeys, isSameList, listKeys, type StoreReading, type StoreRecord, writeStore } from './tables/store.ts';
 
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 

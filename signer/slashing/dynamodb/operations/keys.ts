@@ -93,21 +93,14 @@ async function move(
       return tenure;
     }
     if (outcome.kind === 'conflict') await pause(jittered(CONFLICT_PAUSE_MS * attempt));
-    else items = itemsNow(items, keys, { replacements, stored: outcome.stored });
+    else {
+      const { stored } = outcome;
+      items = items.map((item, index) =>
+        stored[index] === 'as_expected' ? item : undamaged(stored[index], publicKey),
+      );
+    }
   }
   throw new SignerError('slashing_unavailable', { detail: { contended: publicKey } });
-}
-
-function itemsNow(
-  items: readonly (MarkItem | undefined)[],
-  keys: readonly MarkKey[],
-  failed: { readonly replacements: readonly Replacement[]; readonly stored: readonly (Stored | 'as_expected')[] },
-): (MarkItem | undefined)[] {
-  return keys.map((key, index) => {
-    const place = failed.replacements.findIndex((replacement) => replacement.key === key);
-    const stored = failed.stored[place];
-    return place === -1 || stored === 'as_expected' ? items[index] : undamaged(stored, key.publicKey);
-  });
 }
 
 function keysOf(publicKey: PublicKeyHex): MarkKey[] {

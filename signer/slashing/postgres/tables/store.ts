@@ -106,10 +106,6 @@ export async function createStore(connection: Connection, codes: HistoryCodes, s
   await connection.query(INSERT_STORE, valuesOf(codes, record));
 }
 
-export function identityOf({ id, incarnation, floor }: StoreRecord): StoreIdentity {
-  return { id, incarnation, floor };
-}
-
 export async function writeStore(connection: Connection, codes: HistoryCodes, record: StoreRecord): Promise<void> {
   const values = valuesOf(codes, record);
   await execute(connection, { name: 'update_store', text: UPDATE_STORE, values, rowCount: 1 });
