@@ -138,22 +138,20 @@ function judge(
 
 /** The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. */
 function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: boolean): Decision {
+  const { blockSlot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
   const signingRoot = rootOf(mark);
   if (message.kind === 'block') {
-    const last = mark?.kind === 'block' ? mark : undefined;
-    const entry = isOfMessage && last?.slot === message.slot ? { signingRoot } : null;
-    return decideBlock(message, { entry, lowWaterSlot: last?.slot ?? null });
+    const entry = isOfMessage && blockSlot === message.slot ? { signingRoot } : null;
+    return decideBlock(message, { entry, lowWaterSlot: blockSlot });
   }
-  const last = mark?.kind === 'attestation' ? mark : undefined;
-  const isSameTarget = isOfMessage && last?.targetEpoch === message.targetEpoch;
-  const entry = last !== undefined && isSameTarget ? { sourceEpoch: last.sourceEpoch, signingRoot } : null;
+  const isSameTarget = isOfMessage && targetEpoch === message.targetEpoch;
   return decideAttestation(message, {
-    entry,
+    entry: isSameTarget && sourceEpoch !== null ? { sourceEpoch, signingRoot } : null,
     // Implicit in the marks: the highest source and target of all entries.
     surroundsAnEntry: false,
     isSurroundedByAnEntry: false,
-    lowWaterSourceEpoch: last?.sourceEpoch ?? null,
-    lowWaterTargetEpoch: last?.targetEpoch ?? null,
+    lowWaterSourceEpoch: sourceEpoch,
+    lowWaterTargetEpoch: targetEpoch,
   });
 }
 
@@ -169,5 +167,5 @@ export async function signedBlockRoot(
   slot: number,
 ): Promise<Uint8Array | null> {
   const mark = undamaged(await table.read({ kind: 'block', publicKey }), publicKey)?.mark;
-  return mark?.kind === 'block' && mark.slot === slot ? rootOf(mark) : null;
+  return mark?.blockSlot === slot ? rootOf(mark) : null;
 }

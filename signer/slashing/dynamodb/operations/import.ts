@@ -218,7 +218,7 @@ function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]
   for (const mark of marks) {
     if (mark === undefined) continue;
     const signingRoot = rootOf(mark);
-    if (mark.kind === 'block') blocks.push({ slot: mark.slot, signingRoot });
+    if (mark.kind === 'block') blocks.push({ slot: mark.blockSlot, signingRoot });
     else attestations.push({ sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch, signingRoot });
   }
   return { publicKey, blocks, attestations };
@@ -236,7 +236,7 @@ export interface Merge {
 }
 
 export function placeOf(mark: Mark): ConflictingEntry {
-  if (mark.kind === 'block') return { slot: mark.slot };
+  if (mark.kind === 'block') return { slot: mark.blockSlot };
   return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };
 }
 
@@ -247,8 +247,8 @@ export function mergeMarks(mark: Mark, entry: Mark): Merge {
 }
 
 function mergeBlocks(mark: BlockMark, entry: BlockMark): Merge {
-  if (entry.slot > mark.slot) return { mark: entry, outcome: 'raised' };
-  if (entry.slot < mark.slot) return { mark, outcome: 'behind' };
+  if (entry.blockSlot > mark.blockSlot) return { mark: entry, outcome: 'raised' };
+  if (entry.blockSlot < mark.blockSlot) return { mark, outcome: 'behind' };
   return mergeRoots(mark, entry);
 }
 
