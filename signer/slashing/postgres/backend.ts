@@ -35,7 +35,7 @@ import {
   type PostgresConnectionOptions,
   PostgresConnections,
 } from './connection/connections.ts';
-import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './connection/server.ts';
+import { identityOfServer, questionsFor, warnOfUnsafeSettings } from './connection/server.ts';
 import { floorOf, lineage } from './lineage.ts';
 import { highestMarks, postgresStore, raise, stagedOn } from './store.ts';
 import { checkBinding, migrate, stepWork } from './tables/migrate.ts';
@@ -68,7 +68,7 @@ export async function openPostgresBackend(
     const isNew = await migrate(connection, stepWork({ ...options, codes, server }));
     await checkBinding(connection, options);
     if (isNew) tools.log.warn({ database: options.address.database }, NEW_STORE);
-    const reader = storeReader(codes, questions, (one) => systemIdentifierOf(one, questions));
+    const reader = storeReader(codes, questions);
     await reader.read(connection);
     await warnOfUnsafeSettings(connection, tools.log);
     return reader;

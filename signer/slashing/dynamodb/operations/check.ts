@@ -53,16 +53,12 @@ export function verifiedItems() {
   };
 }
 
-interface CheckContext {
+export interface StoreContext {
   readonly table: SlashingTable;
   readonly integrity: RowIntegrity;
   readonly verified: ReturnType<typeof verifiedItems>;
-  readonly store: Pick<Store, 'floor' | 'read'>;
-  readonly writeFirst: FirstWrite;
-}
-
-export interface StoreContext extends CheckContext {
   readonly store: Store;
+  readonly writeFirst: FirstWrite;
   readonly log: Log;
 }
 
@@ -70,7 +66,7 @@ export interface StoreContext extends CheckContext {
 export async function checkAndRecordOne(
   message: SlashableMessage,
   floors: HighWaterMarks,
-  { table, integrity, verified, store, writeFirst }: CheckContext,
+  { table, integrity, verified, store, writeFirst }: Omit<StoreContext, 'log'>,
 ): Promise<Verdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
@@ -110,7 +106,7 @@ export async function checkAndRecordOne(
 }
 
 /** Nothing is missed if another process has jumped since. */
-async function hasNewFloor(store: CheckContext['store']): Promise<boolean> {
+async function hasNewFloor(store: Store): Promise<boolean> {
   const { floor } = store;
   await store.read();
   return store.floor !== floor;

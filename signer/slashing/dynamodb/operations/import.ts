@@ -45,12 +45,10 @@ const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
 /** A few milliseconds of the event loop. */
 const STEP_ENTRIES = 2_000;
 
-export type ImportContext = Omit<StoreContext, 'writeFirst'>;
-
 /** @throws SignerError slashing_unavailable (repeat it), slashing_integrity (nothing was written) */
 export async function importHistories(
   histories: AsyncIterable<ValidatorHistory>,
-  context: ImportContext,
+  context: StoreContext,
 ): Promise<ImportSummary> {
   const { entries, counts } = await gather(histories);
   const batches = chunks([...entries.values()], ITEMS_AT_ONCE);
@@ -129,7 +127,7 @@ function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOu
   }
 }
 
-async function writeBatch(batch: readonly Entry[], context: ImportContext): Promise<void> {
+async function writeBatch(batch: readonly Entry[], context: StoreContext): Promise<void> {
   const { table, store, verified } = context;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const { floor } = store;

@@ -25,13 +25,11 @@ const MAX_WRITE_ATTEMPTS = 64;
 const CONFLICT_PAUSE_MS = 5;
 const KEYS_AT_ONCE = 16;
 
-type TenureContext = Pick<StoreContext, 'table' | 'integrity' | 'verified'>;
-
-export async function endTenures(publicKeys: readonly PublicKeyHex[], context: TenureContext): Promise<Tenures> {
+export async function endTenures(publicKeys: readonly PublicKeyHex[], context: StoreContext): Promise<Tenures> {
   return moveAll(publicKeys, ended, context);
 }
 
-export async function beginTenures(from: Tenures, context: TenureContext): Promise<Tenures> {
+export async function beginTenures(from: Tenures, context: StoreContext): Promise<Tenures> {
   const next = (tenure: number, publicKey: PublicKeyHex): number =>
     tenure === from.get(publicKey) ? begun(tenure) : tenure;
   return moveAll([...from.keys()], next, context);
@@ -57,11 +55,7 @@ export async function readTenures(table: SlashingTable, publicKeys?: readonly Pu
 
 type NextTenure = (tenure: number, publicKey: PublicKeyHex) => number;
 
-async function moveAll(
-  publicKeys: readonly PublicKeyHex[],
-  next: NextTenure,
-  context: TenureContext,
-): Promise<Tenures> {
+async function moveAll(publicKeys: readonly PublicKeyHex[], next: NextTenure, context: StoreContext): Promise<Tenures> {
   const moved = new Map<PublicKeyHex, number>();
   await inParallel([...new Set(publicKeys)], KEYS_AT_ONCE, async (publicKey) => {
     const tenure = await move(publicKey, next, context);
@@ -74,7 +68,7 @@ async function moveAll(
 async function move(
   publicKey: PublicKeyHex,
   next: NextTenure,
-  { table, integrity, verified }: TenureContext,
+  { table, integrity, verified }: StoreContext,
 ): Promise<number | undefined> {
   const keys = keysOf(publicKey);
   let items = (await table.readMany(keys)).map((stored) => undamaged(stored, publicKey));
@@ -118,10 +112,8 @@ const MAX_THROTTLED_TRIES = 12;
 const THROTTLED_PAUSE_MS = 50;
 const MAX_THROTTLED_PAUSE_MS = 5_000;
 
-type JumpContext = Pick<StoreContext, 'table' | 'integrity' | 'verified' | 'log'>;
-
 /** @throws SignerError slashing_unavailable: repeat the jump */
-export async function raiseItems(floor: StoreFloor, context: JumpContext): Promise<void> {
+export async function raiseItems(floor: StoreFloor, context: StoreContext): Promise<void> {
   for await (const page of context.table.scan()) {
     await inParallel(page, WRITES_AT_ONCE, (item) => raiseItem(item, floorMarks(floor), context));
   }
@@ -139,7 +131,7 @@ export async function highestMarks(table: SlashingTable): Promise<HighWaterMarks
   return highest;
 }
 
-async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, context: JumpContext): Promise<void> {
+async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, context: StoreContext): Promise<void> {
   let found: ScannedItem['stored'] = stored;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     if (found === 'damaged') return context.log.error({ public_key: key.publicKey, kind: key.kind }, DAMAGED);
