@@ -7,7 +7,7 @@ import { SignerError } from '../../api/errors.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
+import type { RowIntegrity } from '../history/codes.ts';
 import { NO_MARKS } from '../history/rules.ts';
 import { identityOf } from '../incarnation.ts';
 import { higherFloor } from '../jump.ts';

@@ -5,7 +5,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { SignerError } from '../../api/errors.ts';
 import { eventLoopTurns } from '../../parallel.ts';
-import { rowIntegrity } from '../history/integrity.ts';
+import { rowIntegrity } from '../history/codes.ts';
 import { incarnationText, newNumber, readIncarnations } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';

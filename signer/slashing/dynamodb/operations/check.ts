@@ -8,7 +8,7 @@
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { isEnded } from '../../../tenure.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import {
   type Decision,
   decideAttestation,
@@ -62,11 +62,13 @@ export interface StoreContext {
   readonly log: Log;
 }
 
+type Asked = Pick<Store, 'floor' | 'read'>;
+
 /** @param floors known by the caller to be recorded @throws SignerError slashing_unavailable */
 export async function checkAndRecordOne(
   message: SlashableMessage,
   floors: HighWaterMarks,
-  { table, integrity, verified, store, writeFirst }: Omit<StoreContext, 'log'>,
+  { table, integrity, verified, store, writeFirst }: Omit<StoreContext, 'store' | 'log'> & { readonly store: Asked },
 ): Promise<Verdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
@@ -106,7 +108,7 @@ export async function checkAndRecordOne(
 }
 
 /** Nothing is missed if another process has jumped since. */
-async function hasNewFloor(store: Store): Promise<boolean> {
+async function hasNewFloor(store: Asked): Promise<boolean> {
   const { floor } = store;
   await store.read();
   return store.floor !== floor;

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks } from '../../../parallel.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import { listConflicts } from '../../history/merge.ts';
 import { floorMarks, higherMarks, isRolledBack } from '../../history/rules.ts';
 import type {

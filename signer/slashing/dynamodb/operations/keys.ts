@@ -6,7 +6,7 @@ import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks, inParallel } from '../../../parallel.ts';
 import { begun, ended, type Tenures } from '../../../tenure.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import { floorMarks, higherMarks, NO_MARKS } from '../../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, StoreFloor } from '../../types.ts';
 import { highWaterMarks, MARK_KINDS, type MarkItem, type MarkKey, raisedMark, sealItem } from '../tables/items.ts';

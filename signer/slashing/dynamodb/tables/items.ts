@@ -4,7 +4,7 @@
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import { isRolledBack, NO_MARKS } from '../../history/rules.ts';
 import type { BlockEntry, HighWaterMarks, PublicKeyHex, VoteEntry } from '../../types.ts';
 

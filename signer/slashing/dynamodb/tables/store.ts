@@ -17,7 +17,7 @@ import {
   type TransactWriteItem,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
-import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/integrity.ts';
+import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/codes.ts';
 import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import { coversFloor, higherFloor } from '../../jump.ts';
 import type { StoreFloor } from '../../types.ts';

@@ -12,7 +12,7 @@ import {
   TransactWriteItemsCommand,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import type { PublicKeyHex } from '../../types.ts';
 import {
   decodeMarkItem,

@@ -4,8 +4,7 @@
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
-import type { HistoryCodes } from '../../history/codes.ts';
-import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/integrity.ts';
+import { type HistoryCodes, NO_PUBLIC_KEY, type RowIntegrity } from '../../history/codes.ts';
 import { type Connection, commit, MIGRATION_LOCK } from '../connection/connections.ts';
 import type { ServerIdentity } from '../connection/server.ts';
 import { createStore } from './store.ts';

@@ -15,9 +15,10 @@ import {
   type HistoryCodes,
   headNumbers,
   historyCodes,
+  INTEGRITY_CODE_BYTES,
+  type RowIntegrity,
   VOTES,
 } from '../../history/codes.ts';
-import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../../history/integrity.ts';
 import { isForgotten } from '../../history/prune.ts';
 import type { Head, HistorySink, OldestEntries } from '../../operations/store.ts';
 import type { BlockEntry, VoteEntry, VoteEpochs } from '../../types.ts';

@@ -3,7 +3,7 @@
 
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../history/prune.ts';
 import { STORE_ID_BYTES } from '../../incarnation.ts';
 import { newRecord, SCHEMA_VERSION, storeRecord } from './record.ts';
