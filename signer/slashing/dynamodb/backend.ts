@@ -13,7 +13,7 @@ import { identityOf } from '../incarnation.ts';
 import { higherFloor } from '../jump.ts';
 import type { SlashingBackend } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
-import { applyUpdates, firstWrites, gatheringReplace } from './operations/gather.ts';
+import { firstWrites, gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
 import { beginTenures, endTenures, highestMarks, raiseItems, readTenures } from './operations/keys.ts';
 import { openStore, type Store } from './tables/store.ts';
@@ -164,6 +164,5 @@ function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBac
   const table = slashingTable(client, tableName, integrity);
   // Nothing says that an ARN in a statement's text is that one table.
   if (parseTableArn(tableName) !== undefined) return table;
-  const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
-  return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };
+  return { ...table, replace: gatheringReplace(client, tableName, table.replace, log) };
 }

@@ -219,9 +219,10 @@ export interface EntryKind<Entry extends BlockEntry | VoteEntry> {
   /** The columns of an entry's place, in the order of the index. */
   readonly columns: readonly string[];
   readonly placeOf: (entry: Entry) => readonly number[];
+  /** Its first number, which has marks. */
+  readonly markOf: (entry: Entry) => number;
   readonly entryOf: (signingRoot: Uint8Array | null, ...place: number[]) => Entry;
   readonly codesOf: (codes: HistoryCodes, publicKey: Uint8Array, entry: Entry) => EntryCodes;
-  /** The marks for the first column. */
   readonly highest: keyof HighWaterMarks;
   readonly prunedBelow: keyof PrunedBelow;
 }
@@ -231,6 +232,7 @@ export const BLOCKS: EntryKind<BlockEntry> = {
   name: 'blocks',
   columns: ['slot'],
   placeOf: ({ slot }) => [slot],
+  markOf: ({ slot }) => slot,
   entryOf: (signingRoot, slot: number) => ({ slot, signingRoot }),
   codesOf: (codes, publicKey, block) => codes.block(publicKey, block),
   highest: 'blockSlot',
@@ -242,6 +244,7 @@ export const VOTES: EntryKind<VoteEntry> = {
   name: 'attestations',
   columns: ['target_epoch', 'source_epoch'],
   placeOf: ({ targetEpoch, sourceEpoch }) => [targetEpoch, sourceEpoch],
+  markOf: ({ targetEpoch }) => targetEpoch,
   entryOf: (signingRoot, targetEpoch: number, sourceEpoch: number) => ({ sourceEpoch, targetEpoch, signingRoot }),
   codesOf: (codes, publicKey, vote) => codes.attestation(publicKey, vote),
   highest: 'targetEpoch',

@@ -58,11 +58,11 @@ export function forget({ lowWater, prunedBelow }: Marks, forgotten: HighWaterMar
 
 /** Then somebody put a forgotten entry back. */
 export function isForgotten<Entry extends BlockEntry | VoteEntry>(
-  { placeOf, prunedBelow }: EntryKind<Entry>,
+  { markOf, prunedBelow }: EntryKind<Entry>,
   state: Pick<KeyState, 'prunedBelow'>,
   entry: Entry,
 ): boolean {
-  return (placeOf(entry)[0] ?? 0) < (state.prunedBelow[prunedBelow] ?? 0);
+  return markOf(entry) < (state.prunedBelow[prunedBelow] ?? 0);
 }
 
 /** For a reader that goes through the history in steps. */

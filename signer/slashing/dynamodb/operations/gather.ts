@@ -28,20 +28,19 @@ const EAGER_REQUESTS = 2;
 /** About what a write takes. */
 const MAX_WAIT_MS = 10;
 
-export interface GatherParts {
-  /** One write by itself: the authority. */
-  readonly replace: (replacement: Replacement) => Promise<ReplaceOutcome>;
-  readonly applyUpdates: (updates: readonly Update[]) => Promise<readonly StatementOutcome[]>;
-  readonly log: Log;
-}
-
 interface WaitingUpdate {
   readonly update: Update;
   readonly resolve: (outcome: ReplaceOutcome | Promise<ReplaceOutcome>) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): GatherParts['replace'] {
+/** @param replace one write by itself: the authority */
+export function gatheringReplace(
+  client: DynamoDBClient,
+  tableName: string,
+  replace: SlashingTable['replace'],
+  log: Log,
+): SlashingTable['replace'] {
   let waiting: WaitingUpdate[] = [];
   let underWay = 0;
   let isScheduled = false;
@@ -80,7 +79,11 @@ export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): G
     try {
       const [first, ...others] = writes;
       if (first !== undefined && others.length === 0) return first.resolve(await replace(first.update));
-      const outcomes = await applyUpdates(writes.map(({ update }) => update));
+      const outcomes = await applyUpdates(
+        client,
+        tableName,
+        writes.map(({ update }) => update),
+      );
       if (outcomes.includes('refused')) refused();
       for (const [index, { update, resolve }] of writes.entries()) {
         resolve(outcomes[index] === 'applied' ? { kind: 'replaced' } : replace(update));
@@ -114,14 +117,14 @@ const NO_STATEMENTS =
 export const MAX_STATEMENTS = 25;
 
 /** `refused`: the service takes no such statements. `undecided`: anything else, also that it was applied. */
-export type StatementOutcome = 'applied' | 'refused' | 'undecided';
+type StatementOutcome = 'applied' | 'refused' | 'undecided';
 
 /** An UPDATE needs an item to begin with, and one form of statement needs the same attributes in all of them. */
-export interface Update extends Replacement {
+interface Update extends Replacement {
   readonly expected: MarkItem;
 }
 
-export function isUpdate(replacement: Replacement): replacement is Update {
+function isUpdate(replacement: Replacement): replacement is Update {
   const { expected, next } = replacement;
   return isPlain(expected) && isPlain(next);
 }
@@ -131,7 +134,7 @@ function isPlain(item: MarkItem | undefined): boolean {
 }
 
 /** At most MAX_STATEMENTS, no item twice. @returns in their order @throws when nothing is known of any of them */
-export async function applyUpdates(
+async function applyUpdates(
   client: DynamoDBClient,
   tableName: string,
   updates: readonly Update[],

@@ -19,9 +19,7 @@ import type {
   ValidatorHistory,
 } from '../../types.ts';
 import {
-  type AttestationMark,
   attestationMark,
-  type BlockMark,
   blockMark,
   hasSameNumbers,
   highWaterMarks,
@@ -181,14 +179,12 @@ export async function* exportHistories(
 ): AsyncIterable<ValidatorHistory> {
   const wanted = [...new Set(publicKeys ?? (await countMarks(table)).publicKeys)].sort();
   for (const some of chunks(wanted, KEYS_AT_ONCE)) {
-    const marks = new Map<string, Mark | undefined>();
     const keys = some.flatMap((publicKey) => MARK_KINDS.map((kind) => ({ kind, publicKey })));
     // An export that left a damaged key out would let it sign anything elsewhere.
     const stored = await readVerified(keys, table);
-    for (const [index, key] of keys.entries()) marks.set(partitionOf(key), stored[index]?.mark);
-    for (const publicKey of some) {
-      const raised = MARK_KINDS.map((kind) => {
-        const mark = marks.get(partitionOf({ kind, publicKey }));
+    for (const [place, publicKey] of some.entries()) {
+      const raised = MARK_KINDS.map((kind, index) => {
+        const mark = stored[place * MARK_KINDS.length + index]?.mark;
         return floor === null ? mark : raisedMark(kind, mark, floorMarks(floor));
       });
       const history = historyOf(publicKey, raised);
@@ -239,28 +235,14 @@ export function placeOf(mark: Mark): ConflictingEntry {
 }
 
 export function mergeMarks(mark: Mark, entry: Mark): Merge {
-  if (mark.kind === 'block' && entry.kind === 'block') return mergeBlocks(mark, entry);
-  if (mark.kind === 'attestation' && entry.kind === 'attestation') return mergeAttestations(mark, entry);
-  throw new TypeError('marks of two kinds are never merged');
-}
-
-function mergeBlocks(mark: BlockMark, entry: BlockMark): Merge {
-  if (entry.blockSlot > mark.blockSlot) return { mark: entry, outcome: 'raised' };
-  if (entry.blockSlot < mark.blockSlot) return { mark, outcome: 'behind' };
-  return mergeRoots(mark, entry);
-}
-
-function mergeAttestations(mark: AttestationMark, entry: AttestationMark): Merge {
+  if (mark.kind !== entry.kind) throw new TypeError('marks of two kinds are never merged');
   if (hasSameNumbers(mark, entry)) return mergeRoots(mark, entry);
-  const sourceEpoch = Math.max(mark.sourceEpoch, entry.sourceEpoch);
-  const targetEpoch = Math.max(mark.targetEpoch, entry.targetEpoch);
-  const conflict: Merge = { mark: { ...mark, sourceEpoch, targetEpoch, signingRoot: null }, outcome: 'conflict' };
   // EIP-3076 condition 3: two votes for one target.
-  if (mark.targetEpoch === entry.targetEpoch) return conflict;
-  const [higher, lower] = mark.targetEpoch > entry.targetEpoch ? [mark, entry] : [entry, mark];
-  // EIP-3076 condition 3: the vote with the higher target has the lower source, so it surrounds the other.
-  if (higher.sourceEpoch < lower.sourceEpoch) return conflict;
-  return { mark: higher, outcome: higher === entry ? 'raised' : 'behind' };
+  const isDouble = mark.kind === 'attestation' && mark.targetEpoch === entry.targetEpoch;
+  if (!isDouble && !isRolledBack(entry, mark)) return { mark: entry, outcome: 'raised' };
+  if (!isDouble && !isRolledBack(mark, entry)) return { mark, outcome: 'behind' };
+  // Or, EIP-3076 condition 3: the vote with the higher target has the lower source, so it surrounds the other.
+  return { mark: raisedMark(mark.kind, mark, entry) ?? mark, outcome: 'conflict' };
 }
 
 /** Two roots of marks with the same numbers, or one that is unknown, leave nothing that may be signed again. */

@@ -72,7 +72,7 @@ function bind(connection: DatabaseSync, options: DatabaseOptions): void {
   const { genesisValidatorsRoot, integrity } = options;
   const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
   if (tables?.['count'] === 0) {
-    connection.exec(METADATA_TABLE + SCHEMA);
+    connection.exec(SCHEMA);
     storeRecord(connection, options).insert(newRecord(randomFillSync(new Uint8Array(STORE_ID_BYTES))));
     return;
   }
@@ -128,7 +128,13 @@ export function confirmOurs(connection: DatabaseSync, { genesisValidatorsRoot, k
 
 // The tables of the database.
 
-export const METADATA_TABLE = `
+/** Of a head that has something to forget (history/prune.ts). Its index serves queries that say it in these words. */
+export const IS_PRUNABLE =
+  `(low_slot < high_slot - ${RETAINED_SLOTS} OR ` +
+  `low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS})`;
+
+/** `seal` of a head (history/codes.ts) holds the code of the row and the masked digests. */
+const SCHEMA = `
 CREATE TABLE metadata (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   schema_version INTEGER NOT NULL,
@@ -143,15 +149,7 @@ CREATE TABLE metadata (
   keys_digest BLOB NOT NULL,
   code BLOB NOT NULL
 ) STRICT;
-`;
 
-/** Of a head that has something to forget (history/prune.ts). Its index serves queries that say it in these words. */
-export const IS_PRUNABLE =
-  `(low_slot < high_slot - ${RETAINED_SLOTS} OR ` +
-  `low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS})`;
-
-/** The head of each key's history (history/codes.ts). `seal` holds the code of the row and the masked digests. */
-export const VALIDATORS_TABLE = `
 CREATE TABLE validators (
   id INTEGER PRIMARY KEY,
   public_key BLOB NOT NULL UNIQUE,
@@ -168,9 +166,7 @@ CREATE TABLE validators (
   attestation_count INTEGER NOT NULL,
   seal BLOB NOT NULL
 ) STRICT;
-`;
 
-const ENTRY_TABLES = `
 CREATE TABLE blocks (
   validator INTEGER NOT NULL,
   slot INTEGER NOT NULL,
@@ -187,9 +183,7 @@ CREATE TABLE attestations (
   code BLOB NOT NULL,
   PRIMARY KEY (validator, target_epoch, source_epoch)
 ) STRICT, WITHOUT ROWID;
-`;
 
-export const STAGED_TABLE = `
 CREATE TABLE staged (
   id INTEGER PRIMARY KEY,
   import_id INTEGER NOT NULL,
@@ -199,5 +193,3 @@ CREATE TABLE staged (
 ) STRICT;
 CREATE INDEX staged_keys ON staged (import_id, public_key);
 `;
-
-export const SCHEMA = VALIDATORS_TABLE + ENTRY_TABLES + STAGED_TABLE;
