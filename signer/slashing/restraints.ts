@@ -6,7 +6,6 @@ import { decideWithHistory, NEW_KEY } from './history/rules.ts';
 import { higherFloor } from './jump.ts';
 import { historyOfFloor } from './operations/export.ts';
 import type {
-  HighWaterMarks,
   PublicKeyHex,
   SlashableMessage,
   SlashingBackend,
@@ -188,14 +187,16 @@ function judgedFirst(store: SlashingBackend, judge: () => Judge): SlashingBacken
   return async (messages, floors) => {
     const verdicts: (Verdict | undefined)[] = messages.map(judge());
     if (verdicts.every((verdict) => verdict === undefined)) return store.checkAndRecord(messages, floors);
-    const asked = messages.map((_, index) => index).filter((index) => verdicts[index] === undefined);
-    const answers =
-      asked.length === 0 ? [] : await store.checkAndRecord(pick(messages, asked), pick<HighWaterMarks>(floors, asked));
+    const isAsked = (_: unknown, index: number) => verdicts[index] === undefined;
+    const asked = messages.filter(isAsked);
+    const answers = asked.length === 0 ? [] : await store.checkAndRecord(asked, floors.filter(isAsked));
     if (answers.length !== asked.length) throw new Error('the store gives one verdict for each message');
-    for (const [place, index] of asked.entries()) verdicts[index] = answers[place];
-    return verdicts.map((verdict) => verdict ?? { kind: 'unavailable', reason: 'slashing_unavailable' });
+    const next = answers.values();
+    return verdicts.map((verdict) => verdict ?? next.next().value ?? UNDECIDED);
   };
 }
+
+const UNDECIDED: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
 
 function belowFloor(message: SlashableMessage, floor: StoreFloor): Verdict | undefined {
   const decision = decideWithHistory({ ...message, tenure: NEW_KEY.tenure }, NEW_KEY, floor, NO_HISTORY);
@@ -239,11 +240,4 @@ function raisedHistory(history: ValidatorHistory, floor: StoreFloor): ValidatorH
     blocks: blocks.length > 0 ? blocks : own.blocks,
     attestations: attestations.length > 0 && isAbove ? attestations : [{ sourceEpoch, targetEpoch, signingRoot: null }],
   };
-}
-
-function pick<Element>(list: readonly Element[], places: readonly number[]): Element[] {
-  return places.flatMap((place) => {
-    const element = list[place];
-    return element === undefined ? [] : [element];
-  });
 }

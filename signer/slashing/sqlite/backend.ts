@@ -76,11 +76,7 @@ function sqliteBackend(
   genesisValidatorsRoot: string,
 ): SlashingBackend {
   let { isInDoubt } = opened;
-  let lastTransferId = 0;
-  const nextTransferId = (): number => {
-    lastTransferId += 1;
-    return lastTransferId;
-  };
+  let transfers = 0;
 
   return {
     name: 'sqlite',
@@ -101,7 +97,7 @@ function sqliteBackend(
     checkHealth: (signal) => unlessAborted(signal, () => client.call('health', [])),
 
     async importHistories(histories, { strategy = 'by_key' } = {}) {
-      const importId = nextTransferId();
+      const importId = ++transfers;
       try {
         const { parts, blocks, attestations } = await stageHistories(histories, async (chunk) => {
           await client.call('stage', [importId, chunk]);
@@ -115,7 +111,7 @@ function sqliteBackend(
     },
 
     async *exportHistories(publicKeys) {
-      const exportId = nextTransferId();
+      const exportId = ++transfers;
       await client.call('beginExport', [exportId, publicKeys]);
       try {
         while (true) {
@@ -338,10 +334,13 @@ class DatabaseClient {
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
     this.#restartMs = FIRST_RESTART_MS;
-    if ('reason' in reply)
-      pending?.reject(new SignerError(reply.reason, { cause: reply.error, ...hintOf(reply.hint) }));
+    if ('reason' in reply) {
+      const { reason, error, hint } = reply;
+      pending?.reject(new SignerError(reason, { cause: error, ...(hint === undefined ? {} : { hint }) }));
+      return;
+    }
     // The worker answers each call with the result of its name (wire.ts).
-    else pending?.resolve(reply.result as never);
+    pending?.resolve(reply.result as never);
   }
 
   #rejectPending(detail: Readonly<Record<string, unknown>>, cause?: unknown): void {
@@ -362,10 +361,6 @@ class DatabaseClient {
     this.#restart = setTimeout(() => this.#start(), this.#restartMs);
     this.#restartMs = Math.min(this.#restartMs * 2, LARGEST_RESTART_MS);
   }
-}
-
-function hintOf(hint: string | undefined): { readonly hint?: string } {
-  return hint === undefined ? {} : { hint };
 }
 
 // The look of `server --check` makes no file and leaves none behind: a log or an index that another user than the

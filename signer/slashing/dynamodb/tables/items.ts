@@ -144,7 +144,7 @@ export function highWaterMarks(mark: Mark | undefined): HighWaterMarks {
 /** Before the names of the numbers that a jump has raised since. */
 const SIGNED = 'signed_';
 
-function numberAttributes({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks, prefix = ''): Item {
+export function numberAttributes({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks, prefix = ''): Item {
   return {
     ...(blockSlot === null ? {} : { [`${prefix}slot`]: { N: String(blockSlot) } }),
     ...(sourceEpoch === null ? {} : { [`${prefix}source_epoch`]: { N: String(sourceEpoch) } }),
