@@ -34,8 +34,7 @@ import {
   type PostgresConnectionOptions,
   PostgresConnections,
 } from './connection/connections.ts';
-import { identityOfServer, questionsFor, warnOfUnsafeSettings } from './connection/server.ts';
-import { floorOf, lineage } from './lineage.ts';
+import { floorOf, identityOfServer, lineage, questionsFor, warnOfUnsafeSettings } from './connection/server.ts';
 import { highestMarks, postgresStore, raise, stagedOn } from './store.ts';
 import { checkBinding, migrate, stepWork } from './tables/migrate.ts';
 import { type StoreReader, storeReader } from './tables/store.ts';

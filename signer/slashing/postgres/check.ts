@@ -26,7 +26,7 @@ import type {
   Vote,
 } from '../types.ts';
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
-import type { Lineage } from './lineage.ts';
+import type { Lineage } from './connection/server.ts';
 import {
   blockTable,
   type EntryRow,
