@@ -252,14 +252,8 @@ export const VOTES: EntryKind<VoteEntry> = {
 };
 
 /** In the order of the code; stores keep them under names of their own. */
-export function headNumbers({
-  highest,
-  lowWater,
-  prunedBelow,
-  tenure,
-  blocks,
-  attestations,
-}: KeyState): (number | null)[] {
+export function headNumbers(state: KeyState): (number | null)[] {
+  const { highest, lowWater, prunedBelow, tenure, blocks, attestations } = state;
   return [
     highest.blockSlot,
     highest.sourceEpoch,

@@ -111,15 +111,13 @@ export const PRUNE_IDLE_SHARE = 1 / 1000;
 /** A slot, so that votes are deleted as evenly as they come; an epoch of 32 slots. */
 export const PRUNE_IDLE_PAUSE_MS = { least: 12_000, most: 384_000 } as const;
 
-export function startPruning({
-  backend,
-  log,
-  clock,
-}: {
+export interface PruningParts {
   readonly backend: Pick<SlashingBackend, 'pruneStep'>;
   readonly log: Log;
   readonly clock: Clock;
-}) {
+}
+
+export function startPruning({ backend, log, clock }: PruningParts) {
   let isStopped = false;
   let wake = (): void => {};
   const done = prune();

@@ -11,6 +11,7 @@ import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
 import { operationsThrough, storeOperations } from '../operations/operations.ts';
 import { STEP_ENTRIES } from '../operations/store.ts';
+import type { EntryCounts } from '../types.ts';
 import { batchChecker } from './check.ts';
 import { FilesChanged, openFilesOf } from './file/file.ts';
 import { type DatabaseStore, databaseStore, heldExports, stagedHistories } from './store.ts';
@@ -86,11 +87,7 @@ const handlers: DatabaseCalls = {
          FROM validators`,
       )
       .get();
-    return {
-      validators: Number(row?.['validators']),
-      blocks: Number(row?.['blocks']),
-      attestations: Number(row?.['attestations']),
-    };
+    return row as unknown as EntryCounts;
   },
   ...operationsThrough((name, given) => opened().operations[name](...given)),
   async close(notesEnd) {

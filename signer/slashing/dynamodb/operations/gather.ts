@@ -251,7 +251,10 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
   function again(writes: readonly WaitingFirst[]): void {
     for (const write of writes) {
       if (write.tries < MAX_TRIES) waiting.push({ ...write, tries: write.tries + 1 });
-      else write.reject(contended(write));
+      else
+        write.reject(
+          new SignerError('slashing_unavailable', { detail: { contended: partitionOf(write.replacement.key) } }),
+        );
     }
   }
 
@@ -260,10 +263,6 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
       waiting.push({ replacement, floor, tries: 1, resolve, reject });
       if (!isUnderWay) void sendAll();
     });
-}
-
-function contended({ replacement }: WaitingFirst): SignerError {
-  return new SignerError('slashing_unavailable', { detail: { contended: partitionOf(replacement.key) } });
 }
 
 /** No item twice: the later write of an item waits, and finds what the earlier one left. */

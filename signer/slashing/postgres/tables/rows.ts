@@ -202,20 +202,6 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(kind: EntryKind<Entry>
 const OTHER_NUMBERS: readonly HeadNumber[] = ['pruned_below_slot', 'pruned_below_target_epoch', 'tenure'];
 const SIGNED_NUMBERS = HEAD_NUMBERS.filter((name) => !OTHER_NUMBERS.includes(name));
 
-/** $1 are the numbers of the heads, $2 and $3 their seals, then come the columns. */
-function updateText(names: readonly HeadNumber[]): string {
-  return `
-    UPDATE strongroom.validators AS v
-    SET digests = new.digests, code = new.code, ${names.map((name) => `${name} = new.${name}`).join(', ')}
-    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[],
-                ${names.map((_, index) => `$${index + 4}::bigint[]`).join(', ')})
-      AS new (id, digests, code, ${names.join(', ')})
-    WHERE v.id = new.id`;
-}
-
-const UPDATE_HEADS = updateText(HEAD_NUMBERS);
-const SIGN_HEADS = updateText(SIGNED_NUMBERS);
-
 /** What is wrong with its values is thrown before anything is sent. */
 export interface Statement {
   readonly name: string;
@@ -249,25 +235,30 @@ export interface ChangedHead {
   readonly state: KeyState;
 }
 
-export function updateHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
-  const values = headValues(codes, changes, HEAD_NUMBERS);
-  return { name: 'update_heads', text: UPDATE_HEADS, values, rowCount: changes.length };
-}
+export const updateHeads = headStatement('update_heads', HEAD_NUMBERS);
+export const signHeads = headStatement('sign_heads', SIGNED_NUMBERS);
 
-export function signHeads(codes: HistoryCodes, changes: readonly ChangedHead[]): Statement {
-  const values = headValues(codes, changes, SIGNED_NUMBERS);
-  return { name: 'sign_heads', text: SIGN_HEADS, values, rowCount: changes.length };
-}
-
-function headValues(codes: HistoryCodes, changes: readonly ChangedHead[], names: readonly HeadNumber[]): unknown[] {
-  const rows = changes.map(({ state }) => headNumbers(state));
-  const seals = changes.map(({ head, state }) => codes.sealHead(head.publicKey, state));
-  return [
-    plainArray(changes.map(({ head }) => head.id)),
-    seals.map(digestsOf),
-    seals.map(({ code }) => code),
-    ...names.map((name) => plainArray(rows.map((numbers) => numbers[HEAD_NUMBERS.indexOf(name)] ?? null))),
-  ];
+/** $1 are the numbers of the heads, $2 and $3 their seals, then come the columns. */
+function headStatement(name: string, names: readonly HeadNumber[]) {
+  const text = `
+    UPDATE strongroom.validators AS v
+    SET digests = new.digests, code = new.code, ${names.map((name) => `${name} = new.${name}`).join(', ')}
+    FROM unnest($1::bigint[], $2::bytea[], $3::bytea[],
+                ${names.map((_, index) => `$${index + 4}::bigint[]`).join(', ')})
+      AS new (id, digests, code, ${names.join(', ')})
+    WHERE v.id = new.id`;
+  const places = names.map((number) => HEAD_NUMBERS.indexOf(number));
+  return (codes: HistoryCodes, changes: readonly ChangedHead[]): Statement => {
+    const rows = changes.map(({ state }) => headNumbers(state));
+    const seals = changes.map(({ head, state }) => codes.sealHead(head.publicKey, state));
+    const values = [
+      plainArray(changes.map(({ head }) => head.id)),
+      seals.map(digestsOf),
+      seals.map(({ code }) => code),
+      ...places.map((place) => plainArray(rows.map((numbers) => numbers[place] ?? null))),
+    ];
+    return { name, text, values, rowCount: changes.length };
+  };
 }
 
 /** `pg` would quote and escape each, at a price that batches feel. */
