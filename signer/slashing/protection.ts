@@ -8,7 +8,7 @@ import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import { type CheckQueue, checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
 import { type Decision, isBeyondHistory, isRolledBack, marksOf, NO_MARKS } from './history/rules.ts';
-import type { Hindrance, RestrainedStore } from './restraints.ts';
+import type { RestrainedStore } from './restraints.ts';
 import type {
   HighWaterMarks,
   KeyFault,
@@ -24,8 +24,11 @@ const MAX_QUEUED_CHECKS = 16_384;
 /** What the store has not answered then is 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
-export interface SlashingProtectionOptions extends AnswerHooks {
+export interface SlashingProtectionOptions {
   readonly maxQueuedChecks?: number;
+  /** A store holds less than this process knows to be recorded; called once for each such answer. */
+  readonly onRollback?: () => void;
+  readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
   readonly unopened?: boolean;
 }
@@ -214,9 +217,45 @@ export class SlashingProtection {
     if (failure === undefined || !isHindered) this.#health.heard(failure === undefined ? 'up' : 'down', failure);
     const seconds = (this.#clock.monotonic() - started) / 1000;
     const outcome = failure === undefined ? 'committed' : 'failed';
-    callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome), this.#log);
-    const told = { hooks: this.#options, hindrance: this.#store.hindrance, log: this.#log };
-    for (const [place, check] of checks.entries()) answerCheck(check, { failure, verdict: verdicts[place] }, told);
+    this.#callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome));
+    for (const [place, check] of checks.entries()) this.#answer(check, failure, verdicts[place]);
+  }
+
+  /**
+   * A message is safe only when the store says so plainly. A failed batch, a missing verdict and a right that was lost
+   * meanwhile are errors.
+   */
+  #answer(check: WaitingCheck, failure: unknown, verdict: Verdict | undefined): void {
+    if (failure !== undefined || verdict === undefined) {
+      check.reject(
+        failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }),
+      );
+      return;
+    }
+    if (verdict.kind === 'safe') {
+      // A process that was stopped in between may have lost the right meanwhile.
+      const lost = this.#store.hindrance();
+      if (lost === undefined) check.resolve(verdict);
+      else check.reject(new SignerError(lost));
+      return;
+    }
+    const { reason } = verdict;
+    this.#callHook(() => this.#options.onRefusal?.(reason));
+    if (verdict.kind === 'refused') {
+      check.resolve(verdict);
+      return;
+    }
+    this.#log.error({ public_key: check.message.publicKey, reason }, 'slashing protection fails for a key');
+    if (reason === 'slashing_rollback') this.#callHook(() => this.#options.onRollback?.());
+    check.reject(new SignerError(verdict.reason));
+  }
+
+  #callHook(hook: () => void): void {
+    try {
+      hook();
+    } catch (error) {
+      this.#log.error({ err: error }, 'a hook of slashing protection failed');
+    }
   }
 }
 
@@ -302,52 +341,6 @@ function markTable() {
       raise(row + 2, targetEpoch);
     },
   };
-}
-
-// A message is safe only when the store says so plainly. A failed batch, a missing verdict and a right that was lost
-// meanwhile are errors.
-
-interface AnswerHooks {
-  /** A store holds less than this process knows to be recorded; called once for each such answer. */
-  readonly onRollback?: () => void;
-  readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
-}
-
-function answerCheck(
-  check: WaitingCheck,
-  { failure, verdict }: { readonly failure: unknown; readonly verdict: Verdict | undefined },
-  { hooks, hindrance, log }: { readonly hooks: AnswerHooks; readonly hindrance: Hindrance; readonly log: Log },
-): void {
-  if (failure !== undefined || verdict === undefined) {
-    check.reject(
-      failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }),
-    );
-    return;
-  }
-  if (verdict.kind === 'safe') {
-    // A process that was stopped in between may have lost the right meanwhile.
-    const lost = hindrance();
-    if (lost === undefined) check.resolve(verdict);
-    else check.reject(new SignerError(lost));
-    return;
-  }
-  const { reason } = verdict;
-  callHook(() => hooks.onRefusal?.(reason), log);
-  if (verdict.kind === 'refused') {
-    check.resolve(verdict);
-    return;
-  }
-  log.error({ public_key: check.message.publicKey, reason: verdict.reason }, 'slashing protection fails for a key');
-  if (reason === 'slashing_rollback') callHook(() => hooks.onRollback?.(), log);
-  check.reject(new SignerError(verdict.reason));
-}
-
-function callHook(hook: () => void, log: Log): void {
-  try {
-    hook();
-  } catch (error) {
-    log.error({ err: error }, 'a hook of slashing protection failed');
-  }
 }
 
 // Batches keep a distance under load: a store that gets each message alone does less work.

@@ -44,6 +44,7 @@ export function restrainStore(bare: SlashingBackend, restraints: Restraints): Re
 /** Without a master key no row could be verified: the real store is never opened. */
 export function sealedStore(name: SlashingBackend['name']): RestrainedStore {
   const limits = { maxMessages: 1, maxInFlight: 1, minIntervalMs: 0 };
+  const sealed = () => Promise.reject(new SignerError('sealed'));
   const refusals = Object.fromEntries(Object.keys(RIGHT_TO_USE).map((method) => [method, sealed]));
   const exportHistories = () => {
     throw new SignerError('sealed');
@@ -69,10 +70,6 @@ const RIGHT_TO_USE: Decisions = {
   status: 'asks',
   close: 'forwards',
 };
-
-function sealed(): Promise<never> {
-  return Promise.reject(new SignerError('sealed'));
-}
 
 function branded(store: SlashingBackend, hindrance: Hindrance): RestrainedStore {
   const { identity: _1, incarnate: _2, jump: _3, highestMarks: _4, ...restrained } = store;

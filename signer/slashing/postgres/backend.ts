@@ -85,7 +85,7 @@ function postgresBackend(
 ): SlashingBackend {
   const maxInFlight = Math.min(BATCHES_IN_FLIGHT, options.poolSize);
   const batchLimits: BatchLimits = { maxMessages: BATCH_SIZE, maxInFlight, minIntervalMs: BATCH_INTERVAL_MS };
-  const recover = afterDoubt({ ...options, connections, tools }, { log, clock });
+  const recover = afterDoubt(connections, tools, options, { log, clock });
   const turns = eventLoopTurns(STEP_ENTRIES);
   const pruned = newPruneCursor();
   const use = <Result>(work: (store: StoreOperations) => Promise<Result>): Promise<Result> =>
@@ -211,16 +211,11 @@ async function* exported(
 
 const REPEAT_LINE_MS = 60_000;
 
-interface Recovery {
-  readonly connections: PostgresConnections;
-  readonly tools: CheckTools;
-  readonly jumpFloor: JumpFloor;
-  readonly onJump?: OnJump;
-}
-
 /** Rejects with `slashing_unavailable` when the store could not be raised. */
-export function afterDoubt(
-  { connections, tools, jumpFloor, onJump }: Recovery,
+function afterDoubt(
+  connections: PostgresConnections,
+  tools: CheckTools,
+  { jumpFloor, onJump }: Pick<PostgresBackendOptions, 'jumpFloor' | 'onJump'>,
   { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): () => Promise<void> {
   let underWay: Promise<void> | undefined;

@@ -161,15 +161,6 @@ function writableRows(connection: DatabaseSync, options: DatabaseOptions): Writa
   const heads = headTable(connection, options.integrity);
   const entries = entryTables(connection, options.integrity);
 
-  function remove({ id }: Head, { blocks, attestations }: CodedEntries): void {
-    for (const block of blocks) entries.blocks.remove(id, block);
-    for (const vote of attestations) entries.votes.remove(id, vote);
-  }
-  function insert({ id }: Head, { blocks, attestations }: CodedEntries): void {
-    for (const block of blocks) entries.blocks.insert(id, block, block);
-    for (const vote of attestations) entries.votes.insert(id, vote, vote);
-  }
-
   return {
     ...readableRows(connection, options, undefined),
     async oldest(head, below, limit) {
@@ -178,10 +169,14 @@ function writableRows(connection: DatabaseSync, options: DatabaseOptions): Writa
       return { blocks, attestations, lowestKept: entries.lowestBeyond(head, blocks.at(-1), attestations.at(-1)) };
     },
     async change(head, { state, added = NONE, replaced = NONE, removed = NONE }: KeyChange) {
-      remove(head, removed);
-      remove(head, replaced);
-      insert(head, replaced);
-      insert(head, added);
+      for (const { blocks, attestations } of [removed, replaced]) {
+        for (const block of blocks) entries.blocks.remove(head.id, block);
+        for (const vote of attestations) entries.votes.remove(head.id, vote);
+      }
+      for (const { blocks, attestations } of [replaced, added]) {
+        for (const block of blocks) entries.blocks.insert(head.id, block, block);
+        for (const vote of attestations) entries.votes.insert(head.id, vote, vote);
+      }
       heads.update({ ...head, state });
     },
   };

@@ -96,7 +96,7 @@ export async function checkAndRecordOne(
       stored = outcome.stored;
     } else {
       // Only what the table says now is an answer.
-      if (isFresh && !(isRollback(verdict) && (await hasNewFloor(store)))) return verdict;
+      if (isFresh && !(verdict.kind === 'unavailable' && (await hasNewFloor(store)))) return verdict;
       stored = await table.read(key);
     }
     if (stored === 'damaged') return { kind: 'unavailable', reason: 'slashing_integrity' };
@@ -114,11 +114,7 @@ async function hasNewFloor(store: Asked): Promise<boolean> {
   return store.floor !== floor;
 }
 
-function isRollback(verdict: Verdict): boolean {
-  return verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
-}
-
-/** Nothing up to the floor is missed: a jump has raised all keys to it. */
+/** Nothing up to the floor is missed: a jump has raised all keys to it. `unavailable` is a rollback, and no other fault. */
 function judge(
   message: SlashableMessage,
   item: MarkItem | undefined,

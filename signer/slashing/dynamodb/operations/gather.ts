@@ -13,7 +13,7 @@ import {
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import type { StoreFloor } from '../../types.ts';
-import { type MarkItem, type MarkKey, markAttributes, partitionOf } from '../tables/items.ts';
+import { type MarkItem, markAttributes, partitionOf } from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import {
   MAX_BATCH_ITEMS,
@@ -29,7 +29,7 @@ const EAGER_REQUESTS = 2;
 const MAX_WAIT_MS = 10;
 
 interface WaitingUpdate {
-  readonly update: Update;
+  readonly replacement: Update;
   readonly resolve: (outcome: ReplaceOutcome | Promise<ReplaceOutcome>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -66,7 +66,7 @@ export function gatheringReplace(
   }
 
   function sendSome(): void {
-    const { taken, left } = takeDistinct(waiting, MAX_STATEMENTS, ({ update }) => update.key);
+    const { taken, left } = takeDistinct(waiting, MAX_STATEMENTS);
     waiting = left;
     underWay += 1;
     void send(taken).finally(() => {
@@ -78,15 +78,15 @@ export function gatheringReplace(
   async function send(writes: readonly WaitingUpdate[]): Promise<void> {
     try {
       const [first, ...others] = writes;
-      if (first !== undefined && others.length === 0) return first.resolve(await replace(first.update));
+      if (first !== undefined && others.length === 0) return first.resolve(await replace(first.replacement));
       const outcomes = await applyUpdates(
         client,
         tableName,
-        writes.map(({ update }) => update),
+        writes.map(({ replacement }) => replacement),
       );
       if (outcomes.includes('refused')) refused();
-      for (const [index, { update, resolve }] of writes.entries()) {
-        resolve(outcomes[index] === 'applied' ? { kind: 'replaced' } : replace(update));
+      for (const [index, { replacement, resolve }] of writes.entries()) {
+        resolve(outcomes[index] === 'applied' ? { kind: 'replaced' } : replace(replacement));
       }
     } catch (error) {
       for (const { reject } of writes) reject(error);
@@ -101,7 +101,7 @@ export function gatheringReplace(
   return (replacement) => {
     if (isRefused || !isUpdate(replacement)) return replace(replacement);
     return new Promise<ReplaceOutcome>((resolve, reject) => {
-      waiting.push({ update: replacement, resolve, reject });
+      waiting.push({ replacement, resolve, reject });
       schedule();
     }).catch(unavailable);
   };
@@ -212,7 +212,7 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
     await Promise.resolve();
     while (waiting.length > 0) {
       const room = MAX_BATCH_ITEMS - 1; // and the guard
-      const { taken, left } = takeDistinct(waiting, room, ({ replacement }) => replacement.key);
+      const { taken, left } = takeDistinct(waiting, room);
       waiting = left;
       await send(taken).catch((error: unknown) => {
         for (const { reject } of taken) reject(error);
@@ -266,11 +266,11 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
 }
 
 /** No item twice: the later write of an item waits, and finds what the earlier one left. */
-function takeDistinct<Write>(waiting: readonly Write[], most: number, keyOf: (write: Write) => MarkKey) {
+function takeDistinct<Write extends { readonly replacement: Replacement }>(waiting: readonly Write[], most: number) {
   const partitions = new Set<string>();
   const [taken, left]: [Write[], Write[]] = [[], []];
   for (const one of waiting) {
-    const partition = partitionOf(keyOf(one));
+    const partition = partitionOf(one.replacement.key);
     const goes = taken.length < most && !partitions.has(partition);
     (goes ? taken : left).push(one);
     if (goes) partitions.add(partition);

@@ -117,15 +117,17 @@ export function isStill(values: Item, absent: readonly string[]) {
 }
 
 export function blockMark({ slot, signingRoot }: BlockEntry): BlockMark {
-  return { ...NO_MARKS, kind: 'block', blockSlot: slot, signingRoot: rootText(signingRoot) };
+  return { ...NO_MARKS, kind: 'block', blockSlot: slot, signingRoot: signingRoot && encodeHex(signingRoot) };
 }
 
 export function attestationMark({ sourceEpoch, targetEpoch, signingRoot }: VoteEntry): AttestationMark {
-  return { blockSlot: null, kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
-}
-
-function rootText(root: Uint8Array | null): string | null {
-  return root === null ? null : encodeHex(root);
+  return {
+    blockSlot: null,
+    kind: 'attestation',
+    sourceEpoch,
+    targetEpoch,
+    signingRoot: signingRoot && encodeHex(signingRoot),
+  };
 }
 
 /** Marks are verified, or made of roots. */

@@ -163,8 +163,13 @@ export interface UpgradeTools {
   readonly server: () => Promise<ServerIdentity>;
 }
 
-export function stepWork(tools: UpgradeTools): StepWork {
-  return new Map([[1, (connection: Connection) => bindAndRecord(connection, tools)]]);
+export function stepWork({ codes, integrity, genesisValidatorsRoot: root, server }: UpgradeTools): StepWork {
+  const bindAndRecord = async (connection: Connection): Promise<void> => {
+    const text = 'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2)';
+    await connection.query(text, [root, bindingCode(integrity, root)]);
+    await createStore(connection, codes, await server());
+  };
+  return new Map([[1, bindAndRecord]]);
 }
 
 export async function checkBinding(
@@ -190,13 +195,6 @@ export function confirmRoot({ genesis_validators_root: root }: BindingRow, genes
   if (root.equals(genesisValidatorsRoot)) return;
   const hint = 'the slashing database is bound to another genesis validators root';
   throw new SignerError('slashing_unavailable', { hint });
-}
-
-async function bindAndRecord(connection: Connection, tools: UpgradeTools): Promise<void> {
-  const { genesisValidatorsRoot: root, integrity } = tools;
-  const text = 'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2)';
-  await connection.query(text, [root, bindingCode(integrity, root)]);
-  await createStore(connection, tools.codes, await tools.server());
 }
 
 function bindingCode(integrity: RowIntegrity, genesisValidatorsRoot: Uint8Array): Uint8Array {
