@@ -46,13 +46,6 @@ export function checkQueue() {
     return behind;
   }
 
-  function takeFirst(publicKey: PublicKeyHex): WaitingCheck | undefined {
-    const checks = waiting.get(publicKey);
-    const first = checks?.shift();
-    if (checks?.length === 0) waiting.delete(publicKey);
-    return first;
-  }
-
   return {
     get size() {
       return size;
@@ -95,7 +88,9 @@ export function checkQueue() {
         if (publicKey === undefined) break;
         if (yielding.delete(publicKey)) yielded += 1;
         ready.delete(publicKey);
-        const check = takeFirst(publicKey);
+        const checks = waiting.get(publicKey);
+        const check = checks?.shift();
+        if (checks?.length === 0) waiting.delete(publicKey);
         if (check === undefined) continue;
         busy.add(publicKey);
         taken.push(check);

@@ -57,7 +57,9 @@ export async function openSqliteBackend(options: SqliteOptions, { log }: { log: 
   } catch (error) {
     await client.close();
     lock.release();
-    throw unusable(reasonOf(error), { path, cause: error });
+    const cause = error instanceof Error ? error.cause : undefined;
+    const reason = cause instanceof Error ? cause.message : 'the database worker does not start';
+    throw unusable(reason, { path, cause: error });
   }
   const checkpoints = checkpointsBesideCommits({ path }, log);
   return sqliteBackend({ client, lock, checkpoints, path, isInDoubt }, options.genesisValidatorsRoot.toLowerCase());
@@ -141,11 +143,6 @@ function sqliteBackend(
       lock.release();
     },
   };
-}
-
-function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error ? cause.message : 'the database worker does not start';
 }
 
 // Checkpoints beside the commits: SQLite's own come in the middle of a commit, and kept the whole batch waiting for 10

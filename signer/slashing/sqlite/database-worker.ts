@@ -133,15 +133,12 @@ async function noteEnd({ changeRecord }: DatabaseStore): Promise<string> {
 }
 
 function failure(id: number, error: unknown): ReplyMessage {
-  const hint = isShown(error) ? error.message : error instanceof SignerError ? error.hint : undefined;
+  const isShown = error instanceof FilesChanged || error instanceof DatabaseRefusal;
+  const hint = isShown ? error.message : error instanceof SignerError ? error.hint : undefined;
   if (isDamage(error)) return { id, reason: 'slashing_integrity', error, hint };
   // An import that was interrupted says so, and by what.
   if (isFaultOfConnection(error) || isFaultOfConnection(error instanceof Error && error.cause)) dropConnection();
   return { id, reason: 'slashing_unavailable', error, hint };
-}
-
-function isShown(error: unknown): error is FilesChanged | DatabaseRefusal {
-  return error instanceof FilesChanged || error instanceof DatabaseRefusal;
 }
 
 function opened(): ReturnType<typeof open> {

@@ -84,18 +84,16 @@ export function gatheringReplace(
         tableName,
         writes.map(({ replacement }) => replacement),
       );
-      if (outcomes.includes('refused')) refused();
+      if (outcomes.includes('refused')) {
+        if (!isRefused) log.warn({}, NO_STATEMENTS);
+        isRefused = true;
+      }
       for (const [index, { replacement, resolve }] of writes.entries()) {
         resolve(outcomes[index] === 'applied' ? { kind: 'replaced' } : replace(replacement));
       }
     } catch (error) {
       for (const { reject } of writes) reject(error);
     }
-  }
-
-  function refused(): void {
-    if (!isRefused) log.warn({}, NO_STATEMENTS);
-    isRefused = true;
   }
 
   return (replacement) => {

@@ -221,20 +221,18 @@ function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]
 // How marks rise when an EIP-3076 history is merged into them. A merged mark refuses whatever the mark or any entry of
 // the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
 
-/** `present` changes no number of the mark, `behind` lies below it, `conflict` is slashable against it. */
-export type MergeOutcome = 'raised' | 'behind' | 'present' | 'conflict';
-
-export interface Merge {
+interface Merge {
   readonly mark: Mark;
-  readonly outcome: MergeOutcome;
+  /** `present` changes no number of the mark, `behind` lies below it, `conflict` is slashable against it. */
+  readonly outcome: 'raised' | 'behind' | 'present' | 'conflict';
 }
 
-export function placeOf(mark: Mark): ConflictingEntry {
+function placeOf(mark: Mark): ConflictingEntry {
   if (mark.kind === 'block') return { slot: mark.blockSlot };
   return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };
 }
 
-export function mergeMarks(mark: Mark, entry: Mark): Merge {
+function mergeMarks(mark: Mark, entry: Mark): Merge {
   if (mark.kind !== entry.kind) throw new TypeError('marks of two kinds are never merged');
   if (hasSameNumbers(mark, entry)) return mergeRoots(mark, entry);
   // EIP-3076 condition 3: two votes for one target.

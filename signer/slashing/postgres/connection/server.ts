@@ -116,13 +116,11 @@ export interface StoreLineage {
   readonly floor: StoreFloor | null;
 }
 
-export interface KnownStore extends ServerIdentity {
+export interface KnownStore extends ServerIdentity, Pick<StoreLineage, 'revision' | 'floor'> {
   /** Another one since the process learnt that the database is another. */
   readonly era: number;
   /** The write-ahead log is never shorter than this, unless it is another log. */
   readonly walAtLeast: number;
-  readonly revision: number;
-  readonly floor: StoreFloor | null;
 }
 
 export function lineage() {
