@@ -105,7 +105,7 @@ const handlers: DatabaseCalls = {
 };
 
 port.on('message', ({ id, call, arguments_ }: CallMessage) => {
-  void exports_.endStalled();
+  if (exports_.held.size > 0) void exports_.endStalled();
   const isClosing = call === 'close';
   try {
     // The main thread sends each call with the arguments of its name (wire.ts).

@@ -301,6 +301,7 @@ export function heldExports(
   }
 
   return {
+    held: held as { readonly size: number },
     begin(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): void {
       if (held.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
       held.set(exportId, { histories: open(publicKeys), askedAt: clock.monotonic(), isReading: false });

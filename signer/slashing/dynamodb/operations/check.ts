@@ -114,7 +114,7 @@ async function hasNewFloor(store: Asked): Promise<boolean> {
   return store.floor !== floor;
 }
 
-/** Nothing up to the floor is missed: a jump has raised all keys to it. `unavailable` is a rollback, and no other fault. */
+/** Nothing up to the floor is missed: a jump has raised all keys to it. `unavailable` always is a rollback. */
 function judge(
   message: SlashableMessage,
   item: MarkItem | undefined,
