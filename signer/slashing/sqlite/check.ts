@@ -16,7 +16,7 @@ import {
 } from '../history/rules.ts';
 import type { Head } from '../operations/store.ts';
 import type { BlockEntry, SlashableMessage, StoreFloor, Verdict, VoteEntry } from '../types.ts';
-import { keyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
+import { type KeyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
 import { type EntryTable, type EntryTables, entryTables, headTable, inTransaction, isDamage } from './tables/rows.ts';
 import type { DatabaseOptions } from './tables/schema.ts';
 import type { PackedCheck } from './wire.ts';
@@ -25,11 +25,7 @@ import type { PackedCheck } from './wire.ts';
 const MAX_ENTRIES_READ = 20_000;
 
 /** Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing. */
-export function batchChecker(
-  connection: DatabaseSync,
-  options: DatabaseOptions,
-  keys = keyList(connection, storeRecord(connection, options)),
-) {
+export function batchChecker(connection: DatabaseSync, options: DatabaseOptions, keys: KeyList) {
   const { integrity } = options;
   const codes = historyCodes(integrity);
   const heads = headTable(connection, integrity);
