@@ -43,6 +43,7 @@ export function linesOf(run: EthereumRun): string[] {
     ...DEADLINES.map((seconds): [string, string] => [`votes answered within ${seconds} s`, percentOf(votes, seconds)]),
     ['in the worst slot within 3 s', worstOf(run, 3)],
     ['last vote of a slot: median, worst', lastOf(run)],
+    ...eachOf(run),
     ['votes: p50, p99, p99.9', quantilesOf(votes)],
     ...kindsOf(run).map((kind): [string, string] => [`${kind}: p50, p99, p99.9`, quantilesOf(latenciesOf(run, kind))]),
     ['CPU a slot', `${per(({ cpuSeconds }) => cpuSeconds).toFixed(2)} s`],
@@ -102,9 +103,19 @@ export function loadPlotOf(runs: readonly EthereumRun[]): Plot {
 }
 
 /** Bars of all that votes at once: 3.0 s, good 2.0 s. */
-function lastOf({ slots }: EthereumRun): string {
-  const last = slots.map(({ latencies }) => latencies.vote.reduce((most, one) => Math.max(most, one), 0) / 1000);
+function lastOf(run: EthereumRun): string {
+  const last = lastVotes(run);
   return `${median(last).toFixed(2)}, ${Math.max(...last).toFixed(2)} s (3.0 s are the deadline, 2.0 s are good)`;
+}
+
+function eachOf(run: EthereumRun): [string, string][] {
+  const told = lastVotes(run).map((last) => last.toFixed(2));
+  return told.length > 20 ? [] : [['  of each slot', `${told.join(', ')} s`]];
+}
+
+/** Seconds until the last vote of each slot. */
+function lastVotes({ slots }: EthereumRun): number[] {
+  return slots.map(({ latencies }) => latencies.vote.reduce((most, one) => Math.max(most, one), 0) / 1000);
 }
 
 function nameOf({ keys, mode }: EthereumRun): string {

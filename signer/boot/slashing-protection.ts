@@ -95,7 +95,8 @@ export async function openSlashingProtection(
     const parts = { custody, backend: keeper, jumpFloor: floorOf, onJump, time };
     bound.binding = await bindStore(config, parts, world, opened);
   }
-  const pruning = startPruning({ backend: store, log, clock: world.clock });
+  const isBusy = () => slashing.load.queued + slashing.load.inFlight > 0;
+  const pruning = startPruning({ backend: store, isBusy, log, clock: world.clock });
   // A step that hangs in its store ends with it: nobody waits for it before.
   opened.defer(() => Promise.race([pruning.stop(), pause(ending.leftMs() / 4, undefined, { ref: false })]));
   if (store.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');

@@ -5,6 +5,7 @@ import {
   PRUNE_IDLE_PAUSE_MS,
   PRUNE_STEP_ENTRIES,
   PRUNE_STEP_PAUSE_MS,
+  PRUNE_YIELD_MS,
   startPruning,
 } from '../../signer/slashing/operations/pruning.ts';
 import { quietLog } from '../support/slashing.ts';
@@ -12,6 +13,7 @@ import { quietLog } from '../support/slashing.ts';
 type PruneStep = (maxEntries: number) => Promise<number>;
 
 let time = 0;
+const isBusy = () => false;
 const clock = { now: () => time, monotonic: () => time };
 
 beforeEach(() => {
@@ -24,9 +26,24 @@ afterEach(() => {
 it('steps of a bounded size, shortly after each other while there is work', async () => {
   const left = [520, 120, 0];
   const pruneStep = vi.fn<PruneStep>(async () => left.shift() ?? 0);
-  const pruning = startPruning({ backend: { pruneStep }, log: quietLog, clock });
+  const pruning = startPruning({ backend: { pruneStep }, isBusy, log: quietLog, clock });
   await vi.advanceTimersByTimeAsync(2 * PRUNE_STEP_PAUSE_MS);
   expect(pruneStep.mock.calls).toEqual([[PRUNE_STEP_ENTRIES], [PRUNE_STEP_ENTRIES], [PRUNE_STEP_ENTRIES]]);
+  await pruning.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+it('a step waits while checks do, a second at most', async () => {
+  let checks = 1;
+  const pruneStep = vi.fn<PruneStep>(async () => 8);
+  const pruning = startPruning({ backend: { pruneStep }, isBusy: () => checks > 0, log: quietLog, clock });
+  await vi.advanceTimersByTimeAsync(PRUNE_YIELD_MS - 1);
+  expect(pruneStep).toHaveBeenCalledTimes(1); // that of the start
+  await vi.advanceTimersByTimeAsync(2 * PRUNE_STEP_PAUSE_MS);
+  expect(pruneStep).toHaveBeenCalledTimes(2);
+  checks = 0;
+  await vi.advanceTimersByTimeAsync(4 * PRUNE_STEP_PAUSE_MS);
+  expect(pruneStep.mock.calls.length).toBeGreaterThanOrEqual(5);
   await pruning.stop();
   expect(vi.getTimerCount()).toBe(0);
 });
@@ -40,7 +57,7 @@ it.each([
     time += tookMs;
     return 0;
   });
-  const pruning = startPruning({ backend: { pruneStep }, log: quietLog, clock });
+  const pruning = startPruning({ backend: { pruneStep }, isBusy, log: quietLog, clock });
   await vi.advanceTimersByTimeAsync(pauseMs - 1);
   expect(pruneStep).toHaveBeenCalledTimes(1);
   await vi.advanceTimersByTimeAsync(1);
@@ -56,7 +73,7 @@ it('steps that take as long as the pause delete twice what a million keys make o
     deleted += maxEntries;
     return maxEntries;
   };
-  const pruning = startPruning({ backend: { pruneStep }, log: quietLog, clock });
+  const pruning = startPruning({ backend: { pruneStep }, isBusy, log: quietLog, clock });
   await vi.advanceTimersByTimeAsync(SLOT_MS);
   expect(deleted).toBeGreaterThanOrEqual(2 * VOTES_OF_A_SLOT);
   const stopping = pruning.stop();
@@ -68,7 +85,7 @@ it('a step that fails is tried again after the longest pause', async () => {
   const pruneStep = vi.fn<PruneStep>().mockRejectedValueOnce(new Error('no disk')).mockResolvedValue(0);
   const warnings: string[] = [];
   const log = { ...quietLog, warn: (_fields: object, message: string) => void warnings.push(message) };
-  const pruning = startPruning({ backend: { pruneStep }, log, clock });
+  const pruning = startPruning({ backend: { pruneStep }, isBusy, log, clock });
   await vi.advanceTimersByTimeAsync(PRUNE_IDLE_PAUSE_MS.most - 1);
   expect(pruneStep).toHaveBeenCalledTimes(1);
   await vi.advanceTimersByTimeAsync(1);
@@ -79,7 +96,7 @@ it('a step that fails is tried again after the longest pause', async () => {
 
 it('stopping waits for the step under way', async () => {
   const { promise, resolve } = Promise.withResolvers<number>();
-  const pruning = startPruning({ backend: { pruneStep: () => promise }, log: quietLog, clock });
+  const pruning = startPruning({ backend: { pruneStep: () => promise }, isBusy, log: quietLog, clock });
   let stopped = false;
   const stopping = pruning.stop().then(() => {
     stopped = true;

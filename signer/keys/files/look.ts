@@ -107,12 +107,8 @@ export class Look {
     const holding = batch.hold(secretKeys);
     secretKeys.fill(0);
     const held = await holding;
-    let next = 0;
-    try {
-      for (const { place } of keys) this.#noteAdded(place, batch.addHeld(held[next++], 'filesystem'));
-    } finally {
-      for (const left of held.slice(next)) batch.letGo(left);
-    }
+    // When the store is sealed meanwhile, the first of them ends the load; the core has wiped all.
+    for (const [index, { place }] of keys.entries()) this.#noteAdded(place, batch.addHeld(held[index], 'filesystem'));
   }
 
   async #readDescriptors(file: string, fileOrder: number) {

@@ -107,31 +107,40 @@ export const PRUNE_STEP_ENTRIES = PRUNED_AT_ONCE * (GATHERED_EPOCHS + 1);
 /** A million keys make 2,604 votes old in a second: twice that is deleted. */
 export const PRUNE_STEP_PAUSE_MS = 45;
 /** A look that finds nothing takes at most a thousandth of the time: at once with an index, a second without. */
-export const PRUNE_IDLE_SHARE = 1 / 1000;
+const PRUNE_IDLE_SHARE = 1 / 1000;
 /** A slot, so that votes are deleted as evenly as they come; an epoch of 32 slots. */
 export const PRUNE_IDLE_PAUSE_MS = { least: 12_000, most: 384_000 } as const;
+/** A step waits while checks do, as in the burst of a slot's votes, and at most so long. */
+export const PRUNE_YIELD_MS = 1_000;
 
 export interface PruningParts {
   readonly backend: Pick<SlashingBackend, 'pruneStep'>;
+  /** Whether checks wait for the store, or are under way. */
+  readonly isBusy: () => boolean;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-export function startPruning({ backend, log, clock }: PruningParts) {
+export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
   let isStopped = false;
   let wake = (): void => {};
   const done = prune();
 
   async function prune(): Promise<void> {
     while (!isStopped) {
-      const pauseMs = await step();
-      if (isStopped) return;
-      const { promise, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, pauseMs).unref();
-      wake = resolve;
-      await promise;
-      clearTimeout(timer);
+      await pause(await step());
+      for (let waited = 0; isBusy() && waited < PRUNE_YIELD_MS; waited += PRUNE_STEP_PAUSE_MS)
+        await pause(PRUNE_STEP_PAUSE_MS);
     }
+  }
+
+  async function pause(milliseconds: number): Promise<void> {
+    if (isStopped) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, milliseconds).unref();
+    wake = resolve;
+    await promise;
+    clearTimeout(timer);
   }
 
   /** @returns how long the next waits */
