@@ -103,18 +103,15 @@ export async function checkBatch(
     if (state === undefined) return DAMAGED;
     if (isRolledBack(effectiveHighest(state, record.floor), floor)) return ROLLED_BACK;
     const head = { id: row.id, publicKey: row.public_key, state };
-    const judgement = judge(codes, read, { head, message, index });
+    const judgement = judge(codes, read, { head, message }, index);
     if (judgement?.kind !== 'history') return answerOf(message, head, judgement);
-    const decided = decideByHistory(connection, codes, { head, message, floor: record.floor });
+    const decided = decideByHistory(connection, codes, { head, message }, record.floor);
     return decided.then((decision) => answerOf(message, head, decision));
   });
   const answers = await Promise.all(verdicts);
   const walPosition = await recordAll(connection, tools, safe);
-  lineage.committed(
-    expected,
-    { ...place, walPosition },
-    safe.map(({ message }) => message),
-  );
+  const recorded = safe.map(({ message }) => message);
+  lineage.committed(expected, { ...place, walPosition }, recorded);
   return answers;
 }
 
@@ -122,7 +119,8 @@ export async function checkBatch(
 function judge(
   codes: HistoryCodes,
   read: BatchRows,
-  { message, index, head }: { readonly head: Head; readonly message: SlashableMessage; readonly index: number },
+  { message, head }: Pick<SafeMessage, 'message' | 'head'>,
+  index: number,
 ): Judgement | undefined {
   const { floor } = read.store.record;
   const { state } = head;
@@ -142,11 +140,8 @@ function judge(
 async function decideByHistory(
   connection: Connection,
   codes: HistoryCodes,
-  {
-    message,
-    floor,
-    head,
-  }: { readonly head: Head; readonly message: SlashableMessage; readonly floor: StoreFloor | null },
+  { message, head }: Pick<SafeMessage, 'message' | 'head'>,
+  floor: StoreFloor | null,
 ): Promise<Decision | undefined> {
   const { state } = head;
   if (message.kind === 'attestation') {

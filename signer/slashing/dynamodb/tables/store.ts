@@ -208,11 +208,7 @@ function contended(): SignerError {
   return new SignerError('slashing_unavailable', { detail: { contended: NETWORK_PARTITION } });
 }
 
-export function refuseRegion(found: {
-  readonly tableName: string;
-  readonly region: string;
-  readonly bound: string;
-}): SignerError {
+export function refuseRegion(found: Readonly<Record<'tableName' | 'region' | 'bound', string>>): SignerError {
   const { tableName: table, region: configured, bound: bound_to } = found;
   return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
 }
