@@ -122,12 +122,12 @@ export interface PruningParts {
 }
 
 export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
-  let isStopped = false;
+  const stopping = new AbortController();
   let wake = (): void => {};
   const done = prune();
 
   async function prune(): Promise<void> {
-    while (!isStopped) {
+    while (!stopping.signal.aborted) {
       await pause(await step());
       for (let waited = 0; isBusy() && waited < PRUNE_YIELD_MS; waited += PRUNE_STEP_PAUSE_MS)
         await pause(PRUNE_STEP_PAUSE_MS);
@@ -135,7 +135,7 @@ export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
   }
 
   async function pause(milliseconds: number): Promise<void> {
-    if (isStopped) return;
+    if (stopping.signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, milliseconds).unref();
     wake = resolve;
@@ -160,7 +160,7 @@ export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
   return {
     /** Resolves when the step under way, if any, is over; no other begins. */
     stop(): Promise<void> {
-      isStopped = true;
+      stopping.abort();
       wake();
       return done;
     },
