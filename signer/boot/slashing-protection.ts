@@ -85,7 +85,7 @@ export async function openSlashingProtection(
     floor,
     latest: isTimed ? () => floorAt(now(), chain) : undefined,
     // Before the first look at the table, no store of a fleet is in force.
-    hindrance: () => (bound.binding === undefined && isFleet ? 'slashing_unbound' : bound.binding?.hindrance),
+    hindrance: isFleet ? () => (bound.binding === undefined ? 'slashing_unbound' : bound.binding.hindrance) : undefined,
     close: (waitMs) => leaveAndClose(bound, bare, waitMs),
   });
   const options = { ...telemetry.slashing, onRollback: raisedOnce(keeper, { floorOf, onJump }, log) };

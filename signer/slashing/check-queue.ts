@@ -46,13 +46,6 @@ export function checkQueue() {
     return behind;
   }
 
-  function takeFirst(publicKey: PublicKeyHex): WaitingCheck | undefined {
-    const checks = waiting.get(publicKey);
-    const first = checks?.shift();
-    if (checks?.length === 0) waiting.delete(publicKey);
-    return first;
-  }
-
   return {
     get size() {
       return size;
@@ -95,7 +88,9 @@ export function checkQueue() {
         if (publicKey === undefined) break;
         if (yielding.delete(publicKey)) yielded += 1;
         ready.delete(publicKey);
-        const check = takeFirst(publicKey);
+        const checks = waiting.get(publicKey);
+        const check = checks?.shift();
+        if (checks?.length === 0) waiting.delete(publicKey);
         if (check === undefined) continue;
         busy.add(publicKey);
         taken.push(check);
@@ -166,60 +161,34 @@ export function keyLine() {
 
 export type GroupCheckOutcome = Decision | { readonly kind: 'failed'; readonly error: unknown };
 
-type GroupQueue = Pick<CheckQueue, 'add' | 'remove'>;
-
 /** Resolves when all are decided, in the order of the messages; never rejects. @param signal ends those not begun */
 export function waitForGroup(
   messages: readonly SlashableMessage[],
   signal: AbortSignal,
-  queue: GroupQueue,
+  queue: Pick<CheckQueue, 'add' | 'remove'>,
 ): Promise<readonly GroupCheckOutcome[]> {
   if (messages.length === 0) return Promise.resolve([]);
-  return new Promise((resolve) => {
-    const group = new CheckGroup(messages.length, { signal, queue, resolve });
-    for (const message of messages) group.add(message);
-  });
-}
-
-interface GroupOwner {
-  readonly signal: AbortSignal;
-  readonly queue: GroupQueue;
-  readonly resolve: (outcomes: readonly GroupCheckOutcome[]) => void;
-}
-
-class CheckGroup {
-  readonly #owner: GroupOwner;
-  readonly #outcomes: GroupCheckOutcome[];
-  readonly #checks: GroupedCheck[] = [];
-  #left: number;
-  readonly #giveUp = (): void => {
-    for (const check of this.#checks) {
+  const { promise, resolve } = Promise.withResolvers<readonly GroupCheckOutcome[]>();
+  const outcomes: GroupCheckOutcome[] = Array.from({ length: messages.length });
+  let left = messages.length;
+  const settle = (place: number, outcome: GroupCheckOutcome): void => {
+    outcomes[place] = outcome;
+    left -= 1;
+    if (left > 0) return;
+    signal.removeEventListener('abort', giveUp);
+    resolve(outcomes);
+  };
+  const checks = messages.map((message, place) => new GroupedCheck(message, place, settle));
+  const giveUp = (): void => {
+    for (const check of checks) {
       if (check.hasBegun) continue;
-      this.#owner.queue.remove(check);
-      check.reject(this.#owner.signal.reason);
+      queue.remove(check);
+      check.reject(signal.reason);
     }
   };
-
-  constructor(size: number, owner: GroupOwner) {
-    this.#owner = owner;
-    this.#outcomes = Array.from({ length: size });
-    this.#left = size;
-    owner.signal.addEventListener('abort', this.#giveUp, { once: true });
-  }
-
-  add(message: SlashableMessage): void {
-    const check = new GroupedCheck(message, this, this.#checks.length);
-    this.#checks.push(check);
-    this.#owner.queue.add(check);
-  }
-
-  settle(place: number, outcome: GroupCheckOutcome): void {
-    this.#outcomes[place] = outcome;
-    this.#left -= 1;
-    if (this.#left > 0) return;
-    this.#owner.signal.removeEventListener('abort', this.#giveUp);
-    this.#owner.resolve(this.#outcomes);
-  }
+  signal.addEventListener('abort', giveUp, { once: true });
+  for (const check of checks) queue.add(check);
+  return promise;
 }
 
 /** One object a check and no closures: a large batch has thousands of them under way. */
@@ -227,21 +196,21 @@ class GroupedCheck implements WaitingCheck {
   readonly message: SlashableMessage;
   readonly yields = true;
   hasBegun = false;
-  readonly #group: CheckGroup;
   readonly #place: number;
+  readonly #settle: (place: number, outcome: GroupCheckOutcome) => void;
 
-  constructor(message: SlashableMessage, group: CheckGroup, place: number) {
+  constructor(message: SlashableMessage, place: number, settle: (place: number, outcome: GroupCheckOutcome) => void) {
     this.message = message;
-    this.#group = group;
     this.#place = place;
+    this.#settle = settle;
   }
 
   resolve(outcome: Decision): void {
-    this.#group.settle(this.#place, outcome);
+    this.#settle(this.#place, outcome);
   }
 
   reject(error: unknown): void {
-    this.#group.settle(this.#place, { kind: 'failed', error });
+    this.#settle(this.#place, { kind: 'failed', error });
   }
 
   detach(): void {

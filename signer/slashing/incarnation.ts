@@ -3,6 +3,7 @@
 // the store before, and the state table after, another signer renewed it.
 
 import { randomBytes } from 'node:crypto';
+import type { StoreIdentity } from './types.ts';
 
 export interface Incarnations {
   /** 32 lower-case hex digits each, the latest first; none in a store that no signer has used. */
@@ -37,6 +38,11 @@ export const incarnationText = (incarnations: Incarnations): string => JSON.stri
 
 export function newNumber(): string {
   return randomBytes(INCARNATION_BYTES).toString('hex');
+}
+
+/** @param record of a store, which has more */
+export function identityOf({ id, incarnation, floor }: StoreIdentity): StoreIdentity {
+  return { id, incarnation, floor };
 }
 
 /** StoreIdentity has it as 32 hex digits. */

@@ -3,6 +3,7 @@
 // signed; restraints.ts keeps keys from signing far ahead of the clock.
 
 import { SignerError } from '../api/errors.ts';
+import { floorMarks, isRolledBack } from './history/rules.ts';
 import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';
 
 export interface ChainTime {
@@ -65,12 +66,7 @@ export function floorFields({ slot, sourceEpoch, targetEpoch }: StoreFloor) {
 }
 
 export function coversFloor(one: StoreFloor | null, other: StoreFloor): boolean {
-  return (
-    one !== null &&
-    one.slot >= other.slot &&
-    one.sourceEpoch >= other.sourceEpoch &&
-    one.targetEpoch >= other.targetEpoch
-  );
+  return one !== null && !isRolledBack(floorMarks(one), floorMarks(other));
 }
 
 function slotAt(now: number, { genesisTimeSeconds, slotDurationMs }: ChainTime): number {

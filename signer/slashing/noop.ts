@@ -14,9 +14,7 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
     name: 'noop',
     batchLimits: { maxMessages: 512, maxInFlight: 1, minIntervalMs: 0 },
     checkAndRecord: async (messages) => messages.map(() => ({ kind: 'safe', repeat: false })),
-    async signedBlockRoot() {
-      return null;
-    },
+    signedBlockRoot: async () => null,
     async checkHealth() {},
     identity: async () => NO_STORE,
     incarnate: async () => true,

@@ -7,18 +7,28 @@ import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import { type CheckQueue, checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
-import { signingMemory } from './doubts.ts';
-import type { Decision } from './history/rules.ts';
-import type { Hindrance, RestrainedStore } from './restraints.ts';
-import type { KeyFault, PublicKeyHex, SlashableMessage, SlashingBackend, SlashingRefusal, Verdict } from './types.ts';
+import { type Decision, isBeyondHistory, isRolledBack, marksOf, NO_MARKS } from './history/rules.ts';
+import type { RestrainedStore } from './restraints.ts';
+import type {
+  HighWaterMarks,
+  KeyFault,
+  PublicKeyHex,
+  SlashableMessage,
+  SlashingBackend,
+  SlashingRefusal,
+  Verdict,
+} from './types.ts';
 
 /** The next one is `overloaded`. */
 const MAX_QUEUED_CHECKS = 16_384;
 /** What the store has not answered then is 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
-export interface SlashingProtectionOptions extends AnswerHooks {
+export interface SlashingProtectionOptions {
   readonly maxQueuedChecks?: number;
+  /** A store holds less than this process knows to be recorded; called once for each such answer. */
+  readonly onRollback?: () => void;
+  readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
   readonly unopened?: boolean;
 }
@@ -207,56 +217,130 @@ export class SlashingProtection {
     if (failure === undefined || !isHindered) this.#health.heard(failure === undefined ? 'up' : 'down', failure);
     const seconds = (this.#clock.monotonic() - started) / 1000;
     const outcome = failure === undefined ? 'committed' : 'failed';
-    callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome), this.#log);
-    const told = { hooks: this.#options, hindrance: this.#store.hindrance, log: this.#log };
-    for (const [place, check] of checks.entries()) answerCheck(check, { failure, verdict: verdicts[place] }, told);
+    this.#callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome));
+    for (const [place, check] of checks.entries()) this.#answer(check, failure, verdicts[place]);
+  }
+
+  /**
+   * A message is safe only when the store says so plainly. A failed batch, a missing verdict and a right that was lost
+   * meanwhile are errors.
+   */
+  #answer(check: WaitingCheck, failure: unknown, verdict: Verdict | undefined): void {
+    if (failure !== undefined || verdict === undefined) {
+      check.reject(
+        failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }),
+      );
+      return;
+    }
+    if (verdict.kind === 'safe') {
+      // A process that was stopped in between may have lost the right meanwhile.
+      const lost = this.#store.hindrance();
+      if (lost === undefined) check.resolve(verdict);
+      else check.reject(new SignerError(lost));
+      return;
+    }
+    const { reason } = verdict;
+    this.#callHook(() => this.#options.onRefusal?.(reason));
+    if (verdict.kind === 'refused') {
+      check.resolve(verdict);
+      return;
+    }
+    this.#log.error({ public_key: check.message.publicKey, reason }, 'slashing protection fails for a key');
+    if (reason === 'slashing_rollback') this.#callHook(() => this.#options.onRollback?.());
+    check.reject(new SignerError(verdict.reason));
+  }
+
+  #callHook(hook: () => void): void {
+    try {
+      hook();
+    } catch (error) {
+      this.#log.error({ err: error }, 'a hook of slashing protection failed');
+    }
   }
 }
 
-// A message is safe only when the store says so plainly. A failed batch, a missing verdict and a right that was lost
-// meanwhile are errors.
+// What this process remembers of each key, whatever the store says: the recorded marks (a store with less was rolled
+// back), and the last message whose commit failed. Another message in its place is a doubt, and is never signed.
 
-interface AnswerHooks {
-  /** A store holds less than this process knows to be recorded; called once for each such answer. */
-  readonly onRollback?: () => void;
-  readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
+function signingMemory() {
+  const marks = markTable();
+  const doubts: Readonly<Record<SlashableMessage['kind'], Map<PublicKeyHex, SlashableMessage>>> = {
+    block: new Map(),
+    attestation: new Map(),
+  };
+  return {
+    floors: marks.read,
+
+    recorded(message: SlashableMessage): void {
+      const { kind, publicKey } = message;
+      const own = marksOf(message);
+      marks.raise(publicKey, own);
+      const doubt = doubts[kind].get(publicKey);
+      if (doubt !== undefined && !isRolledBack(own, marksOf(doubt))) doubts[kind].delete(publicKey);
+    },
+
+    /**
+     * A commit of this message failed: it may be recorded. Only messages that are not in doubt are attempted, so it is
+     * the earlier one again or lies beyond it.
+     */
+    attempted(message: SlashableMessage): void {
+      doubts[message.kind].set(message.publicKey, message);
+    },
+
+    /** A failed attempt stands in this message's way; the same message may be tried again. */
+    isInDoubt(message: SlashableMessage): boolean {
+      const doubt = doubts[message.kind].get(message.publicKey);
+      if (doubt === undefined) return false;
+      const [own, attempted] = [marksOf(message), marksOf(doubt)];
+      if (isBeyondHistory(message, attempted)) return false;
+      const isSamePlace = !isRolledBack(own, attempted) && !isRolledBack(attempted, own);
+      return !isSamePlace || Buffer.compare(message.signingRoot, doubt.signingRoot) !== 0;
+    },
+  };
 }
 
-function answerCheck(
-  check: WaitingCheck,
-  { failure, verdict }: { readonly failure: unknown; readonly verdict: Verdict | undefined },
-  { hooks, hindrance, log }: { readonly hooks: AnswerHooks; readonly hindrance: Hindrance; readonly log: Log },
-): void {
-  if (failure !== undefined || verdict === undefined) {
-    check.reject(
-      failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }),
-    );
-    return;
-  }
-  if (verdict.kind === 'safe') {
-    // A process that was stopped in between may have lost the right meanwhile.
-    const lost = hindrance();
-    if (lost === undefined) check.resolve(verdict);
-    else check.reject(new SignerError(lost));
-    return;
-  }
-  const { reason } = verdict;
-  callHook(() => hooks.onRefusal?.(reason), log);
-  if (verdict.kind === 'refused') {
-    check.resolve(verdict);
-    return;
-  }
-  log.error({ public_key: check.message.publicKey, reason: verdict.reason }, 'slashing protection fails for a key');
-  if (reason === 'slashing_rollback') callHook(() => hooks.onRollback?.(), log);
-  check.reject(new SignerError(verdict.reason));
-}
+const NONE = -1;
+const COLUMNS = 3;
+const FIRST_CAPACITY = 256;
 
-function callHook(hook: () => void, log: Log): void {
-  try {
-    hook();
-  } catch (error) {
-    log.error({ err: error }, 'a hook of slashing protection failed');
+/** Three numbers a key in one typed array: an object a key would take four times as much. */
+function markTable() {
+  const rows = new Map<PublicKeyHex, number>();
+  let values = new Float64Array(FIRST_CAPACITY * COLUMNS).fill(NONE);
+
+  function rowOf(publicKey: PublicKeyHex): number {
+    const known = rows.get(publicKey);
+    if (known !== undefined) return known;
+    const row = rows.size * COLUMNS;
+    if (row === values.length) {
+      const larger = new Float64Array(values.length * 2).fill(NONE);
+      larger.set(values);
+      values = larger;
+    }
+    rows.set(publicKey, row);
+    return row;
   }
+  function valueAt(place: number): number | null {
+    const value = values[place];
+    return value === undefined || value === NONE ? null : value;
+  }
+  function raise(place: number, mark: number | null): void {
+    values[place] = Math.max(values[place] ?? NONE, mark ?? NONE);
+  }
+
+  return {
+    read(publicKey: PublicKeyHex): HighWaterMarks {
+      const row = rows.get(publicKey);
+      if (row === undefined) return NO_MARKS;
+      return { blockSlot: valueAt(row), sourceEpoch: valueAt(row + 1), targetEpoch: valueAt(row + 2) };
+    },
+    raise(publicKey: PublicKeyHex, { blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): void {
+      const row = rowOf(publicKey);
+      raise(row, blockSlot);
+      raise(row + 1, sourceEpoch);
+      raise(row + 2, targetEpoch);
+    },
+  };
 }
 
 // Batches keep a distance under load: a store that gets each message alone does less work.

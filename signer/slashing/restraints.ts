@@ -2,11 +2,10 @@
 // gets a RestrainedStore, which only this file makes. Restraints only refuse more.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import { decideAttestation, decideBlock } from './history/rules.ts';
-import { coversFloor, higherFloor } from './jump.ts';
+import { decideWithHistory, NEW_KEY } from './history/rules.ts';
+import { higherFloor } from './jump.ts';
 import { historyOfFloor } from './operations/export.ts';
 import type {
-  HighWaterMarks,
   PublicKeyHex,
   SlashableMessage,
   SlashingBackend,
@@ -25,7 +24,7 @@ export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, '
 };
 
 export interface Restraints {
-  readonly hindrance: Hindrance;
+  readonly hindrance?: Hindrance | undefined;
   /** Nothing beyond it is signed. Undefined: messages may be ahead of the clock. */
   readonly latest?: (() => StoreFloor) | undefined;
   /** Everything at or below it was possibly signed by an earlier process. */
@@ -36,7 +35,7 @@ export interface Restraints {
 
 /** In this order, from the store outwards: the floor of this start, the clock, the right to use the store at all. */
 export function restrainStore(bare: SlashingBackend, restraints: Restraints): RestrainedStore {
-  const { floor, latest, hindrance, close } = restraints;
+  const { floor, latest, hindrance = () => undefined, close } = restraints;
   const floored = floor == null ? bare : decided(bare, localFloor(bare, floor));
   const timed = latest === undefined ? floored : decided(floored, aheadOfClock(floored, latest));
   return branded(decided(timed, { ...RIGHT_TO_USE, close: close ?? 'forwards' }, hindrance), hindrance);
@@ -45,6 +44,7 @@ export function restrainStore(bare: SlashingBackend, restraints: Restraints): Re
 /** Without a master key no row could be verified: the real store is never opened. */
 export function sealedStore(name: SlashingBackend['name']): RestrainedStore {
   const limits = { maxMessages: 1, maxInFlight: 1, minIntervalMs: 0 };
+  const sealed = () => Promise.reject(new SignerError('sealed'));
   const refusals = Object.fromEntries(Object.keys(RIGHT_TO_USE).map((method) => [method, sealed]));
   const exportHistories = () => {
     throw new SignerError('sealed');
@@ -71,20 +71,35 @@ const RIGHT_TO_USE: Decisions = {
   close: 'forwards',
 };
 
-function sealed(): Promise<never> {
-  return Promise.reject(new SignerError('sealed'));
-}
-
 function branded(store: SlashingBackend, hindrance: Hindrance): RestrainedStore {
   const { identity: _1, incarnate: _2, jump: _3, highestMarks: _4, ...restrained } = store;
   return { ...restrained, hindrance } as unknown as RestrainedStore;
 }
 
-// A new method does not compile before each restraint says what it does with it.
+// A new method does not compile before it stands in both tables: here, for restraints that say nothing else of it, and
+// in RIGHT_TO_USE.
 
 export type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'isInDoubt'>;
 /** `asks`: before the call, after it, and at each history that goes through it. */
 export type Decisions = { readonly [M in Method]: 'forwards' | 'asks' | SlashingBackend[M] };
+
+export const FORWARDS: { readonly [M in Method]: 'forwards' } = {
+  checkAndRecord: 'forwards',
+  checkHealth: 'forwards',
+  identity: 'forwards',
+  incarnate: 'forwards',
+  jump: 'forwards',
+  highestMarks: 'forwards',
+  tenures: 'forwards',
+  endTenures: 'forwards',
+  beginTenures: 'forwards',
+  signedBlockRoot: 'forwards',
+  importHistories: 'forwards',
+  exportHistories: 'forwards',
+  pruneStep: 'forwards',
+  status: 'forwards',
+  close: 'forwards',
+};
 
 /** Undefined when all may be signed over this store now. */
 export type Hindrance = () => ErrorReason | undefined;
@@ -138,21 +153,6 @@ async function* askingAtEach(
 // every jump is a floor made by a later clock with the same tolerance, so what was signed before lies at or below it,
 // as long as the jump's clock is not further behind the signer's than the time between the two.
 
-const FORWARDS = {
-  checkHealth: 'forwards',
-  incarnate: 'forwards',
-  jump: 'forwards',
-  highestMarks: 'forwards',
-  tenures: 'forwards',
-  endTenures: 'forwards',
-  beginTenures: 'forwards',
-  signedBlockRoot: 'forwards',
-  importHistories: 'forwards',
-  pruneStep: 'forwards',
-  status: 'forwards',
-  close: 'forwards',
-} as const;
-
 export function localFloor(store: SlashingBackend, floor: StoreFloor): Decisions {
   return {
     ...FORWARDS,
@@ -173,8 +173,6 @@ export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): 
   return {
     ...FORWARDS,
     checkAndRecord: judgedFirst(store, judge),
-    identity: 'forwards',
-    exportHistories: 'forwards',
   };
 }
 
@@ -186,28 +184,23 @@ function judgedFirst(store: SlashingBackend, judge: () => Judge): SlashingBacken
   return async (messages, floors) => {
     const verdicts: (Verdict | undefined)[] = messages.map(judge());
     if (verdicts.every((verdict) => verdict === undefined)) return store.checkAndRecord(messages, floors);
-    const asked = messages.map((_, index) => index).filter((index) => verdicts[index] === undefined);
-    const answers =
-      asked.length === 0 ? [] : await store.checkAndRecord(pick(messages, asked), pick<HighWaterMarks>(floors, asked));
+    const isAsked = (_: unknown, index: number) => verdicts[index] === undefined;
+    const asked = messages.filter(isAsked);
+    const answers = asked.length === 0 ? [] : await store.checkAndRecord(asked, floors.filter(isAsked));
     if (answers.length !== asked.length) throw new Error('the store gives one verdict for each message');
-    for (const [place, index] of asked.entries()) verdicts[index] = answers[place];
-    return verdicts.map((verdict) => verdict ?? { kind: 'unavailable', reason: 'slashing_unavailable' });
+    const next = answers.values();
+    return verdicts.map((verdict) => verdict ?? next.next().value ?? UNDECIDED);
   };
 }
 
+const UNDECIDED: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
+
 function belowFloor(message: SlashableMessage, floor: StoreFloor): Verdict | undefined {
-  const decision =
-    message.kind === 'block'
-      ? decideBlock(message, { entry: null, lowWaterSlot: floor.slot })
-      : decideAttestation(message, {
-          entry: null,
-          surroundsAnEntry: false,
-          isSurroundedByAnEntry: false,
-          lowWaterSourceEpoch: floor.sourceEpoch,
-          lowWaterTargetEpoch: floor.targetEpoch,
-        });
+  const decision = decideWithHistory({ ...message, tenure: NEW_KEY.tenure }, NEW_KEY, floor, NO_HISTORY);
   return decision.kind === 'refused' ? decision : undefined;
 }
+
+const NO_HISTORY = { blocks: [], attestations: [] };
 
 /** A source of the present epoch is ahead too: were the vote lost, a jump would let one from before surround it. */
 function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
@@ -234,30 +227,14 @@ function raisedHistory(history: ValidatorHistory, floor: StoreFloor): ValidatorH
   const own = historyOfFloor(floor);
   const blocks = history.blocks.filter(({ slot }) => slot > floor.slot);
   const { attestations } = history;
-  const sources = attestations.map(({ sourceEpoch }) => sourceEpoch);
-  const targets = attestations.map(({ targetEpoch }) => targetEpoch);
-  const highest = {
-    slot: 0,
-    sourceEpoch: sources.reduce((most, source) => Math.max(most, source), 0),
-    targetEpoch: targets.reduce((most, target) => Math.max(most, target), 0),
-  };
+  const sourceEpoch = attestations.reduce((most, vote) => Math.max(most, vote.sourceEpoch), floor.sourceEpoch);
+  const targetEpoch = attestations.reduce((most, vote) => Math.max(most, vote.targetEpoch), floor.targetEpoch);
   const isAbove = attestations.every(
     (vote) => vote.targetEpoch > floor.targetEpoch && vote.sourceEpoch >= floor.sourceEpoch,
   );
-  const marks = coversFloor(highest, { ...floor, slot: 0 }) ? highest : higherFloor(highest, floor);
   return {
     publicKey: history.publicKey,
     blocks: blocks.length > 0 ? blocks : own.blocks,
-    attestations:
-      attestations.length > 0 && isAbove
-        ? attestations
-        : [{ sourceEpoch: marks.sourceEpoch, targetEpoch: marks.targetEpoch, signingRoot: null }],
+    attestations: attestations.length > 0 && isAbove ? attestations : [{ sourceEpoch, targetEpoch, signingRoot: null }],
   };
-}
-
-function pick<Element>(list: readonly Element[], places: readonly number[]): Element[] {
-  return places.flatMap((place) => {
-    const element = list[place];
-    return element === undefined ? [] : [element];
-  });
 }

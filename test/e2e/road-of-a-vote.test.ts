@@ -10,7 +10,7 @@ import { deploy } from '../support/deployment.ts';
 import { attestation, signCall } from '../support/requests.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const MAX_FILES = 42;
+const MAX_FILES = 36;
 /** The main thread, and the worker of the slashing database. */
 const THREADS = 2;
 

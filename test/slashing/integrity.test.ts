@@ -3,7 +3,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { INTEGRITY_CODE_BYTES, type IntegrityField, rowIntegrity } from '../../signer/slashing/history/integrity.ts';
+import { INTEGRITY_CODE_BYTES, type IntegrityField, rowIntegrity } from '../../signer/slashing/history/codes.ts';
 
 const genesisValidatorsRoot = new Uint8Array(32).fill(1);
 const publicKey = new Uint8Array(48).fill(2);

@@ -14,7 +14,7 @@ import {
 } from '../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { openDynamoDBBackend } from '../../signer/slashing/dynamodb/backend.ts';
-import { rowIntegrity } from '../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../signer/slashing/history/codes.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { ownAddress } from './own-address.ts';

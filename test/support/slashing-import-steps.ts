@@ -1,7 +1,7 @@
 // Imports a file into a SQLite store and kills itself, hard, when so many steps are done; else it prints how many there
 // were. Arguments: the store, after how many steps. What it imports is `IMPORTED`.
 
-import { rowIntegrity } from '../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../signer/slashing/history/codes.ts';
 import type { ValidatorHistory } from '../../signer/slashing/types.ts';
 import { history, MAIN_ROOT } from './slashing.ts';
 import { storeInProcess } from './slashing-in-process.ts';

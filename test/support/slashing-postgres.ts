@@ -3,7 +3,7 @@
 import { decodeHex } from '../../common/formats/hex.ts';
 import { type Clock, systemClock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
-import { rowIntegrity } from '../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../signer/slashing/history/codes.ts';
 import { type JumpFloor, jumpFloor } from '../../signer/slashing/jump.ts';
 import { openPostgresBackend } from '../../signer/slashing/postgres/backend.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../signer/slashing/postgres/connection/address.ts';

@@ -7,7 +7,7 @@ import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../../aws/kms.ts';
 import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';
 import { openDynamoDBBackend } from '../../slashing/dynamodb/backend.ts';
-import { type RowIntegrity, rowIntegrity } from '../../slashing/history/integrity.ts';
+import { type RowIntegrity, rowIntegrity } from '../../slashing/history/codes.ts';
 import { type JumpFloor, jumpFloor } from '../../slashing/jump.ts';
 import { openPostgresBackend } from '../../slashing/postgres/backend.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';

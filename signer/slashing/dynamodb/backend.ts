@@ -7,12 +7,13 @@ import { SignerError } from '../../api/errors.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
+import type { RowIntegrity } from '../history/codes.ts';
 import { NO_MARKS } from '../history/rules.ts';
+import { identityOf } from '../incarnation.ts';
 import { higherFloor } from '../jump.ts';
 import type { SlashingBackend } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
-import { applyUpdates, firstWrites, gatheringReplace } from './operations/gather.ts';
+import { firstWrites, gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
 import { beginTenures, endTenures, highestMarks, raiseItems, readTenures } from './operations/keys.ts';
 import { openStore, type Store } from './tables/store.ts';
@@ -76,80 +77,51 @@ function dynamodbBackend(
     assertOpen();
     store.assertUsable();
   };
+  const inUse = guarded(assertUsable);
+  const whileOpen = guarded(assertOpen);
 
   return {
     name: 'dynamodb',
     batchLimits: { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 },
 
-    async checkAndRecord(messages, floors) {
-      assertUsable();
+    checkAndRecord: inUse(async (messages, floors) => {
       const checks = messages.map((message, index) => checkAndRecordOne(message, floors[index] ?? NO_MARKS, context));
       await Promise.allSettled(checks);
       return Promise.all(checks);
-    },
+    }),
 
-    async signedBlockRoot(publicKey, slot) {
-      assertUsable();
-      return signedBlockRoot(table, publicKey, slot);
-    },
-
-    async checkHealth(signal) {
-      assertOpen();
+    checkHealth: whileOpen(async (signal) => {
       await store.read(signal);
       assertUsable();
-    },
+    }),
 
-    async identity() {
-      assertOpen();
-      const { id, incarnation, floor } = await store.read();
-      return { id, incarnation, floor };
-    },
+    identity: whileOpen(async () => identityOf(await store.read())),
 
-    async incarnate(expected, next) {
-      assertUsable();
+    incarnate: inUse(async (expected, next) => {
       const { incarnation } = await store.change((record) =>
         record.incarnation === expected ? { ...record, incarnation: next } : record,
       );
       return incarnation === next;
-    },
+    }),
 
     /** First the record, which new keys are judged by, then the item of every key. */
-    async jump(floor) {
-      assertOpen();
-      const { id, ...after } = await store.change((record) => ({
+    jump: whileOpen(async (floor) => {
+      const after = await store.change((record) => ({
         ...record,
         // What this process has read of the floor is not lost with the table.
         floor: higherFloor(higherFloor(record.floor, store.floor ?? floor), floor),
         region,
       }));
       await raiseItems(store.floor ?? floor, context);
-      return { id, incarnation: after.incarnation, floor: after.floor };
-    },
+      return identityOf(after);
+    }),
 
-    async highestMarks() {
-      assertOpen();
-      return highestMarks(table);
-    },
-
-    async tenures(publicKeys) {
-      assertOpen();
-      return readTenures(table, publicKeys);
-    },
-
-    async endTenures(publicKeys) {
-      assertUsable();
-      return endTenures(publicKeys, context);
-    },
-
-    async beginTenures(from) {
-      assertUsable();
-      return beginTenures(from, context);
-    },
-
-    async importHistories(histories) {
-      assertUsable();
-      return importHistories(histories, context);
-    },
+    signedBlockRoot: inUse((publicKey, slot) => signedBlockRoot(table, publicKey, slot)),
+    highestMarks: whileOpen(() => highestMarks(table)),
+    tenures: whileOpen((publicKeys) => readTenures(table, publicKeys)),
+    endTenures: inUse((publicKeys) => endTenures(publicKeys, context)),
+    beginTenures: inUse((from) => beginTenures(from, context)),
+    importHistories: inUse((histories) => importHistories(histories, context)),
 
     async *exportHistories(publicKeys) {
       assertUsable();
@@ -159,13 +131,9 @@ function dynamodbBackend(
     },
 
     /** There is one entry of each kind for a key. */
-    async pruneStep() {
-      assertOpen();
-      return 0;
-    },
+    pruneStep: whileOpen(async () => 0),
 
-    async status() {
-      assertOpen();
+    status: whileOpen(async () => {
       const { publicKeys, counts } = await countMarks(table);
       const genesisValidatorsRoot = encodeHex(options.genesisValidatorsRoot);
       return {
@@ -174,7 +142,7 @@ function dynamodbBackend(
         attestations: counts.attestation,
         genesisValidatorsRoot,
       };
-    },
+    }),
 
     async close() {
       isClosed = true;
@@ -183,10 +151,18 @@ function dynamodbBackend(
   };
 }
 
+/** What the guard throws, the call rejects with. */
+function guarded(guard: () => void) {
+  return <Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
+    async (...given: Given): Promise<Result> => {
+      guard();
+      return call(...given);
+    };
+}
+
 function openTable(client: DynamoDBClient, { tableName, integrity }: DynamoDBBackendOptions, log: Log): SlashingTable {
   const table = slashingTable(client, tableName, integrity);
   // Nothing says that an ARN in a statement's text is that one table.
   if (parseTableArn(tableName) !== undefined) return table;
-  const applied = (updates: Parameters<typeof applyUpdates>[2]) => applyUpdates(client, tableName, updates);
-  return { ...table, replace: gatheringReplace({ replace: table.replace, applyUpdates: applied, log }) };
+  return { ...table, replace: gatheringReplace(client, tableName, table.replace, log) };
 }

@@ -18,20 +18,19 @@ import type {
   StoreFloor,
   VoteEntry,
 } from '../types.ts';
-import { type EntryCodes, type HistoryCodes, withEntry, withoutEntry } from './codes.ts';
+import { BLOCKS, type Coded, type EntryKind, type HistoryCodes, VOTES, withEntry, withoutEntry } from './codes.ts';
 import { forget, type Horizon, horizonOf } from './prune.ts';
 import {
   effectiveLowWater,
   hasRecords,
-  higher,
   higherMarks,
+  highestOf,
   type KeyState,
   type LowWaterMarks,
-  lowest,
+  lowestOf,
   NO_MARKS,
+  raisedTo,
 } from './rules.ts';
-
-export type Coded<Entry> = Entry & EntryCodes;
 
 export interface CodedEntries {
   readonly blocks: readonly Coded<BlockEntry>[];
@@ -58,83 +57,60 @@ export interface KeyToMerge {
 
 /** `imported`: everything that one import says of the key. */
 export function mergeKey(
-  { publicKey, state, recorded, floor }: KeyToMerge,
+  key: KeyToMerge,
   imported: HistoryPart,
   strategy: MergeStrategy,
   codes: HistoryCodes,
 ): MergedKey {
-  const blocks = mergeEntries(recorded.blocks, imported.blocks, ({ slot }) => `${slot}`);
-  const votes = mergeEntries(
-    recorded.attestations,
-    imported.attestations,
-    ({ sourceEpoch, targetEpoch }) => `${sourceEpoch} ${targetEpoch}`,
-  );
+  const { state, recorded, floor } = key;
+  const blocks = mergeEntries(BLOCKS, recorded.blocks, imported.blocks);
+  const votes = mergeEntries(VOTES, recorded.attestations, imported.attestations);
   const isSlashable = slashableVotes([...recorded.attestations, ...imported.attestations]);
   const conflictingVotes = imported.attestations.filter((vote) => isSlashable(vote) || votes.conflicting.has(vote));
   const rivals = doubleVotesOf(recorded.attestations, imported.attestations, votes.contradicted);
   const said = highestOf(imported);
   const highest = higherMarks(state.highest, said);
   const horizon = importHorizon(state, highest);
-  const [keptBlocks, leftBlocks] = parted(blocks.added, ({ slot }) => slot >= horizon.slot);
-  const [keptVotes, leftVotes] = parted(votes.added, ({ targetEpoch }) => targetEpoch >= horizon.targetEpoch);
+  const [keptBlocks, leftBlocks] = parted(BLOCKS, blocks.added, horizon);
+  const [keptVotes, leftVotes] = parted(VOTES, votes.added, horizon);
 
   const marks = forget(
     { lowWater: lowWaterAfter(state, imported), prunedBelow: state.prunedBelow },
     highestOf({ blocks: leftBlocks, attestations: leftVotes, leftOut: imported.leftOut }),
-    { blocks: [...recorded.blocks, ...keptBlocks], attestations: [...recorded.attestations, ...keptVotes] },
+    lowestOf({
+      blocks: [...recorded.blocks, ...keptBlocks],
+      attestations: [...recorded.attestations, ...keptVotes],
+    }),
   );
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
   // What was left out may contradict what lies up to it: that has no root either.
   const before = raisedTo(effectiveLowWater(state, floor), imported.leftOut ?? NO_MARKS);
-  const added = {
-    blocks: keptBlocks.map((block) => coded(importedBlock(block, before), codes.block, publicKey)),
-    attestations: keptVotes.map((vote) => {
-      const entry = isSlashable(vote) ? { ...vote, signingRoot: null } : importedVote(vote, before);
-      return coded(entry, codes.attestation, publicKey);
-    }),
-  };
-  const contradicted = {
-    blocks: blocks.contradicted.map(({ after }) => coded(after, codes.block, publicKey)),
-    attestations: [...votes.contradicted, ...rivals].map(({ after }) => coded(after, codes.attestation, publicKey)),
-  };
-  const replaced = {
-    blocks: blocks.contradicted.map(({ before }) => codes.block(publicKey, before)),
-    attestations: [...votes.contradicted, ...rivals].map(({ before }) => codes.attestation(publicKey, before)),
-  };
+  const ofBlocks = changesOf(BLOCKS, key, codes, {
+    added: keptBlocks.map((block) => importedBlock(block, before)),
+    contradicted: blocks.contradicted,
+  });
+  const ofVotes = changesOf(VOTES, key, codes, {
+    added: keptVotes.map((vote) => (isSlashable(vote) ? { ...vote, signingRoot: null } : importedVote(vote, before))),
+    contradicted: [...votes.contradicted, ...rivals],
+  });
   return {
     state: {
       highest,
+      // Whatever the file does not list below its highest entries is refused.
       lowWater: isMinimal ? raisedTo(marks.lowWater, said) : marks.lowWater,
       prunedBelow: marks.prunedBelow,
-      blocks: changedSet(state.blocks, replaced.blocks, [...contradicted.blocks, ...added.blocks]),
-      attestations: changedSet(state.attestations, replaced.attestations, [
-        ...contradicted.attestations,
-        ...added.attestations,
-      ]),
+      blocks: ofBlocks.set,
+      attestations: ofVotes.set,
       tenure: state.tenure,
     },
-    added,
-    contradicted,
+    added: { blocks: ofBlocks.added, attestations: ofVotes.added },
+    contradicted: { blocks: ofBlocks.contradicted, attestations: ofVotes.contradicted },
     alreadyPresent: blocks.alreadyPresent + votes.alreadyPresent,
     conflicts: blocks.conflicting.size + conflictingVotes.length,
     conflicting: [
       ...[...blocks.conflicting].map(({ slot }) => ({ slot })),
       ...conflictingVotes.map(({ sourceEpoch, targetEpoch }) => ({ sourceEpoch, targetEpoch })),
     ].slice(0, MAX_LISTED_CONFLICTS),
-  };
-}
-
-function highestOf({ blocks, attestations, leftOut }: HistoryPart): HighWaterMarks {
-  return {
-    blockSlot: blocks.reduce((most: number | null, { slot }) => higher(most, slot), leftOut?.blockSlot ?? null),
-    sourceEpoch: attestations.reduce(
-      (most: number | null, { sourceEpoch }) => higher(most, sourceEpoch),
-      leftOut?.sourceEpoch ?? null,
-    ),
-    targetEpoch: attestations.reduce(
-      (most: number | null, { targetEpoch }) => higher(most, targetEpoch),
-      leftOut?.targetEpoch ?? null,
-    ),
   };
 }
 
@@ -147,20 +123,12 @@ function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Hori
 }
 
 /** What was refused stays so, whatever older entries turn up. */
-function lowWaterAfter({ lowWater }: KeyState, { blocks, attestations }: KeyHistory): LowWaterMarks {
+function lowWaterAfter({ lowWater }: KeyState, imported: KeyHistory): LowWaterMarks {
+  const lowest = lowestOf(imported);
   return {
-    slot: lowWater.slot ?? lowest(blocks, 'slot'),
-    sourceEpoch: lowWater.sourceEpoch ?? lowest(attestations, 'sourceEpoch'),
-    targetEpoch: lowWater.targetEpoch ?? lowest(attestations, 'targetEpoch'),
-  };
-}
-
-/** Whatever a file does not list below its highest entries is refused. */
-function raisedTo(lowWater: LowWaterMarks, said: HighWaterMarks): LowWaterMarks {
-  return {
-    slot: higher(lowWater.slot, said.blockSlot),
-    sourceEpoch: higher(lowWater.sourceEpoch, said.sourceEpoch),
-    targetEpoch: higher(lowWater.targetEpoch, said.targetEpoch),
+    slot: lowWater.slot ?? lowest.slot,
+    sourceEpoch: lowWater.sourceEpoch ?? lowest.sourceEpoch,
+    targetEpoch: lowWater.targetEpoch ?? lowest.targetEpoch,
   };
 }
 
@@ -176,21 +144,27 @@ function importedVote(entry: VoteEntry, { sourceEpoch, targetEpoch }: LowWaterMa
   return isBelow ? { ...entry, signingRoot: null } : entry;
 }
 
-function changedSet(set: KeyState['blocks'], removed: readonly EntryCodes[], added: readonly EntryCodes[]) {
-  return added.reduce(withEntry, removed.reduce(withoutEntry, set));
+function changesOf<Entry extends BlockEntry | VoteEntry>(
+  { name, codesOf }: EntryKind<Entry>,
+  { publicKey, state }: KeyToMerge,
+  codes: HistoryCodes,
+  changes: Pick<ReturnType<typeof mergeEntries<Entry>>, 'added' | 'contradicted'>,
+) {
+  const coded = (entry: Entry): Coded<Entry> => ({ ...entry, ...codesOf(codes, publicKey, entry) });
+  const added = changes.added.map(coded);
+  const contradicted = changes.contradicted.map(({ after }) => coded(after));
+  const removed = changes.contradicted.map(({ before }) => codesOf(codes, publicKey, before));
+  const set = [...contradicted, ...added].reduce(withEntry, removed.reduce(withoutEntry, state[name]));
+  return { added, contradicted, set };
 }
 
-function coded<Entry>(
-  entry: Entry,
-  codesOf: (publicKey: Uint8Array, entry: Entry) => EntryCodes,
-  publicKey: Uint8Array,
-): Coded<Entry> {
-  return { ...entry, ...codesOf(publicKey, entry) };
-}
-
-function parted<Entry>(entries: readonly Entry[], isKept: (entry: Entry) => boolean): [kept: Entry[], left: Entry[]] {
+function parted<Entry extends BlockEntry | VoteEntry>(
+  { markOf, prunedBelow }: EntryKind<Entry>,
+  entries: readonly Entry[],
+  horizon: Horizon,
+): [kept: Entry[], left: Entry[]] {
   const [kept, left]: [Entry[], Entry[]] = [[], []];
-  for (const entry of entries) (isKept(entry) ? kept : left).push(entry);
+  for (const entry of entries) (markOf(entry) >= horizon[prunedBelow] ? kept : left).push(entry);
   return [kept, left];
 }
 
@@ -222,11 +196,12 @@ function doubleVotesOf(
     .map((before) => ({ before, after: { ...before, signingRoot: null } }));
 }
 
-function mergeEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
+function mergeEntries<Entry extends BlockEntry | VoteEntry>(
+  kind: EntryKind<Entry>,
   recorded: readonly Entry[],
   imported: readonly Entry[],
-  placeOf: (entry: Entry) => string,
 ) {
+  const placeOf = (entry: Entry): string => kind.placeOf(entry).join(' ');
   const before = new Map(recorded.map((entry) => [placeOf(entry), entry]));
   const after = new Map(before);
   const conflicting = new Set<Entry>();

@@ -10,8 +10,9 @@
 // below the slot or target mark (double messages, votes surrounded by it) or has a source below the source mark (votes
 // that surround it). Only repeats of deleted messages change, from allowed to refused.
 
-import type { BlockEntry, HighWaterMarks, KeyHistory, VoteEntry, VoteEpochs } from '../types.ts';
-import { higher, higherMarks, type KeyState, lowest, NO_MARKS } from './rules.ts';
+import type { BlockEntry, HighWaterMarks, KeyHistory, VoteEntry } from '../types.ts';
+import type { EntryKind } from './codes.ts';
+import { higher, higherMarks, type KeyState, type LowWaterMarks, lowestOf, NO_MARKS } from './rules.ts';
 
 /** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;
@@ -35,51 +36,33 @@ export function horizonOf(highest: HighWaterMarks): Horizon {
 
 type Marks = Pick<KeyState, 'lowWater' | 'prunedBelow'>;
 
-/** @param forgotten the highest slot among them; null: nothing changes @param lowestKept there always is one */
-export function forgetBlocks({ lowWater, prunedBelow }: Marks, forgotten: number | null, lowestKept: number): Marks {
-  if (forgotten === null) return { lowWater, prunedBelow };
-  return {
-    lowWater: { ...lowWater, slot: higher(lowWater.slot, Math.max(forgotten, lowestKept)) },
-    prunedBelow: { ...prunedBelow, slot: higher(prunedBelow.slot, lowestKept) },
-  };
-}
-
-export function forgetVotes(
-  { lowWater, prunedBelow }: Marks,
-  forgotten: VoteEpochs | null,
-  lowestKept: VoteEpochs,
-): Marks {
-  if (forgotten === null) return { lowWater, prunedBelow };
+/** @param forgotten the highest of them, null where there is none @param lowestKept the same of what stays */
+export function forget({ lowWater, prunedBelow }: Marks, forgotten: HighWaterMarks, lowestKept: LowWaterMarks): Marks {
+  const { blockSlot, sourceEpoch, targetEpoch } = forgotten;
+  const raised = (mark: number | null, gone: number | null, kept: number | null) =>
+    gone === null ? mark : higher(mark, higher(gone, kept));
+  const pruned = (below: number | null, gone: number | null, kept: number | null) =>
+    gone === null ? below : higher(below, kept ?? gone);
   return {
     lowWater: {
-      slot: lowWater.slot,
-      sourceEpoch: higher(lowWater.sourceEpoch, Math.max(forgotten.sourceEpoch, lowestKept.sourceEpoch)),
-      targetEpoch: higher(lowWater.targetEpoch, Math.max(forgotten.targetEpoch, lowestKept.targetEpoch)),
+      slot: raised(lowWater.slot, blockSlot, lowestKept.slot),
+      sourceEpoch: raised(lowWater.sourceEpoch, sourceEpoch, lowestKept.sourceEpoch),
+      targetEpoch: raised(lowWater.targetEpoch, targetEpoch, lowestKept.targetEpoch),
     },
-    prunedBelow: { ...prunedBelow, targetEpoch: higher(prunedBelow.targetEpoch, lowestKept.targetEpoch) },
+    prunedBelow: {
+      slot: pruned(prunedBelow.slot, blockSlot, lowestKept.slot),
+      targetEpoch: pruned(prunedBelow.targetEpoch, targetEpoch, lowestKept.targetEpoch),
+    },
   };
-}
-
-/** @param forgotten source and target need not be of one vote */
-export function forget(before: Marks, forgotten: HighWaterMarks, { blocks, attestations }: KeyHistory): Marks {
-  const { blockSlot, sourceEpoch, targetEpoch } = forgotten;
-  const epochs = sourceEpoch === null || targetEpoch === null ? null : { sourceEpoch, targetEpoch };
-  const marks = forgetBlocks(before, blockSlot, lowest(blocks, 'slot') ?? blockSlot ?? 0);
-  return forgetVotes(marks, epochs, {
-    sourceEpoch: lowest(attestations, 'sourceEpoch') ?? sourceEpoch ?? 0,
-    targetEpoch: lowest(attestations, 'targetEpoch') ?? targetEpoch ?? 0,
-  });
 }
 
 /** Then somebody put a forgotten entry back. */
-export function holdsForgotten(
-  { prunedBelow }: Pick<KeyState, 'prunedBelow'>,
-  { blocks, attestations }: KeyHistory,
+export function isForgotten<Entry extends BlockEntry | VoteEntry>(
+  { markOf, prunedBelow }: EntryKind<Entry>,
+  state: Pick<KeyState, 'prunedBelow'>,
+  entry: Entry,
 ): boolean {
-  return (
-    blocks.some(({ slot }) => slot < (prunedBelow.slot ?? 0)) ||
-    attestations.some(({ targetEpoch }) => targetEpoch < (prunedBelow.targetEpoch ?? 0))
-  );
+  return markOf(entry) < (state.prunedBelow[prunedBelow] ?? 0);
 }
 
 /** For a reader that goes through the history in steps. */
@@ -100,7 +83,7 @@ export function keptEntries(state: KeyState) {
     /** Once all entries were given: as if those that pruning would remove had been pruned. */
     result(): { readonly state: KeyState; readonly history: KeyHistory } {
       const history = { blocks, attestations };
-      return { state: { ...state, ...forget(state, forgotten, history) }, history };
+      return { state: { ...state, ...forget(state, forgotten, lowestOf(history)) }, history };
     },
   };
 }

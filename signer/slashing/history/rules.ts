@@ -9,6 +9,7 @@ import type {
   BlockEntry,
   BlockProposal,
   HighWaterMarks,
+  HistoryPart,
   KeyHistory,
   SlashableMessage,
   SlashingRefusal,
@@ -77,13 +78,9 @@ export function isBeyondHistory(message: SlashableMessage, marks: HighWaterMarks
   );
 }
 
-export function raiseMarks(marks: HighWaterMarks, message: SlashableMessage): HighWaterMarks {
-  if (message.kind === 'block') return { ...marks, blockSlot: higher(marks.blockSlot, message.slot) };
-  return {
-    blockSlot: marks.blockSlot,
-    sourceEpoch: higher(marks.sourceEpoch, message.sourceEpoch),
-    targetEpoch: higher(marks.targetEpoch, message.targetEpoch),
-  };
+export function marksOf(message: SlashableMessage): HighWaterMarks {
+  if (message.kind === 'block') return { ...NO_MARKS, blockSlot: message.slot };
+  return { blockSlot: null, sourceEpoch: message.sourceEpoch, targetEpoch: message.targetEpoch };
 }
 
 /** A store lost records that this process knows it wrote when any mark is below its floor. */
@@ -235,20 +232,25 @@ export function hasRecords({ highest, lowWater }: KeyState): boolean {
 }
 
 export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floor: StoreFloor | null): LowWaterMarks {
-  if (floor === null) return lowWater;
-  return {
-    slot: higher(lowWater.slot, floor.slot),
-    sourceEpoch: higher(lowWater.sourceEpoch, floor.sourceEpoch),
-    targetEpoch: higher(lowWater.targetEpoch, floor.targetEpoch),
-  };
+  return floor === null ? lowWater : raisedTo(lowWater, floorMarks(floor));
 }
 
 export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: StoreFloor | null): HighWaterMarks {
-  if (floor === null) return highest;
+  return floor === null ? highest : higherMarks(highest, floorMarks(floor));
+}
+
+export function floorMarks({ slot, sourceEpoch, targetEpoch }: StoreFloor): HighWaterMarks {
+  return { blockSlot: slot, sourceEpoch, targetEpoch };
+}
+
+export function raisedTo(
+  lowWater: LowWaterMarks,
+  { blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks,
+): LowWaterMarks {
   return {
-    blockSlot: higher(highest.blockSlot, floor.slot),
-    sourceEpoch: higher(highest.sourceEpoch, floor.sourceEpoch),
-    targetEpoch: higher(highest.targetEpoch, floor.targetEpoch),
+    slot: higher(lowWater.slot, blockSlot),
+    sourceEpoch: higher(lowWater.sourceEpoch, sourceEpoch),
+    targetEpoch: higher(lowWater.targetEpoch, targetEpoch),
   };
 }
 
@@ -266,9 +268,26 @@ export function higher<Other extends number | null>(mark: number | null, other: 
   return other === null || mark > other ? mark : other;
 }
 
-export function lowest<Member extends string>(
-  entries: readonly { readonly [M in Member]: number }[],
-  member: Member,
-): number | null {
-  return entries.reduce<number | null>((least, entry) => Math.min(least ?? entry[member], entry[member]), null);
+export function highestOf({ blocks, attestations, leftOut }: HistoryPart): HighWaterMarks {
+  const left: HighWaterMarks = leftOut ?? NO_MARKS;
+  const most = (marks: readonly number[], least: number | null) => marks.reduce<number | null>(higher, least);
+  return {
+    blockSlot: most(blocks.map(slotOf), left.blockSlot),
+    sourceEpoch: most(attestations.map(sourceOf), left.sourceEpoch),
+    targetEpoch: most(attestations.map(targetOf), left.targetEpoch),
+  };
 }
+
+export function lowestOf({ blocks, attestations }: KeyHistory): LowWaterMarks {
+  const least = (marks: readonly number[]) =>
+    marks.reduce<number | null>((lowest, mark) => Math.min(lowest ?? mark, mark), null);
+  return {
+    slot: least(blocks.map(slotOf)),
+    sourceEpoch: least(attestations.map(sourceOf)),
+    targetEpoch: least(attestations.map(targetOf)),
+  };
+}
+
+export const slotOf = ({ slot }: BlockEntry): number => slot;
+const sourceOf = ({ sourceEpoch }: VoteEntry): number => sourceEpoch;
+export const targetOf = ({ targetEpoch }: VoteEntry): number => targetEpoch;

@@ -22,9 +22,10 @@ export interface JsonEntry {
 
 export interface PieceOptions {
   readonly streamedMember: string;
-  readonly lists?: readonly string[];
+  /** Of an element: their entries are handed over one by one. */
+  readonly lists: readonly string[];
   /** Before the piece of the element comes; what it throws ends the reading. */
-  readonly onEntry?: (entry: JsonEntry) => void;
+  readonly onEntry: (entry: JsonEntry) => void;
 }
 
 const MAX_DEPTH = 8;
@@ -41,20 +42,16 @@ type Expected = 'value' | 'value or ]' | 'member name' | 'member name or }' | ':
 
 const TOKEN = /[\t\n\r ]*(?:([{}[\]:,])|("(?:[^"\\]|\\[\s\S])*")|(-?[0-9][0-9.eE+-]*|true|false|null))/y;
 
-export class PieceParser {
-  readonly #streamedMember: string;
-  readonly #lists: ReadonlySet<string>;
-  readonly #onEntry: ((entry: JsonEntry) => void) | undefined;
+class PieceParser {
+  readonly #options: PieceOptions;
   readonly #frames: Frame[] = [];
   #expected: Expected = 'value';
   #rest = '';
   #values = 0;
   #valuesBeforeList = 0;
 
-  constructor({ streamedMember, lists = [], onEntry }: PieceOptions) {
-    this.#streamedMember = streamedMember;
-    this.#lists = new Set(onEntry === undefined ? [] : lists);
-    this.#onEntry = onEntry;
+  constructor(options: PieceOptions) {
+    this.#options = options;
   }
 
   place(): string {
@@ -169,14 +166,14 @@ export class PieceParser {
       Object.defineProperty(container, member, { value: null });
       return { member, index: undefined, value };
     }
-    if (this.#frames.length === 2 && member === this.#streamedMember && Array.isArray(streamed?.container)) {
+    if (this.#frames.length === 2 && member === this.#options.streamedMember && Array.isArray(streamed?.container)) {
       this.#values = 0;
       return { member, index: elements - 1, value };
     }
     const list = this.#listOfEntries();
     if (list !== undefined) {
       this.#values = this.#valuesBeforeList; // what was handed over takes no memory here
-      this.#onEntry?.({ element: (streamed?.elements ?? 0) - 1, list, index: elements - 1, value });
+      this.#options.onEntry({ element: (streamed?.elements ?? 0) - 1, list, index: elements - 1, value });
     } else if (Array.isArray(container)) container.push(value);
     else Object.defineProperty(container, String(name), { value, enumerable: true });
     return undefined;
@@ -184,9 +181,11 @@ export class PieceParser {
 
   #listOfEntries(): string | undefined {
     const [top, streamed, element, list] = this.#frames;
-    if (this.#frames.length !== 4 || top?.member !== this.#streamedMember) return undefined;
+    if (this.#frames.length !== 4 || top?.member !== this.#options.streamedMember) return undefined;
     const isList = Array.isArray(streamed?.container) && Array.isArray(list?.container);
-    return isList && element?.member !== undefined && this.#lists.has(element.member) ? element.member : undefined;
+    return isList && element?.member !== undefined && this.#options.lists.includes(element.member)
+      ? element.member
+      : undefined;
   }
 
   #top(): Frame {

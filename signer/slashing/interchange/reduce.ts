@@ -1,8 +1,9 @@
 // Folds what a file says of one key while it is read. Entries far behind the highest are left out and counted: a store
 // refuses everything up to them. Where entries of one place are left out, the one that stays has no root.
 
+import { BLOCKS, type EntryKind, VOTES } from '../history/codes.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { higher } from '../history/rules.ts';
+import { higherMarks, NO_MARKS } from '../history/rules.ts';
 import type { BlockEntry, HistoryPart, LeftOutEntries, VoteEntry } from '../types.ts';
 
 /** Of blocks, and of votes: one an epoch for as long as pruning keeps them, and once more. */
@@ -14,25 +15,17 @@ export function historyReducer() {
   let left: LeftOutEntries | undefined;
   const leaveOut = (more: LeftOutEntries): void => {
     left = {
-      blockSlot: higher(left?.blockSlot ?? null, more.blockSlot),
-      sourceEpoch: higher(left?.sourceEpoch ?? null, more.sourceEpoch),
-      targetEpoch: higher(left?.targetEpoch ?? null, more.targetEpoch),
+      ...higherMarks(left ?? NO_MARKS, more),
       blocks: (left?.blocks ?? 0) + more.blocks,
       attestations: (left?.attestations ?? 0) + more.attestations,
     };
   };
-  const blocks = lastEntries<BlockEntry>({
-    placeOf: ({ slot }) => slot,
-    rankOf: () => 0,
-    retained: RETAINED_SLOTS,
-    leaveOut: ({ slot }) => leaveOut({ ...NOTHING, blockSlot: slot, blocks: 1 }),
-  });
-  const votes = lastEntries<VoteEntry>({
-    placeOf: ({ targetEpoch }) => targetEpoch,
-    rankOf: ({ sourceEpoch }) => sourceEpoch,
-    retained: RETAINED_EPOCHS,
-    leaveOut: ({ sourceEpoch, targetEpoch }) => leaveOut({ ...NOTHING, sourceEpoch, targetEpoch, attestations: 1 }),
-  });
+  const blocks = lastEntries(BLOCKS, RETAINED_SLOTS, ({ slot }) =>
+    leaveOut({ ...NOTHING, blockSlot: slot, blocks: 1 }),
+  );
+  const votes = lastEntries(VOTES, RETAINED_EPOCHS, ({ sourceEpoch, targetEpoch }) =>
+    leaveOut({ ...NOTHING, sourceEpoch, targetEpoch, attestations: 1 }),
+  );
   return {
     addBlock: blocks.add,
     addVote: votes.add,
@@ -48,28 +41,25 @@ export function historyReducer() {
   };
 }
 
-const NOTHING: LeftOutEntries = { blockSlot: null, sourceEpoch: null, targetEpoch: null, blocks: 0, attestations: 0 };
+const NOTHING: LeftOutEntries = { ...NO_MARKS, blocks: 0, attestations: 0 };
 
-interface Kind<Entry> {
-  readonly placeOf: (entry: Entry) => number;
-  /** The highest of the entries at one place says most. */
-  readonly rankOf: (entry: Entry) => number;
-  readonly retained: number;
-  readonly leaveOut: (entry: Entry) => void;
-}
-
-function lastEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(kind: Kind<Entry>) {
-  const { placeOf, rankOf, retained, leaveOut } = kind;
+function lastEntries<Entry extends BlockEntry | VoteEntry>(
+  { markOf, placeOf }: EntryKind<Entry>,
+  retained: number,
+  leaveOut: (entry: Entry) => void,
+) {
+  /** The highest of the entries at one mark says most. */
+  const rankOf = (entry: Entry): number => placeOf(entry)[1] ?? 0;
   let kept: Entry[] = [];
   let highest = 0;
 
   /** Whole places, from the highest one down. */
   function forget(): void {
-    kept.sort((one, other) => placeOf(other) - placeOf(one));
+    kept.sort((one, other) => markOf(other) - markOf(one));
     const first = kept[KEPT_ENTRIES];
     if (first === undefined) return;
-    const place = placeOf(first);
-    const end = kept.findIndex((entry) => placeOf(entry) === place);
+    const place = markOf(first);
+    const end = kept.findIndex((entry) => markOf(entry) === place);
     if (end === 0) {
       keepOne();
       return;
@@ -81,7 +71,7 @@ function lastEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
   /** The highest place alone has more than is kept: one entry without a root says all of it. */
   function keepOne(): void {
     const most = kept
-      .filter((entry) => placeOf(entry) === highest)
+      .filter((entry) => markOf(entry) === highest)
       .reduce((one, other) => (rankOf(other) > rankOf(one) ? other : one));
     for (const entry of kept) if (entry !== most) leaveOut(entry);
     kept = [{ ...most, signingRoot: null }];
@@ -89,7 +79,7 @@ function lastEntries<Entry extends { readonly signingRoot: Uint8Array | null }>(
 
   return {
     add(entry: Entry): void {
-      const place = placeOf(entry);
+      const place = markOf(entry);
       if (place < highest - retained) {
         leaveOut(entry);
         return;

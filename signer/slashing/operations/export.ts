@@ -18,7 +18,6 @@ import {
   keyHex,
   PAGE_KEYS,
   type Rows,
-  type Snapshot,
   sortedKeys,
 } from './store.ts';
 
@@ -29,32 +28,23 @@ export async function* exportHistories(
 ): AsyncGenerator<ValidatorHistory> {
   const rows = await store.snapshot();
   try {
-    yield* exportFrom(rows, store, publicKeys);
+    const { floor } = await rows.record();
+    const isWhole = await rows.isKeyListWhole();
+    if (publicKeys === undefined && !isWhole) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
+    const asked = publicKeys === undefined ? allKeys(rows.keysAfter) : chunks(sortedKeys(publicKeys), PAGE_KEYS);
+    for await (const page of asked) {
+      const heads = new Map((await rows.heads(page)).map((head) => [keyHex(head.publicKey), head]));
+      for (const publicKey of page.map(keyHex)) {
+        const head = heads.get(publicKey);
+        if (head === undefined && !isWhole) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
+        const said = head === undefined ? floor && historyOfFloor(floor) : await historyOf(rows, head, floor);
+        const entries = (said?.blocks.length ?? 0) + (said?.attestations.length ?? 0);
+        if (said !== null && entries > 0) yield { publicKey, ...said };
+        await store.turn(1 + entries);
+      }
+    }
   } finally {
     await rows.close();
-  }
-}
-
-async function* exportFrom(
-  rows: Snapshot,
-  store: CompleteStore,
-  publicKeys: readonly PublicKeyHex[] | undefined,
-): AsyncGenerator<ValidatorHistory> {
-  const { floor } = await rows.record();
-  const isWhole = await rows.isKeyListWhole();
-  if (publicKeys === undefined && !isWhole) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
-  for await (const page of publicKeys === undefined
-    ? allKeys(rows.keysAfter)
-    : chunks(sortedKeys(publicKeys), PAGE_KEYS)) {
-    const heads = new Map((await rows.heads(page)).map((head) => [keyHex(head.publicKey), head]));
-    for (const publicKey of page.map(keyHex)) {
-      const head = heads.get(publicKey);
-      if (head === undefined && !isWhole) throw new SignerError('slashing_integrity', { hint: HEADS_ARE_GONE });
-      const said = head === undefined ? floor && historyOfFloor(floor) : await historyOf(rows, head, floor);
-      const entries = (said?.blocks.length ?? 0) + (said?.attestations.length ?? 0);
-      if (said !== null && entries > 0) yield { publicKey, ...said };
-      await store.turn(1 + entries);
-    }
   }
 }
 

@@ -236,8 +236,8 @@ async function folded(history: HistoryPart): Promise<HistoryPart> {
 
 export function writePart({ blocks, attestations, leftOut }: HistoryPart): string {
   return JSON.stringify([
-    blocks.map(({ slot, signingRoot }) => [slot, hexOrNull(signingRoot)]),
-    attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, hexOrNull(signingRoot)]),
+    blocks.map(({ slot, signingRoot }) => [slot, hexOf(signingRoot)]),
+    attestations.map(({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, hexOf(signingRoot)]),
     ...(leftOut === undefined ? [] : [leftOut]),
   ]);
 }
@@ -259,9 +259,7 @@ export function readPart(text: string): HistoryPart {
   };
 }
 
-function hexOrNull(root: Uint8Array | null): string | null {
-  return root === null ? null : Buffer.from(root).toString('hex');
-}
+const hexOf = (root: Uint8Array | null): string | null => root && Buffer.from(root).toString('hex');
 
 function bytesOrNull(root: string | null): Uint8Array | null {
   return root === null ? null : Buffer.from(root, 'hex');

@@ -22,18 +22,19 @@ import {
   sortedKeys,
 } from './store.ts';
 
-export type StoreOperations = Pick<
-  SlashingBackend,
-  | 'identity'
-  | 'incarnate'
-  | 'jump'
-  | 'highestMarks'
-  | 'signedBlockRoot'
-  | 'tenures'
-  | 'endTenures'
-  | 'beginTenures'
-  | 'pruneStep'
->;
+const OPERATIONS = [
+  ...(['identity', 'incarnate', 'jump', 'highestMarks', 'signedBlockRoot'] as const),
+  ...(['tenures', 'endTenures', 'beginTenures', 'pruneStep'] as const),
+];
+export type StoreOperations = Pick<SlashingBackend, (typeof OPERATIONS)[number]>;
+
+/** Each handed on, to a store on a connection or in another thread. `given` are the arguments of the operation. */
+export function operationsThrough(
+  call: (name: keyof StoreOperations, given: [never, never]) => unknown,
+): StoreOperations {
+  const methods = OPERATIONS.map((name) => [name, (...given: [never, never]) => call(name, given)]);
+  return Object.fromEntries(methods) as unknown as StoreOperations;
+}
 
 /** `pruned`: for a store that is made for each operation. */
 export function storeOperations(store: CompleteStore, pruned: PruneCursor = newPruneCursor()): StoreOperations {

@@ -5,8 +5,8 @@ import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { withoutEntry } from '../history/codes.ts';
-import { forgetBlocks, forgetVotes, GATHERED_EPOCHS, horizonOf } from '../history/prune.ts';
-import type { EntrySet, KeyState } from '../history/rules.ts';
+import { forget, GATHERED_EPOCHS, horizonOf } from '../history/prune.ts';
+import { type EntrySet, highestOf, type KeyState } from '../history/rules.ts';
 import type { SlashingBackend } from '../types.ts';
 import { type CompleteStore, inSnapshot, isDamaged, NO_KEY, type OldestEntries, type WritableRows } from './store.ts';
 
@@ -80,26 +80,16 @@ async function readKey(rows: WritableRows, publicKey: Uint8Array, limit: number)
 }
 
 function stateWithout(state: KeyState, { blocks, attestations, lowestKept }: OldestEntries): KeyState {
-  const { slot, sourceEpoch, targetEpoch } = lowestKept;
   // The entry at the highest mark always stays, so a key with a mark has an entry.
   if (
-    (slot === null && state.highest.blockSlot !== null) ||
-    (targetEpoch === null && state.highest.targetEpoch !== null)
+    (lowestKept.slot === null && state.highest.blockSlot !== null) ||
+    (lowestKept.targetEpoch === null && state.highest.targetEpoch !== null)
   ) {
     throw new SignerError('slashing_integrity');
   }
-  const lastVote = attestations.at(-1);
-  const forgotten = lastVote && {
-    sourceEpoch: attestations.reduce((highest, vote) => Math.max(highest, vote.sourceEpoch), 0),
-    targetEpoch: lastVote.targetEpoch,
-  };
-  const marks = forgetVotes(forgetBlocks(state, blocks.at(-1)?.slot ?? null, slot ?? 0), forgotten ?? null, {
-    sourceEpoch: sourceEpoch ?? 0,
-    targetEpoch: targetEpoch ?? 0,
-  });
   return {
     ...state,
-    ...marks,
+    ...forget(state, highestOf({ blocks, attestations }), lowestKept),
     blocks: without(state.blocks, blocks),
     attestations: without(state.attestations, attestations),
   };
@@ -133,14 +123,24 @@ export interface PruningParts {
 
 export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
   const stopping = new AbortController();
+  let wake = (): void => {};
   const done = prune();
 
   async function prune(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await pause(await step(), stopping.signal);
+      await pause(await step());
       for (let waited = 0; isBusy() && waited < PRUNE_YIELD_MS; waited += PRUNE_STEP_PAUSE_MS)
-        await pause(PRUNE_STEP_PAUSE_MS, stopping.signal);
+        await pause(PRUNE_STEP_PAUSE_MS);
     }
+  }
+
+  async function pause(milliseconds: number): Promise<void> {
+    if (stopping.signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, milliseconds).unref();
+    wake = resolve;
+    await promise;
+    clearTimeout(timer);
   }
 
   /** @returns how long the next waits */
@@ -161,23 +161,8 @@ export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
     /** Resolves when the step under way, if any, is over; no other begins. */
     stop(): Promise<void> {
       stopping.abort();
+      wake();
       return done;
     },
   };
-}
-
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) {
-      resolve();
-      return;
-    }
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, milliseconds).unref();
-    signal.addEventListener('abort', end, { once: true });
-  });
 }

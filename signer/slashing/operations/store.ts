@@ -6,7 +6,7 @@ import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
 import type { CodedEntries } from '../history/merge.ts';
 import type { Horizon } from '../history/prune.ts';
-import type { KeyState } from '../history/rules.ts';
+import type { KeyState, LowWaterMarks } from '../history/rules.ts';
 import type { BlockEntry, HighWaterMarks, HistoryPart, PublicKeyHex, StoreIdentity, VoteEntry } from '../types.ts';
 
 /** Public keys are 48 bytes, and lists of them ascend. */
@@ -78,7 +78,7 @@ export interface WritableRows extends Rows {
 
 export interface OldestEntries extends CodedEntries {
   /** Null: no other entry of the kind is there. */
-  readonly lowestKept: { readonly [Mark in 'slot' | 'sourceEpoch' | 'targetEpoch']: number | null };
+  readonly lowestKept: LowWaterMarks;
 }
 
 export interface KeyChange {

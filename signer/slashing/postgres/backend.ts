@@ -8,14 +8,13 @@ import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { eventLoopTurns, type Turns } from '../../parallel.ts';
-import { historyCodes } from '../history/codes.ts';
-import type { RowIntegrity } from '../history/integrity.ts';
+import { historyCodes, type RowIntegrity } from '../history/codes.ts';
 import { higherMarks } from '../history/rules.ts';
 import { NEW_STORE } from '../incarnation.ts';
 import { floorFields, higherFloor, type JumpFloor } from '../jump.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
-import { type StoreOperations, storeOperations } from '../operations/operations.ts';
+import { operationsThrough, type StoreOperations, storeOperations } from '../operations/operations.ts';
 import { newPruneCursor } from '../operations/pruning.ts';
 import { type Snapshot, STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
 import type {
@@ -35,8 +34,7 @@ import {
   type PostgresConnectionOptions,
   PostgresConnections,
 } from './connection/connections.ts';
-import { identityOfServer, questionsFor, systemIdentifierOf, warnOfUnsafeSettings } from './connection/server.ts';
-import { floorOf, lineage } from './lineage.ts';
+import { floorOf, identityOfServer, lineage, questionsFor, warnOfUnsafeSettings } from './connection/server.ts';
 import { highestMarks, postgresStore, raise, stagedOn } from './store.ts';
 import { checkBinding, migrate, stepWork } from './tables/migrate.ts';
 import { type StoreReader, storeReader } from './tables/store.ts';
@@ -68,7 +66,7 @@ export async function openPostgresBackend(
     const isNew = await migrate(connection, stepWork({ ...options, codes, server }));
     await checkBinding(connection, options);
     if (isNew) tools.log.warn({ database: options.address.database }, NEW_STORE);
-    const reader = storeReader(codes, questions, (one) => systemIdentifierOf(one, questions));
+    const reader = storeReader(codes, questions);
     await reader.read(connection);
     await warnOfUnsafeSettings(connection, tools.log);
     return reader;
@@ -87,7 +85,7 @@ function postgresBackend(
 ): SlashingBackend {
   const maxInFlight = Math.min(BATCHES_IN_FLIGHT, options.poolSize);
   const batchLimits: BatchLimits = { maxMessages: BATCH_SIZE, maxInFlight, minIntervalMs: BATCH_INTERVAL_MS };
-  const recover = afterDoubt({ ...options, connections, tools }, { log, clock });
+  const recover = afterDoubt(connections, tools, options, { log, clock });
   const turns = eventLoopTurns(STEP_ENTRIES);
   const pruned = newPruneCursor();
   const use = <Result>(work: (store: StoreOperations) => Promise<Result>): Promise<Result> =>
@@ -107,15 +105,7 @@ function postgresBackend(
       return again;
     },
 
-    identity: () => use((store) => store.identity()),
-    incarnate: (...given) => use((store) => store.incarnate(...given)),
-    jump: (...given) => use((store) => store.jump(...given)),
-    highestMarks: () => use((store) => store.highestMarks()),
-    signedBlockRoot: (...given) => use((store) => store.signedBlockRoot(...given)),
-    tenures: (...given) => use((store) => store.tenures(...given)),
-    endTenures: (...given) => use((store) => store.endTenures(...given)),
-    beginTenures: (...given) => use((store) => store.beginTenures(...given)),
-    pruneStep: (...given) => use((store) => store.pruneStep(...given)),
+    ...operationsThrough((name, given) => use((store): Promise<unknown> => store[name](...given))),
 
     checkHealth: (signal) =>
       unlessAborted(signal, () => connections.use((connection) => confirmUsable(connection, tools))),
@@ -221,16 +211,11 @@ async function* exported(
 
 const REPEAT_LINE_MS = 60_000;
 
-interface Recovery {
-  readonly connections: PostgresConnections;
-  readonly tools: CheckTools;
-  readonly jumpFloor: JumpFloor;
-  readonly onJump?: OnJump;
-}
-
 /** Rejects with `slashing_unavailable` when the store could not be raised. */
-export function afterDoubt(
-  { connections, tools, jumpFloor, onJump }: Recovery,
+function afterDoubt(
+  connections: PostgresConnections,
+  tools: CheckTools,
+  { jumpFloor, onJump }: Pick<PostgresBackendOptions, 'jumpFloor' | 'onJump'>,
   { log, clock }: { readonly log: Log; readonly clock: Clock },
 ): () => Promise<void> {
   let underWay: Promise<void> | undefined;

@@ -12,12 +12,13 @@ import {
   judgeBlock,
   judgeVote,
   type KeyState,
+  slotOf,
+  targetOf,
 } from '../history/rules.ts';
 import { type Head, historyCollector, keyBytes, keyHex } from '../operations/store.ts';
 import type {
   BlockProposal,
   HighWaterMarks,
-  KeyHistory,
   PublicKeyHex,
   SlashableMessage,
   StoreFloor,
@@ -25,25 +26,20 @@ import type {
   Vote,
 } from '../types.ts';
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
-import type { Lineage } from './lineage.ts';
+import type { Lineage } from './connection/server.ts';
 import {
-  type BlockRow,
+  blockTable,
+  type EntryRow,
   execute,
   executeAndLocate,
   type HeadRow,
-  insertBlocks,
-  insertVotes,
   type NewEntry,
   openHeadRow,
   plainArray,
-  readAllBlocks,
-  readAllVotes,
-  readBlockRows,
-  readVoteRows,
   SELECT_HEADS,
   type Statement,
   signHeads,
-  type VoteRow,
+  voteTable,
 } from './tables/rows.ts';
 import { addKeys, type StoreReader, type StoreReading } from './tables/store.ts';
 
@@ -107,18 +103,15 @@ export async function checkBatch(
     if (state === undefined) return DAMAGED;
     if (isRolledBack(effectiveHighest(state, record.floor), floor)) return ROLLED_BACK;
     const head = { id: row.id, publicKey: row.public_key, state };
-    const judgement = judge(codes, read, { head, message, index });
+    const judgement = judge(codes, read, { head, message }, index);
     if (judgement?.kind !== 'history') return answerOf(message, head, judgement);
-    const decided = decideByHistory(connection, codes, { head, message, floor: record.floor });
+    const decided = decideByHistory(connection, codes, { head, message }, record.floor);
     return decided.then((decision) => answerOf(message, head, decision));
   });
   const answers = await Promise.all(verdicts);
   const walPosition = await recordAll(connection, tools, safe);
-  lineage.committed(
-    expected,
-    { ...place, walPosition },
-    safe.map(({ message }) => message),
-  );
+  const recorded = safe.map(({ message }) => message);
+  lineage.committed(expected, { ...place, walPosition }, recorded);
   return answers;
 }
 
@@ -126,32 +119,19 @@ export async function checkBatch(
 function judge(
   codes: HistoryCodes,
   read: BatchRows,
-  { message, index, head }: { readonly head: Head; readonly message: SlashableMessage; readonly index: number },
+  { message, head }: Pick<SafeMessage, 'message' | 'head'>,
+  index: number,
 ): Judgement | undefined {
   const { floor } = read.store.record;
   const { state } = head;
   if (message.kind === 'block') {
-    const blocks = readBlockRows(codes, head, read.blocks.get(index) ?? []);
-    if (blocks === undefined) return undefined;
-    if (
-      !reaches(
-        state.highest.blockSlot,
-        blocks.map(({ slot }) => slot),
-      )
-    )
-      return undefined;
+    const blocks = blockTable.read(codes, head, read.blocks.get(index) ?? []);
+    if (blocks === undefined || !reaches(state.highest.blockSlot, blocks.map(slotOf))) return undefined;
     const atSlot = blocks.find(({ slot }) => slot === message.slot);
     return judgeBlock(message, state, floor, atSlot);
   }
-  const votes = readVoteRows(codes, head, read.votes.get(index) ?? []);
-  if (votes === undefined) return undefined;
-  if (
-    !reaches(
-      state.highest.targetEpoch,
-      votes.map(({ targetEpoch }) => targetEpoch),
-    )
-  )
-    return undefined;
+  const votes = voteTable.read(codes, head, read.votes.get(index) ?? []);
+  if (votes === undefined || !reaches(state.highest.targetEpoch, votes.map(targetOf))) return undefined;
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
   return judgeVote(message, state, floor, atTarget);
 }
@@ -160,37 +140,24 @@ function judge(
 async function decideByHistory(
   connection: Connection,
   codes: HistoryCodes,
-  {
-    message,
-    floor,
-    head,
-  }: { readonly head: Head; readonly message: SlashableMessage; readonly floor: StoreFloor | null },
+  { message, head }: Pick<SafeMessage, 'message' | 'head'>,
+  floor: StoreFloor | null,
 ): Promise<Decision | undefined> {
   const { state } = head;
   if (message.kind === 'attestation') {
     const values = [head.id, message.sourceEpoch, message.targetEpoch];
-    const found = await connection.query<VoteRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
-    const against = readVoteRows(codes, head, found.rows);
+    const found = await connection.query<EntryRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
+    const against = voteTable.read(codes, head, found.rows);
     if (against === undefined) return undefined;
     const judgement = judgeVote(message, state, floor, [], against);
     if (judgement.kind !== 'history') return judgement;
   }
-  const history = await readKind(connection, codes, message.kind, head);
-  return history === undefined ? undefined : decideWithHistory(message, state, floor, history);
-}
-
-async function readKind(
-  connection: Connection,
-  codes: HistoryCodes,
-  kind: SlashableMessage['kind'],
-  head: Head,
-): Promise<KeyHistory | undefined> {
   const { history, sink } = historyCollector();
   const isWhole =
-    kind === 'block'
-      ? await readAllBlocks(connection, codes, head, sink.block, AT_ONCE)
-      : await readAllVotes(connection, codes, head, sink.vote, AT_ONCE);
-  return isWhole ? history : undefined;
+    message.kind === 'block'
+      ? await blockTable.readAll(connection, codes, head, sink.block, AT_ONCE)
+      : await voteTable.readAll(connection, codes, head, sink.vote, AT_ONCE);
+  return isWhole ? decideWithHistory(message, state, floor, history) : undefined;
 }
 
 /** Each page comes in a turn of its own already. */
@@ -219,8 +186,8 @@ async function recordAll(
     else votes.push({ id: head.id, entry: { ...message, code } });
   }
   const inserts = [
-    ...(blocks.length === 0 ? [] : [insertBlocks(blocks)]),
-    ...(votes.length === 0 ? [] : [insertVotes(votes)]),
+    ...(blocks.length === 0 ? [] : [blockTable.insert(blocks)]),
+    ...(votes.length === 0 ? [] : [voteTable.insert(votes)]),
   ];
   const heads = signHeads(codes, safe);
   const inserted = inserts.map((statement) => execute(connection, statement));
@@ -245,37 +212,25 @@ const LOCK_TIMEOUT = '55P03';
 
 // For each message its entry, and what is at the highest mark of its key (an entry) or beyond (none): lost and
 // brought-back rows are noticed where messages normally go.
-const READ_BLOCKS = `
-  SELECT m.position, b.slot, b.signing_root, b.code
-  FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS m (public_key, slot, position)
+const readText = (table: string, mark: string, place = mark): string => `
+  SELECT m.position, e.*
+  FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS m (public_key, mark, position)
   JOIN strongroom.validators v ON v.public_key = m.public_key
   CROSS JOIN LATERAL (
-    (SELECT slot, signing_root, code FROM strongroom.blocks
-     WHERE validator_id = v.id AND slot = m.slot AND slot < coalesce(v.highest_slot, 0))
+    (SELECT ${place}, signing_root, code FROM strongroom.${table}
+     WHERE validator_id = v.id AND ${mark} = m.mark AND ${mark} < coalesce(v.highest_${mark}, 0))
     UNION ALL
-    (SELECT slot, signing_root, code FROM strongroom.blocks
-     WHERE validator_id = v.id AND slot >= coalesce(v.highest_slot, 0) ORDER BY slot DESC LIMIT 2)
-  ) b`;
-
-const READ_VOTES = `
-  SELECT m.position, a.source_epoch, a.target_epoch, a.signing_root, a.code
-  FROM unnest($1::bytea[], $2::bigint[]) WITH ORDINALITY AS m (public_key, target_epoch, position)
-  JOIN strongroom.validators v ON v.public_key = m.public_key
-  CROSS JOIN LATERAL (
-    (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
-     WHERE validator_id = v.id AND target_epoch = m.target_epoch
-       AND target_epoch < coalesce(v.highest_target_epoch, 0))
-    UNION ALL
-    (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
-     WHERE validator_id = v.id AND target_epoch >= coalesce(v.highest_target_epoch, 0)
-     ORDER BY target_epoch DESC LIMIT 2)
-  ) a`;
+    (SELECT ${place}, signing_root, code FROM strongroom.${table}
+     WHERE validator_id = v.id AND ${mark} >= coalesce(v.highest_${mark}, 0) ORDER BY ${mark} DESC LIMIT 2)
+  ) e`;
+const READ_BLOCKS = readText('blocks', 'slot');
+const READ_VOTES = readText('attestations', 'target_epoch', 'source_epoch, target_epoch');
 
 interface BatchRows {
   readonly store: StoreReading;
   readonly heads: ReadonlyMap<PublicKeyHex, HeadRow>;
-  readonly blocks: ReadonlyMap<number, readonly BlockRow[]>;
-  readonly votes: ReadonlyMap<number, readonly VoteRow[]>;
+  readonly blocks: ReadonlyMap<number, readonly EntryRow[]>;
+  readonly votes: ReadonlyMap<number, readonly EntryRow[]>;
   /** Keys without a head, which may have been deleted while the list of keys is not the record's. */
   readonly missing: ReadonlySet<PublicKeyHex>;
 }
@@ -325,35 +280,29 @@ async function readBatch(
     connection.query(BEGIN_BATCH),
     connection.query<HeadRow>({ ...lock, values: [publicKeys] }),
     store.read(connection),
-    readEntries<BlockRow>(connection, 'read_blocks', READ_BLOCKS, blocks),
-    readEntries<VoteRow>(connection, 'read_attestations', READ_VOTES, votes),
+    readEntries(connection, 'read_blocks', READ_BLOCKS, blocks),
+    readEntries(connection, 'read_attestations', READ_VOTES, votes),
   ]);
   assert.equal(new Set(messages.map(({ publicKey }) => publicKey)).size, messages.length, 'a key is in a batch once');
   const heads = new Map(locked.rows.map((row) => [keyHex(row.public_key), row]));
   return { store: reading, heads, blocks: blockRows, votes: voteRows, missing: new Set() };
 }
 
-async function readEntries<Row extends object>(
+/** By the places of the messages in the batch. */
+async function readEntries(
   connection: Connection,
   name: string,
   text: string,
   messages: readonly (readonly [index: number, message: SlashableMessage])[],
-): Promise<Map<number, Row[]>> {
-  const found = new Map<number, Row[]>();
-  if (messages.length === 0) return found;
+): Promise<ReadonlyMap<number, readonly EntryRow[]>> {
+  if (messages.length === 0) return new Map();
   const publicKeys = messages.map(([, { publicKey }]) => keyBytes(publicKey));
-  const places = messages.map(([, message]) => (message.kind === 'block' ? message.slot : message.targetEpoch));
-  const { rows } = await connection.query<Row & { position: number }>({
-    name,
-    text,
-    values: [publicKeys, plainArray(places)],
-  });
-  for (const row of rows) {
-    const [index] = messages[row.position - 1] ?? [];
+  const marks = messages.map(([, message]) => (message.kind === 'block' ? message.slot : message.targetEpoch));
+  const values = [publicKeys, plainArray(marks)];
+  const { rows } = await connection.query<EntryRow & { position: number }>({ name, text, values });
+  return Map.groupBy(rows, ({ position }) => {
+    const [index] = messages[position - 1] ?? [];
     assert(index !== undefined);
-    const others = found.get(index);
-    if (others === undefined) found.set(index, [row]);
-    else others.push(row);
-  }
-  return found;
+    return index;
+  });
 }

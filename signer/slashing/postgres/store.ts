@@ -3,9 +3,11 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { chunks, type Turns } from '../../parallel.ts';
-import type { Coded, CodedEntries } from '../history/merge.ts';
+import type { Coded } from '../history/codes.ts';
+import type { CodedEntries } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { lowest } from '../history/rules.ts';
+import { lowestOf } from '../history/rules.ts';
+import { identityOf } from '../incarnation.ts';
 import { higherFloor } from '../jump.ts';
 import { readPart, type Staged, stageHistories } from '../operations/import.ts';
 import {
@@ -23,34 +25,16 @@ import type { HighWaterMarks, StoreFloor, StoreIdentity, ValidatorHistory } from
 import type { CheckTools } from './check.ts';
 import { BEGIN, BEGIN_IMPORT, BEGIN_JUMP, type Connection, commit } from './connection/connections.ts';
 import {
-  type BlockRow,
-  deleteBlocks,
-  deleteVotes,
+  blockTable,
   execute,
   type HeadRow,
-  insertBlocks,
-  insertVotes,
   openHeadRow,
-  readAllBlocks,
-  readAllVotes,
-  readBlockRows,
-  readVoteRows,
-  replaceBlocks,
-  replaceVotes,
   SELECT_HEADS,
   type Statement,
   updateHeads,
-  type VoteRow,
+  voteTable,
 } from './tables/rows.ts';
-import {
-  addKeys,
-  identityOf,
-  isSameList,
-  listKeys,
-  type StoreReading,
-  type StoreRecord,
-  writeStore,
-} from './tables/store.ts';
+import { addKeys, isSameList, listKeys, type StoreReading, type StoreRecord, writeStore } from './tables/store.ts';
 
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
@@ -67,26 +51,6 @@ const KEYS_AFTER = {
      low_water_target_epoch < highest_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS}`,
   ),
 };
-
-const BLOCK_AT = 'SELECT slot, signing_root, code FROM strongroom.blocks WHERE validator_id = $1 AND slot = $2';
-
-const OLDEST_BLOCKS = `
-  SELECT slot, signing_root, code FROM strongroom.blocks
-  WHERE validator_id = $1 AND slot < $2 ORDER BY slot LIMIT $3`;
-const OLDEST_VOTES = `
-  SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
-  WHERE validator_id = $1 AND target_epoch < $2 ORDER BY target_epoch, source_epoch LIMIT $3`;
-const LOWEST_BLOCK = `
-  SELECT slot, signing_root, code FROM strongroom.blocks
-  WHERE validator_id = $1 AND slot > $2 ORDER BY slot LIMIT 1`;
-// The lowest target and the lowest source need not be of one vote.
-const LOWEST_VOTES = ['target_epoch, source_epoch', 'source_epoch']
-  .map(
-    (order) => `
-  (SELECT source_epoch, target_epoch, signing_root, code FROM strongroom.attestations
-   WHERE validator_id = $1 AND (target_epoch, source_epoch) > ($2, $3) ORDER BY ${order} LIMIT 1)`,
-  )
-  .join(' UNION ALL');
 
 /** Preparing them takes a few milliseconds. */
 const CHUNK_ROWS = 2_000;
@@ -155,14 +119,13 @@ function readableRows(connection: Connection, { codes, store }: CheckTools, turn
     },
     async history(head, sink) {
       const areWhole = await Promise.all([
-        readAllBlocks(connection, codes, head, sink.block, turn),
-        readAllVotes(connection, codes, head, sink.vote, turn),
+        blockTable.readAll(connection, codes, head, sink.block, turn),
+        voteTable.readAll(connection, codes, head, sink.vote, turn),
       ]);
       if (areWhole.includes(false)) throw damaged(head);
     },
     async blockAt(head, slot) {
-      const found = await connection.query<BlockRow>({ name: 'block_at', text: BLOCK_AT, values: [head.id, slot] });
-      return undamaged(head, readBlockRows(codes, head, found.rows))[0];
+      return undamaged(head, await blockTable.at(connection, codes, head, slot))[0];
     },
   };
 }
@@ -173,27 +136,14 @@ function writableRows(connection: Connection, tools: CheckTools, turn: Turns['tu
     ...readableRows(connection, tools, turn, 'FOR UPDATE'),
 
     async oldest(head, below, limit) {
-      const { id } = head;
-      const blocksIn = async (name: string, text: string, ...values: number[]) => {
-        const { rows } = await connection.query<BlockRow>({ name, text, values: [id, ...values] });
-        return undamaged(head, readBlockRows(codes, head, rows));
-      };
-      const votesIn = async (name: string, text: string, ...values: number[]) => {
-        const { rows } = await connection.query<VoteRow>({ name, text, values: [id, ...values] });
-        return undamaged(head, readVoteRows(codes, head, rows));
-      };
-      const blocks = await blocksIn('oldest_blocks', OLDEST_BLOCKS, below.slot, limit);
-      const attestations = await votesIn('oldest_votes', OLDEST_VOTES, below.targetEpoch, limit - blocks.length);
-      const { sourceEpoch, targetEpoch } = attestations.at(-1) ?? { sourceEpoch: -1, targetEpoch: -1 };
-      const [[lowestBlock], kept] = await Promise.all([
-        blocksIn('lowest_block', LOWEST_BLOCK, blocks.at(-1)?.slot ?? -1),
-        votesIn('lowest_votes', LOWEST_VOTES, targetEpoch, sourceEpoch),
+      const blocks = undamaged(head, await blockTable.oldest(connection, codes, head, below.slot, limit));
+      const places = limit - blocks.length;
+      const attestations = undamaged(head, await voteTable.oldest(connection, codes, head, below.targetEpoch, places));
+      const [keptBlocks, keptVotes] = await Promise.all([
+        blockTable.lowestAfter(connection, codes, head, blocks.at(-1)),
+        voteTable.lowestAfter(connection, codes, head, attestations.at(-1)),
       ]);
-      const lowestKept = {
-        slot: lowestBlock?.slot ?? null,
-        sourceEpoch: lowest(kept, 'sourceEpoch'),
-        targetEpoch: lowest(kept, 'targetEpoch'),
-      };
+      const lowestKept = lowestOf({ blocks: undamaged(head, keptBlocks), attestations: undamaged(head, keptVotes) });
       return { blocks, attestations, lowestKept };
     },
 
@@ -217,12 +167,12 @@ function statementsOf(
   const { id } = head;
   const named = <Entry>(entries: readonly Entry[]) => entries.map((entry) => ({ id, entry }));
   return [
-    ...chunks(removed.blocks, CHUNK_ROWS).map((chunk) => deleteBlocks(id, chunk)),
-    ...chunks(removed.attestations, CHUNK_ROWS).map((chunk) => deleteVotes(id, chunk)),
-    ...chunks(replaced.blocks, CHUNK_ROWS).map((chunk) => replaceBlocks(id, chunk)),
-    ...chunks(replaced.attestations, CHUNK_ROWS).map((chunk) => replaceVotes(id, chunk)),
-    ...chunks(added.blocks, CHUNK_ROWS).map((chunk) => insertBlocks(named(chunk))),
-    ...chunks(added.attestations, CHUNK_ROWS).map((chunk) => insertVotes(named(chunk))),
+    ...chunks(removed.blocks, CHUNK_ROWS).map((chunk) => blockTable.remove(id, chunk)),
+    ...chunks(removed.attestations, CHUNK_ROWS).map((chunk) => voteTable.remove(id, chunk)),
+    ...chunks(replaced.blocks, CHUNK_ROWS).map((chunk) => blockTable.replace(id, chunk)),
+    ...chunks(replaced.attestations, CHUNK_ROWS).map((chunk) => voteTable.replace(id, chunk)),
+    ...chunks(added.blocks, CHUNK_ROWS).map((chunk) => blockTable.insert(named(chunk))),
+    ...chunks(added.attestations, CHUNK_ROWS).map((chunk) => voteTable.insert(named(chunk))),
     updateHeads(codes, [{ head, state }]),
   ];
 }

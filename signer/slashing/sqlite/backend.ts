@@ -10,9 +10,10 @@ import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { NEW_STORE, readIncarnations } from '../incarnation.ts';
 import { readPart, stageHistories } from '../operations/import.ts';
+import { operationsThrough } from '../operations/operations.ts';
 import { STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
 import type { SlashingBackend } from '../types.ts';
-import { type Checkpoints, checkpointsBesideCommits, WORKER_CLOSE_WAIT_MS, WORKER_LIMITS } from './file/checkpoint.ts';
+import type { CheckpointData, CheckpointReply, CheckpointRequest } from './file/checkpoint-worker.ts';
 import {
   type FileLock,
   type FileName,
@@ -56,7 +57,9 @@ export async function openSqliteBackend(options: SqliteOptions, { log }: { log: 
   } catch (error) {
     await client.close();
     lock.release();
-    throw unusable(reasonOf(error), { path, cause: error });
+    const cause = error instanceof Error ? error.cause : undefined;
+    const reason = cause instanceof Error ? cause.message : 'the database worker does not start';
+    throw unusable(reason, { path, cause: error });
   }
   const checkpoints = checkpointsBesideCommits({ path }, log);
   return sqliteBackend({ client, lock, checkpoints, path, isInDoubt }, options.genesisValidatorsRoot.toLowerCase());
@@ -75,11 +78,7 @@ function sqliteBackend(
   genesisValidatorsRoot: string,
 ): SlashingBackend {
   let { isInDoubt } = opened;
-  let lastTransferId = 0;
-  const nextTransferId = (): number => {
-    lastTransferId += 1;
-    return lastTransferId;
-  };
+  let transfers = 0;
 
   return {
     name: 'sqlite',
@@ -95,19 +94,12 @@ function sqliteBackend(
       return verdicts;
     },
 
-    signedBlockRoot: (...given) => client.call('signedBlockRoot', given),
-    identity: () => client.call('identity', []),
-    incarnate: (...given) => client.call('incarnate', given),
-    highestMarks: () => client.call('highestMarks', []),
-    tenures: (...given) => client.call('tenures', given),
-    endTenures: (...given) => client.call('endTenures', given),
-    beginTenures: (...given) => client.call('beginTenures', given),
-    pruneStep: (...given) => client.call('pruneStep', given),
+    ...operationsThrough((name, given) => client.call(name, given)),
 
     checkHealth: (signal) => unlessAborted(signal, () => client.call('health', [])),
 
     async importHistories(histories, { strategy = 'by_key' } = {}) {
-      const importId = nextTransferId();
+      const importId = ++transfers;
       try {
         const { parts, blocks, attestations } = await stageHistories(histories, async (chunk) => {
           await client.call('stage', [importId, chunk]);
@@ -121,7 +113,7 @@ function sqliteBackend(
     },
 
     async *exportHistories(publicKeys) {
-      const exportId = nextTransferId();
+      const exportId = ++transfers;
       await client.call('beginExport', [exportId, publicKeys]);
       try {
         while (true) {
@@ -153,9 +145,91 @@ function sqliteBackend(
   };
 }
 
-function reasonOf(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error ? cause.message : 'the database worker does not start';
+// Checkpoints beside the commits: SQLite's own come in the middle of a commit, and kept the whole batch waiting for 10
+// to 40 ms. Without this SQLite makes them in a commit, when the log has grown to its bound (tables/schema.ts).
+
+/** Recorded between two checkpoints: some 700 pages, so that one is short and the disk is soon free for commits. */
+const MESSAGES = 256;
+
+export type Checkpoints = ReturnType<typeof checkpointsBesideCommits>;
+
+/** @param workerUrl tests put a worker here that fails */
+export function checkpointsBesideCommits(
+  data: CheckpointData,
+  log: Log,
+  workerUrl: URL = new URL('./file/checkpoint-worker.ts', import.meta.url),
+) {
+  let worker: Worker | undefined;
+  let isOver = false;
+  let isRunning = false;
+  let failedBefore = false;
+  let messagesSince = 0;
+
+  const onReply = ({ error }: CheckpointReply): void => {
+    isRunning = false;
+    if (error !== undefined && !failedBefore) {
+      log.warn({ err: error }, 'a checkpoint of the slashing database failed: its log grows until one succeeds');
+    }
+    failedBefore = error !== undefined;
+  };
+  const start = (): Worker => {
+    const started = new Worker(workerUrl, {
+      workerData: data,
+      name: 'slashing checkpoints',
+      resourceLimits: WORKER_LIMITS,
+    });
+    started.on('message', onReply);
+    started.on('error', (error) =>
+      log.warn({ err: error }, 'checkpoints of the slashing database are made by its commits'),
+    );
+    started.on('exit', () => {
+      isOver = true;
+    });
+    started.unref();
+    return started;
+  };
+
+  return {
+    /** The worker is started by the first messages that are worth a checkpoint. */
+    recorded(messages: number): void {
+      messagesSince += messages;
+      if (messagesSince < MESSAGES || isRunning || isOver) return;
+      messagesSince = 0;
+      isRunning = true;
+      worker ??= start();
+      worker.postMessage('checkpoint' satisfies CheckpointRequest);
+    },
+    async close(waitMs = WORKER_CLOSE_WAIT_MS): Promise<void> {
+      const closing = worker;
+      if (closing === undefined || isOver) return;
+      isOver = true;
+      const ended = hasEnded(closing, waitMs, () =>
+        log.warn({}, 'a checkpoint of the slashing database does not end: it is given up'),
+      );
+      closing.postMessage('close' satisfies CheckpointRequest);
+      await ended;
+    },
+  };
+}
+
+/** Closing waits so long for a worker, which may hang on its disk, at most. */
+export const WORKER_CLOSE_WAIT_MS = 5_000;
+/** What SQLite's workers leave behind is garbage: without a bound they keep as much of it as the main thread does. */
+const WORKER_LIMITS = { maxYoungGenerationSizeMb: 6 };
+
+/** Resolves when the worker has exited, or is given up: it is late then, and is told to end at once. */
+async function hasEnded(worker: Worker, waitMs: number, onLate: () => void): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  worker.once('exit', () => resolve());
+  const giveUp = () => {
+    onLate();
+    void worker.terminate();
+    worker.unref();
+    resolve();
+  };
+  const timer = setTimeout(giveUp, Math.min(WORKER_CLOSE_WAIT_MS, waitMs));
+  await promise;
+  clearTimeout(timer);
 }
 
 // What was asked of a worker that died is answered `slashing_unavailable`: it may have been done or not.
@@ -217,26 +291,17 @@ class DatabaseClient {
     clearTimeout(this.#restart);
     const worker = this.#worker;
     if (worker !== undefined) {
-      const ended = Promise.withResolvers<void>();
-      worker.once('exit', () => ended.resolve());
-      const timer = setTimeout(
-        () => {
-          this.#log.error({}, 'the slashing database worker does not answer: it is given up');
-          void worker.terminate();
-          worker.unref();
-          this.#rejectPending({ worker: 'given up' });
-          ended.resolve();
-        },
-        Math.min(WORKER_CLOSE_WAIT_MS, waitMs),
-      );
+      const ended = hasEnded(worker, waitMs, () => {
+        this.#log.error({}, 'the slashing database worker does not answer: it is given up');
+        this.#rejectPending({ worker: 'given up' });
+      });
       this.call('close', [notesEnd])
         .then((end) => {
           noted = end;
         })
         .catch(() => undefined);
       this.#worker = undefined;
-      await ended.promise;
-      clearTimeout(timer);
+      await ended;
     }
     this.#data.integrityKey?.fill(0);
     return noted;
@@ -266,10 +331,13 @@ class DatabaseClient {
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
     this.#restartMs = FIRST_RESTART_MS;
-    if ('reason' in reply)
-      pending?.reject(new SignerError(reply.reason, { cause: reply.error, ...hintOf(reply.hint) }));
+    if ('reason' in reply) {
+      const { reason, error, hint } = reply;
+      pending?.reject(new SignerError(reason, { cause: error, ...(hint === undefined ? {} : { hint }) }));
+      return;
+    }
     // The worker answers each call with the result of its name (wire.ts).
-    else pending?.resolve(reply.result as never);
+    pending?.resolve(reply.result as never);
   }
 
   #rejectPending(detail: Readonly<Record<string, unknown>>, cause?: unknown): void {
@@ -290,10 +358,6 @@ class DatabaseClient {
     this.#restart = setTimeout(() => this.#start(), this.#restartMs);
     this.#restartMs = Math.min(this.#restartMs * 2, LARGEST_RESTART_MS);
   }
-}
-
-function hintOf(hint: string | undefined): { readonly hint?: string } {
-  return hint === undefined ? {} : { hint };
 }
 
 // The look of `server --check` makes no file and leaves none behind: a log or an index that another user than the

@@ -15,21 +15,17 @@ import {
   NEW_KEY,
 } from '../history/rules.ts';
 import type { Head } from '../operations/store.ts';
-import type { SlashableMessage, StoreFloor, Verdict } from '../types.ts';
-import { keyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
-import { type EntryTables, entryTables, headTable, isDamage } from './tables/rows.ts';
-import { type DatabaseOptions, inTransaction } from './tables/schema.ts';
+import type { BlockEntry, SlashableMessage, StoreFloor, Verdict, VoteEntry } from '../types.ts';
+import { type KeyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
+import { type EntryTable, type EntryTables, entryTables, headTable, inTransaction, isDamage } from './tables/rows.ts';
+import type { DatabaseOptions } from './tables/schema.ts';
 import type { PackedCheck } from './wire.ts';
 
 /** Of one check. A key has more only while pruning is behind; what needs its history is 503 until then. */
 const MAX_ENTRIES_READ = 20_000;
 
 /** Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing. */
-export function batchChecker(
-  connection: DatabaseSync,
-  options: DatabaseOptions,
-  keys = keyList(connection, storeRecord(connection, options)),
-) {
+export function batchChecker(connection: DatabaseSync, options: DatabaseOptions, keys: KeyList) {
   const { integrity } = options;
   const codes = historyCodes(integrity);
   const heads = headTable(connection, integrity);
@@ -55,13 +51,12 @@ export function batchChecker(
   function record(head: Head, message: SlashableMessage, isNew: boolean): void {
     const isBeyond = isBeyondHistory(message, head.state.highest);
     const after = stateAfter(head.state, message, head.publicKey, codes);
-    if (message.kind === 'block') {
-      if (isBeyond) entries.confirmNoBlockBeyond(head);
-      entries.insertBlock(head.id, message, after.codes);
-    } else {
-      if (isBeyond) entries.confirmNoVoteBeyond(head);
-      entries.insertVote(head.id, message, after.codes);
-    }
+    const insertInto = <Entry extends BlockEntry | VoteEntry>(table: EntryTable<Entry>, entry: Entry): void => {
+      if (isBeyond) table.confirmNoneBeyond(head);
+      table.insert(head.id, entry, after.codes);
+    };
+    if (message.kind === 'block') insertInto(entries.blocks, message);
+    else insertInto(entries.votes, message);
     const changed = { ...head, state: after.state };
     if (isNew) heads.insert(changed);
     else heads.update(changed);
@@ -99,10 +94,12 @@ function decide(
 ): Decision | undefined {
   const judgement = judge(entries, head, message, floor);
   if (judgement.kind !== 'history') return judgement;
-  const { blocks, attestations } = head.state;
   const isBlock = message.kind === 'block';
-  if ((isBlock ? blocks : attestations).count > MAX_ENTRIES_READ) return undefined;
-  const history = isBlock ? entries.allBlocks(head) : entries.allVotes(head);
+  if (head.state[isBlock ? 'blocks' : 'attestations'].count > MAX_ENTRIES_READ) return undefined;
+  const history = {
+    blocks: isBlock ? entries.blocks.all(head) : [],
+    attestations: isBlock ? [] : entries.votes.all(head),
+  };
   return decideWithHistory(message, head.state, floor, history);
 }
 
@@ -110,9 +107,9 @@ function judge(entries: EntryTables, head: Head, message: SlashableMessage, floo
   const { state } = head;
   const isBeyond = isBeyondHistory(message, state.highest);
   if (message.kind === 'block') {
-    return judgeBlock(message, state, floor, isBeyond ? undefined : entries.blockAt(head, message.slot));
+    return judgeBlock(message, state, floor, isBeyond ? undefined : entries.blocks.at(head, message.slot)[0]);
   }
   if (isBeyond) return judgeVote(message, state, floor, []);
-  const atTarget = entries.votesAt(head, message.targetEpoch);
+  const atTarget = entries.votes.at(head, message.targetEpoch);
   return judgeVote(message, state, floor, atTarget, atTarget.length > 0 ? [] : entries.votesAgainst(head, message));
 }

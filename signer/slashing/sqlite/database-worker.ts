@@ -5,18 +5,19 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { SignerError } from '../../api/errors.ts';
 import { eventLoopTurns } from '../../parallel.ts';
-import { rowIntegrity } from '../history/integrity.ts';
+import { rowIntegrity } from '../history/codes.ts';
 import { incarnationText, newNumber, readIncarnations } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
 import { mergeStaged } from '../operations/import.ts';
-import { storeOperations } from '../operations/operations.ts';
+import { operationsThrough, storeOperations } from '../operations/operations.ts';
 import { STEP_ENTRIES } from '../operations/store.ts';
+import type { EntryCounts } from '../types.ts';
 import { batchChecker } from './check.ts';
 import { FilesChanged, openFilesOf } from './file/file.ts';
 import { type DatabaseStore, databaseStore, heldExports, stagedHistories } from './store.ts';
 import { keyList, storeRecord } from './tables/record.ts';
-import { isDamage, isFaultOfConnection } from './tables/rows.ts';
-import { type DatabaseOptions, DatabaseRefusal, inTransaction, openDatabase } from './tables/schema.ts';
+import { inTransaction, isDamage, isFaultOfConnection } from './tables/rows.ts';
+import { type DatabaseOptions, DatabaseRefusal, openDatabase } from './tables/schema.ts';
 import {
   type CallMessage,
   type DatabaseCalls,
@@ -86,21 +87,9 @@ const handlers: DatabaseCalls = {
          FROM validators`,
       )
       .get();
-    return {
-      validators: Number(row?.['validators']),
-      blocks: Number(row?.['blocks']),
-      attestations: Number(row?.['attestations']),
-    };
+    return row as unknown as EntryCounts;
   },
-  identity: () => opened().operations.identity(),
-  incarnate: (...given) => opened().operations.incarnate(...given),
-  jump: (...given) => opened().operations.jump(...given),
-  highestMarks: () => opened().operations.highestMarks(),
-  signedBlockRoot: (...given) => opened().operations.signedBlockRoot(...given),
-  tenures: (...given) => opened().operations.tenures(...given),
-  endTenures: (...given) => opened().operations.endTenures(...given),
-  beginTenures: (...given) => opened().operations.beginTenures(...given),
-  pruneStep: (...given) => opened().operations.pruneStep(...given),
+  ...operationsThrough((name, given) => opened().operations[name](...given)),
   async close(notesEnd) {
     turns.close();
     await exports_.endAll();
@@ -116,7 +105,7 @@ const handlers: DatabaseCalls = {
 };
 
 port.on('message', ({ id, call, arguments_ }: CallMessage) => {
-  void exports_.endStalled();
+  if (exports_.held.size > 0) void exports_.endStalled();
   const isClosing = call === 'close';
   try {
     // The main thread sends each call with the arguments of its name (wire.ts).
@@ -144,15 +133,12 @@ async function noteEnd({ changeRecord }: DatabaseStore): Promise<string> {
 }
 
 function failure(id: number, error: unknown): ReplyMessage {
-  const hint = isShown(error) ? error.message : error instanceof SignerError ? error.hint : undefined;
+  const isShown = error instanceof FilesChanged || error instanceof DatabaseRefusal;
+  const hint = isShown ? error.message : error instanceof SignerError ? error.hint : undefined;
   if (isDamage(error)) return { id, reason: 'slashing_integrity', error, hint };
   // An import that was interrupted says so, and by what.
   if (isFaultOfConnection(error) || isFaultOfConnection(error instanceof Error && error.cause)) dropConnection();
   return { id, reason: 'slashing_unavailable', error, hint };
-}
-
-function isShown(error: unknown): error is FilesChanged | DatabaseRefusal {
-  return error instanceof FilesChanged || error instanceof DatabaseRefusal;
 }
 
 function opened(): ReturnType<typeof open> {

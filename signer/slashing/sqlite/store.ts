@@ -24,8 +24,8 @@ import {
 import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
 import type { OpenFiles } from './file/file.ts';
 import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
-import { bytesOf, damaged, entryTables, headTable, isDamage, numberOf } from './tables/rows.ts';
-import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, inTransaction, openReader } from './tables/schema.ts';
+import { bytesOf, damaged, entryTables, headTable, inTransaction, isDamage, numberOf } from './tables/rows.ts';
+import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, openReader } from './tables/schema.ts';
 
 const MAX_IDLE = 2;
 
@@ -153,7 +153,7 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
     async history(head, sink) {
       for (const size of entries.read(head, sink)) if (turn !== undefined) await turn(size);
     },
-    blockAt: async (head, slot) => entries.blockAt(head, slot),
+    blockAt: async (head, slot) => entries.blocks.at(head, slot)[0],
   };
 }
 
@@ -161,28 +161,22 @@ function writableRows(connection: DatabaseSync, options: DatabaseOptions): Writa
   const heads = headTable(connection, options.integrity);
   const entries = entryTables(connection, options.integrity);
 
-  function remove({ id }: Head, { blocks, attestations }: CodedEntries): void {
-    for (const block of blocks) entries.removeBlock(id, block);
-    for (const vote of attestations) entries.removeVote(id, vote);
-  }
-  function insert({ id }: Head, { blocks, attestations }: CodedEntries): void {
-    for (const block of blocks) entries.insertBlock(id, block, block);
-    for (const vote of attestations) entries.insertVote(id, vote, vote);
-  }
-
   return {
     ...readableRows(connection, options, undefined),
     async oldest(head, below, limit) {
-      const blocks = entries.blocksBelow(head, below.slot, limit);
-      const attestations = entries.votesBelow(head, below.targetEpoch, limit - blocks.length);
-      const lowestKept = entries.lowestBeyond(head, blocks.at(-1)?.slot ?? -1, attestations.at(-1));
-      return { blocks, attestations, lowestKept };
+      const blocks = entries.blocks.below(head, below.slot, limit);
+      const attestations = entries.votes.below(head, below.targetEpoch, limit - blocks.length);
+      return { blocks, attestations, lowestKept: entries.lowestBeyond(head, blocks.at(-1), attestations.at(-1)) };
     },
     async change(head, { state, added = NONE, replaced = NONE, removed = NONE }: KeyChange) {
-      remove(head, removed);
-      remove(head, replaced);
-      insert(head, replaced);
-      insert(head, added);
+      for (const { blocks, attestations } of [removed, replaced]) {
+        for (const block of blocks) entries.blocks.remove(head.id, block);
+        for (const vote of attestations) entries.votes.remove(head.id, vote);
+      }
+      for (const { blocks, attestations } of [replaced, added]) {
+        for (const block of blocks) entries.blocks.insert(head.id, block, block);
+        for (const vote of attestations) entries.votes.insert(head.id, vote, vote);
+      }
       heads.update({ ...head, state });
     },
   };
@@ -307,6 +301,7 @@ export function heldExports(
   }
 
   return {
+    held: held as { readonly size: number },
     begin(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): void {
       if (held.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
       held.set(exportId, { histories: open(publicKeys), askedAt: clock.monotonic(), isReading: false });

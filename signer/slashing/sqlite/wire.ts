@@ -99,15 +99,13 @@ export function packVerdicts(verdicts: readonly Verdict[]): Uint8Array<ArrayBuff
 
 /** @throws RangeError for a byte that no verdict has */
 export function unpackVerdicts(bytes: Uint8Array): Verdict[] {
-  return Array.from(bytes, verdictOf);
-}
-
-function verdictOf(byte: number): Verdict {
-  if (byte === SAFE) return { kind: 'safe', repeat: false };
-  if (byte === REPEAT) return { kind: 'safe', repeat: true };
-  const reason = REASONS[byte - FIRST_REASON];
-  if (reason === undefined) throw new RangeError(`no verdict has the byte ${byte}`);
-  return isKeyFault(reason) ? { kind: 'unavailable', reason } : { kind: 'refused', reason };
+  return Array.from(bytes, (byte) => {
+    if (byte === SAFE) return { kind: 'safe', repeat: false };
+    if (byte === REPEAT) return { kind: 'safe', repeat: true };
+    const reason = REASONS[byte - FIRST_REASON];
+    if (reason === undefined) throw new RangeError(`no verdict has the byte ${byte}`);
+    return isKeyFault(reason) ? { kind: 'unavailable', reason } : { kind: 'refused', reason };
+  });
 }
 
 // 0 means nothing: a byte that was never written is no verdict.

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { decodeHex, encodeHex } from '../../../common/formats/hex.ts';
 import type { Item } from '../../../signer/aws/dynamodb.ts';
 import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { FAULTS, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import {
   block,

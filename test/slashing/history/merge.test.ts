@@ -1,8 +1,7 @@
 // What a file adds to the records of a key: the corners that a store's contract meets only by chance.
 
 import { describe, expect, it } from 'vitest';
-import { entrySum, historyCodes } from '../../../signer/slashing/history/codes.ts';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { entrySum, historyCodes, rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { mergeKey } from '../../../signer/slashing/history/merge.ts';
 import { type EntrySet, type KeyState, NEW_KEY } from '../../../signer/slashing/history/rules.ts';
 import type { KeyHistory, StoreFloor } from '../../../signer/slashing/types.ts';

@@ -1,8 +1,7 @@
 // What a reader leaves out of a history makes nothing signable that the whole history would refuse.
 
 import { expect, it } from 'vitest';
-import { historyCodes } from '../../../signer/slashing/history/codes.ts';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { historyCodes, rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { mergeKey } from '../../../signer/slashing/history/merge.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
 import { decideWithHistory, NEW_KEY } from '../../../signer/slashing/history/rules.ts';

@@ -1,8 +1,12 @@
 // When a process doubts that the database is the one it committed to, whatever order the answers come in.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { ServerPlace } from '../../../signer/slashing/postgres/connection/server.ts';
-import { type Lineage, lineage, type StoreLineage } from '../../../signer/slashing/postgres/lineage.ts';
+import {
+  type Lineage,
+  lineage,
+  type ServerPlace,
+  type StoreLineage,
+} from '../../../signer/slashing/postgres/connection/server.ts';
 import type { StoreFloor } from '../../../signer/slashing/types.ts';
 import { block, vote } from '../../support/slashing.ts';
 

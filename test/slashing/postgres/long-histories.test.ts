@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
 import { KEPT_ENTRIES } from '../../../signer/slashing/interchange/reduce.ts';
 import { jumpFloor } from '../../../signer/slashing/jump.ts';

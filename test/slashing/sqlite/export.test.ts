@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { EXPORT_STALL_MS, heldExports } from '../../../signer/slashing/sqlite/store.ts';
 import { history } from '../../support/slashing.ts';
 import { storeInProcess } from '../../support/slashing-in-process.ts';

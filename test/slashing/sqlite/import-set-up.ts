@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach } from 'vitest';
-import { type RowIntegrity, rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { type RowIntegrity, rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { block, checkOne, MAIN_ROOT, quietLog, vote } from '../../support/slashing.ts';

@@ -1,7 +1,7 @@
 // Imports into SQLite go in steps, so that checks go on: what changes between two steps counts, and no step does much.
 
 import { describe, expect, it } from 'vitest';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { KEPT_ENTRIES } from '../../../signer/slashing/interchange/reduce.ts';
 import { STEP_ENTRIES } from '../../../signer/slashing/operations/store.ts';
 import type { ValidatorHistory } from '../../../signer/slashing/types.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { block, history, MAIN_ROOT, publicKeyOf, verdictName } from '../../support/slashing.ts';
 import { storeInProcess } from '../../support/slashing-in-process.ts';
 

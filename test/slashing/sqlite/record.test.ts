@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { rowIntegrity } from '../../../signer/slashing/history/integrity.ts';
+import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { type StoreRecords, storeRecord } from '../../../signer/slashing/sqlite/tables/record.ts';
 import { openDatabase } from '../../../signer/slashing/sqlite/tables/schema.ts';
 

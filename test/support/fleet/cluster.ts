@@ -7,7 +7,7 @@ import { type PostgresProxy, startPostgresProxy } from '../postgres-proxy.ts';
 
 /** The port of nobody on this machine. */
 const NOWHERE = 1;
-/** Rows with a longer log than a server may lose of its own in a crash (signer/slashing/postgres/lineage.ts). */
+/** Their log is longer than what a server may lose in a crash (signer/slashing/postgres/connection/server.ts). */
 const OTHER_WORK = 'CREATE TABLE other_work AS SELECT generate_series(1, 20000); DROP TABLE other_work';
 
 export class FleetCluster {

@@ -8,13 +8,19 @@
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { isEnded } from '../../../tenure.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
-import { type Decision, decideAttestation, decideBlock, isRolledBack, refused } from '../../history/rules.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
+import {
+  type Decision,
+  decideAttestation,
+  decideBlock,
+  floorMarks,
+  isRolledBack,
+  refused,
+} from '../../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
 import {
   attestationMark,
   blockMark,
-  floorMarks,
   highWaterMarks,
   type Mark,
   type MarkItem,
@@ -47,24 +53,22 @@ export function verifiedItems() {
   };
 }
 
-interface CheckContext {
+export interface StoreContext {
   readonly table: SlashingTable;
   readonly integrity: RowIntegrity;
   readonly verified: ReturnType<typeof verifiedItems>;
-  readonly store: Pick<Store, 'floor' | 'read'>;
-  readonly writeFirst: FirstWrite;
-}
-
-export interface StoreContext extends CheckContext {
   readonly store: Store;
+  readonly writeFirst: FirstWrite;
   readonly log: Log;
 }
+
+type Asked = Pick<Store, 'floor' | 'read'>;
 
 /** @param floors known by the caller to be recorded @throws SignerError slashing_unavailable */
 export async function checkAndRecordOne(
   message: SlashableMessage,
   floors: HighWaterMarks,
-  { table, integrity, verified, store, writeFirst }: CheckContext,
+  { table, integrity, verified, store, writeFirst }: Omit<StoreContext, 'store' | 'log'> & { readonly store: Asked },
 ): Promise<Verdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
@@ -92,7 +96,7 @@ export async function checkAndRecordOne(
       stored = outcome.stored;
     } else {
       // Only what the table says now is an answer.
-      if (isFresh && !(isRollback(verdict) && (await hasNewFloor(store)))) return verdict;
+      if (isFresh && !(verdict.kind === 'unavailable' && (await hasNewFloor(store)))) return verdict;
       stored = await table.read(key);
     }
     if (stored === 'damaged') return { kind: 'unavailable', reason: 'slashing_integrity' };
@@ -104,17 +108,13 @@ export async function checkAndRecordOne(
 }
 
 /** Nothing is missed if another process has jumped since. */
-async function hasNewFloor(store: CheckContext['store']): Promise<boolean> {
+async function hasNewFloor(store: Asked): Promise<boolean> {
   const { floor } = store;
   await store.read();
   return store.floor !== floor;
 }
 
-function isRollback(verdict: Verdict): boolean {
-  return verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
-}
-
-/** Nothing up to the floor is missed: a jump has raised all keys to it. */
+/** Nothing up to the floor is missed: a jump has raised all keys to it. `unavailable` always is a rollback. */
 function judge(
   message: SlashableMessage,
   item: MarkItem | undefined,
@@ -132,22 +132,20 @@ function judge(
 
 /** The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. */
 function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: boolean): Decision {
+  const { blockSlot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
   const signingRoot = rootOf(mark);
   if (message.kind === 'block') {
-    const last = mark?.kind === 'block' ? mark : undefined;
-    const entry = isOfMessage && last?.slot === message.slot ? { signingRoot } : null;
-    return decideBlock(message, { entry, lowWaterSlot: last?.slot ?? null });
+    const entry = isOfMessage && blockSlot === message.slot ? { signingRoot } : null;
+    return decideBlock(message, { entry, lowWaterSlot: blockSlot });
   }
-  const last = mark?.kind === 'attestation' ? mark : undefined;
-  const isSameTarget = isOfMessage && last?.targetEpoch === message.targetEpoch;
-  const entry = last !== undefined && isSameTarget ? { sourceEpoch: last.sourceEpoch, signingRoot } : null;
+  const isSameTarget = isOfMessage && targetEpoch === message.targetEpoch;
   return decideAttestation(message, {
-    entry,
+    entry: isSameTarget && sourceEpoch !== null ? { sourceEpoch, signingRoot } : null,
     // Implicit in the marks: the highest source and target of all entries.
     surroundsAnEntry: false,
     isSurroundedByAnEntry: false,
-    lowWaterSourceEpoch: last?.sourceEpoch ?? null,
-    lowWaterTargetEpoch: last?.targetEpoch ?? null,
+    lowWaterSourceEpoch: sourceEpoch,
+    lowWaterTargetEpoch: targetEpoch,
   });
 }
 
@@ -163,5 +161,5 @@ export async function signedBlockRoot(
   slot: number,
 ): Promise<Uint8Array | null> {
   const mark = undamaged(await table.read({ kind: 'block', publicKey }), publicKey)?.mark;
-  return mark?.kind === 'block' && mark.slot === slot ? rootOf(mark) : null;
+  return mark?.blockSlot === slot ? rootOf(mark) : null;
 }

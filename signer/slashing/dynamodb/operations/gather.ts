@@ -13,7 +13,7 @@ import {
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import type { StoreFloor } from '../../types.ts';
-import { type MarkItem, type MarkKey, markAttributes, partitionOf } from '../tables/items.ts';
+import { type MarkItem, markAttributes, partitionOf } from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import {
   MAX_BATCH_ITEMS,
@@ -28,20 +28,19 @@ const EAGER_REQUESTS = 2;
 /** About what a write takes. */
 const MAX_WAIT_MS = 10;
 
-export interface GatherParts {
-  /** One write by itself: the authority. */
-  readonly replace: (replacement: Replacement) => Promise<ReplaceOutcome>;
-  readonly applyUpdates: (updates: readonly Update[]) => Promise<readonly StatementOutcome[]>;
-  readonly log: Log;
-}
-
 interface WaitingUpdate {
-  readonly update: Update;
+  readonly replacement: Update;
   readonly resolve: (outcome: ReplaceOutcome | Promise<ReplaceOutcome>) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): GatherParts['replace'] {
+/** @param replace one write by itself: the authority */
+export function gatheringReplace(
+  client: DynamoDBClient,
+  tableName: string,
+  replace: SlashingTable['replace'],
+  log: Log,
+): SlashingTable['replace'] {
   let waiting: WaitingUpdate[] = [];
   let underWay = 0;
   let isScheduled = false;
@@ -67,7 +66,7 @@ export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): G
   }
 
   function sendSome(): void {
-    const { taken, left } = takeDistinct(waiting, MAX_STATEMENTS, ({ update }) => update.key);
+    const { taken, left } = takeDistinct(waiting, MAX_STATEMENTS);
     waiting = left;
     underWay += 1;
     void send(taken).finally(() => {
@@ -79,26 +78,28 @@ export function gatheringReplace({ replace, applyUpdates, log }: GatherParts): G
   async function send(writes: readonly WaitingUpdate[]): Promise<void> {
     try {
       const [first, ...others] = writes;
-      if (first !== undefined && others.length === 0) return first.resolve(await replace(first.update));
-      const outcomes = await applyUpdates(writes.map(({ update }) => update));
-      if (outcomes.includes('refused')) refused();
-      for (const [index, { update, resolve }] of writes.entries()) {
-        resolve(outcomes[index] === 'applied' ? { kind: 'replaced' } : replace(update));
+      if (first !== undefined && others.length === 0) return first.resolve(await replace(first.replacement));
+      const outcomes = await applyUpdates(
+        client,
+        tableName,
+        writes.map(({ replacement }) => replacement),
+      );
+      if (outcomes.includes('refused')) {
+        if (!isRefused) log.warn({}, NO_STATEMENTS);
+        isRefused = true;
+      }
+      for (const [index, { replacement, resolve }] of writes.entries()) {
+        resolve(outcomes[index] === 'applied' ? { kind: 'replaced' } : replace(replacement));
       }
     } catch (error) {
       for (const { reject } of writes) reject(error);
     }
   }
 
-  function refused(): void {
-    if (!isRefused) log.warn({}, NO_STATEMENTS);
-    isRefused = true;
-  }
-
   return (replacement) => {
     if (isRefused || !isUpdate(replacement)) return replace(replacement);
     return new Promise<ReplaceOutcome>((resolve, reject) => {
-      waiting.push({ update: replacement, resolve, reject });
+      waiting.push({ replacement, resolve, reject });
       schedule();
     }).catch(unavailable);
   };
@@ -114,14 +115,14 @@ const NO_STATEMENTS =
 export const MAX_STATEMENTS = 25;
 
 /** `refused`: the service takes no such statements. `undecided`: anything else, also that it was applied. */
-export type StatementOutcome = 'applied' | 'refused' | 'undecided';
+type StatementOutcome = 'applied' | 'refused' | 'undecided';
 
 /** An UPDATE needs an item to begin with, and one form of statement needs the same attributes in all of them. */
-export interface Update extends Replacement {
+interface Update extends Replacement {
   readonly expected: MarkItem;
 }
 
-export function isUpdate(replacement: Replacement): replacement is Update {
+function isUpdate(replacement: Replacement): replacement is Update {
   const { expected, next } = replacement;
   return isPlain(expected) && isPlain(next);
 }
@@ -131,7 +132,7 @@ function isPlain(item: MarkItem | undefined): boolean {
 }
 
 /** At most MAX_STATEMENTS, no item twice. @returns in their order @throws when nothing is known of any of them */
-export async function applyUpdates(
+async function applyUpdates(
   client: DynamoDBClient,
   tableName: string,
   updates: readonly Update[],
@@ -209,7 +210,7 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
     await Promise.resolve();
     while (waiting.length > 0) {
       const room = MAX_BATCH_ITEMS - 1; // and the guard
-      const { taken, left } = takeDistinct(waiting, room, ({ replacement }) => replacement.key);
+      const { taken, left } = takeDistinct(waiting, room);
       waiting = left;
       await send(taken).catch((error: unknown) => {
         for (const { reject } of taken) reject(error);
@@ -248,7 +249,10 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
   function again(writes: readonly WaitingFirst[]): void {
     for (const write of writes) {
       if (write.tries < MAX_TRIES) waiting.push({ ...write, tries: write.tries + 1 });
-      else write.reject(contended(write));
+      else
+        write.reject(
+          new SignerError('slashing_unavailable', { detail: { contended: partitionOf(write.replacement.key) } }),
+        );
     }
   }
 
@@ -259,16 +263,12 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
     });
 }
 
-function contended({ replacement }: WaitingFirst): SignerError {
-  return new SignerError('slashing_unavailable', { detail: { contended: partitionOf(replacement.key) } });
-}
-
 /** No item twice: the later write of an item waits, and finds what the earlier one left. */
-function takeDistinct<Write>(waiting: readonly Write[], most: number, keyOf: (write: Write) => MarkKey) {
+function takeDistinct<Write extends { readonly replacement: Replacement }>(waiting: readonly Write[], most: number) {
   const partitions = new Set<string>();
   const [taken, left]: [Write[], Write[]] = [[], []];
   for (const one of waiting) {
-    const partition = partitionOf(keyOf(one));
+    const partition = partitionOf(one.replacement.key);
     const goes = taken.length < most && !partitions.has(partition);
     (goes ? taken : left).push(one);
     if (goes) partitions.add(partition);

@@ -6,9 +6,9 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks } from '../../../parallel.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import { listConflicts } from '../../history/merge.ts';
-import { higherMarks, isRolledBack } from '../../history/rules.ts';
+import { floorMarks, higherMarks, isRolledBack } from '../../history/rules.ts';
 import type {
   ConflictingEntry,
   HighWaterMarks,
@@ -19,11 +19,8 @@ import type {
   ValidatorHistory,
 } from '../../types.ts';
 import {
-  type AttestationMark,
   attestationMark,
-  type BlockMark,
   blockMark,
-  floorMarks,
   hasSameNumbers,
   highWaterMarks,
   isSameMark,
@@ -46,12 +43,10 @@ const ITEMS_AT_ONCE = MAX_BATCH_ITEMS - 1;
 /** A few milliseconds of the event loop. */
 const STEP_ENTRIES = 2_000;
 
-export type ImportContext = Omit<StoreContext, 'writeFirst'>;
-
 /** @throws SignerError slashing_unavailable (repeat it), slashing_integrity (nothing was written) */
 export async function importHistories(
   histories: AsyncIterable<ValidatorHistory>,
-  context: ImportContext,
+  context: StoreContext,
 ): Promise<ImportSummary> {
   const { entries, counts } = await gather(histories);
   const batches = chunks([...entries.values()], ITEMS_AT_ONCE);
@@ -130,7 +125,7 @@ function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOu
   }
 }
 
-async function writeBatch(batch: readonly Entry[], context: ImportContext): Promise<void> {
+async function writeBatch(batch: readonly Entry[], context: StoreContext): Promise<void> {
   const { table, store, verified } = context;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     const { floor } = store;
@@ -184,14 +179,12 @@ export async function* exportHistories(
 ): AsyncIterable<ValidatorHistory> {
   const wanted = [...new Set(publicKeys ?? (await countMarks(table)).publicKeys)].sort();
   for (const some of chunks(wanted, KEYS_AT_ONCE)) {
-    const marks = new Map<string, Mark | undefined>();
     const keys = some.flatMap((publicKey) => MARK_KINDS.map((kind) => ({ kind, publicKey })));
     // An export that left a damaged key out would let it sign anything elsewhere.
     const stored = await readVerified(keys, table);
-    for (const [index, key] of keys.entries()) marks.set(partitionOf(key), stored[index]?.mark);
-    for (const publicKey of some) {
-      const raised = MARK_KINDS.map((kind) => {
-        const mark = marks.get(partitionOf({ kind, publicKey }));
+    for (const [place, publicKey] of some.entries()) {
+      const raised = MARK_KINDS.map((kind, index) => {
+        const mark = stored[place * MARK_KINDS.length + index]?.mark;
         return floor === null ? mark : raisedMark(kind, mark, floorMarks(floor));
       });
       const history = historyOf(publicKey, raised);
@@ -219,7 +212,7 @@ function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]
   for (const mark of marks) {
     if (mark === undefined) continue;
     const signingRoot = rootOf(mark);
-    if (mark.kind === 'block') blocks.push({ slot: mark.slot, signingRoot });
+    if (mark.kind === 'block') blocks.push({ slot: mark.blockSlot, signingRoot });
     else attestations.push({ sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch, signingRoot });
   }
   return { publicKey, blocks, attestations };
@@ -228,42 +221,26 @@ function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]
 // How marks rise when an EIP-3076 history is merged into them. A merged mark refuses whatever the mark or any entry of
 // the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
 
-/** `present` changes no number of the mark, `behind` lies below it, `conflict` is slashable against it. */
-export type MergeOutcome = 'raised' | 'behind' | 'present' | 'conflict';
-
-export interface Merge {
+interface Merge {
   readonly mark: Mark;
-  readonly outcome: MergeOutcome;
+  /** `present` changes no number of the mark, `behind` lies below it, `conflict` is slashable against it. */
+  readonly outcome: 'raised' | 'behind' | 'present' | 'conflict';
 }
 
-export function placeOf(mark: Mark): ConflictingEntry {
-  if (mark.kind === 'block') return { slot: mark.slot };
+function placeOf(mark: Mark): ConflictingEntry {
+  if (mark.kind === 'block') return { slot: mark.blockSlot };
   return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };
 }
 
-export function mergeMarks(mark: Mark, entry: Mark): Merge {
-  if (mark.kind === 'block' && entry.kind === 'block') return mergeBlocks(mark, entry);
-  if (mark.kind === 'attestation' && entry.kind === 'attestation') return mergeAttestations(mark, entry);
-  throw new TypeError('marks of two kinds are never merged');
-}
-
-function mergeBlocks(mark: BlockMark, entry: BlockMark): Merge {
-  if (entry.slot > mark.slot) return { mark: entry, outcome: 'raised' };
-  if (entry.slot < mark.slot) return { mark, outcome: 'behind' };
-  return mergeRoots(mark, entry);
-}
-
-function mergeAttestations(mark: AttestationMark, entry: AttestationMark): Merge {
+function mergeMarks(mark: Mark, entry: Mark): Merge {
+  if (mark.kind !== entry.kind) throw new TypeError('marks of two kinds are never merged');
   if (hasSameNumbers(mark, entry)) return mergeRoots(mark, entry);
-  const sourceEpoch = Math.max(mark.sourceEpoch, entry.sourceEpoch);
-  const targetEpoch = Math.max(mark.targetEpoch, entry.targetEpoch);
-  const conflict: Merge = { mark: { ...mark, sourceEpoch, targetEpoch, signingRoot: null }, outcome: 'conflict' };
   // EIP-3076 condition 3: two votes for one target.
-  if (mark.targetEpoch === entry.targetEpoch) return conflict;
-  const [higher, lower] = mark.targetEpoch > entry.targetEpoch ? [mark, entry] : [entry, mark];
-  // EIP-3076 condition 3: the vote with the higher target has the lower source, so it surrounds the other.
-  if (higher.sourceEpoch < lower.sourceEpoch) return conflict;
-  return { mark: higher, outcome: higher === entry ? 'raised' : 'behind' };
+  const isDouble = mark.kind === 'attestation' && mark.targetEpoch === entry.targetEpoch;
+  if (!isDouble && !isRolledBack(entry, mark)) return { mark: entry, outcome: 'raised' };
+  if (!isDouble && !isRolledBack(mark, entry)) return { mark, outcome: 'behind' };
+  // Or, EIP-3076 condition 3: the vote with the higher target has the lower source, so it surrounds the other.
+  return { mark: raisedMark(mark.kind, mark, entry) ?? mark, outcome: 'conflict' };
 }
 
 /** Two roots of marks with the same numbers, or one that is unknown, leave nothing that may be signed again. */

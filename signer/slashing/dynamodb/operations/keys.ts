@@ -6,18 +6,10 @@ import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks, inParallel } from '../../../parallel.ts';
 import { begun, ended, type Tenures } from '../../../tenure.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
-import { higherMarks, NO_MARKS } from '../../history/rules.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
+import { floorMarks, higherMarks, NO_MARKS } from '../../history/rules.ts';
 import type { HighWaterMarks, PublicKeyHex, StoreFloor } from '../../types.ts';
-import {
-  floorMarks,
-  highWaterMarks,
-  MARK_KINDS,
-  type MarkItem,
-  type MarkKey,
-  raisedMark,
-  sealItem,
-} from '../tables/items.ts';
+import { highWaterMarks, MARK_KINDS, type MarkItem, type MarkKey, raisedMark, sealItem } from '../tables/items.ts';
 import {
   MAX_BATCH_ITEMS,
   type Replacement,
@@ -33,13 +25,11 @@ const MAX_WRITE_ATTEMPTS = 64;
 const CONFLICT_PAUSE_MS = 5;
 const KEYS_AT_ONCE = 16;
 
-type TenureContext = Pick<StoreContext, 'table' | 'integrity' | 'verified'>;
-
-export async function endTenures(publicKeys: readonly PublicKeyHex[], context: TenureContext): Promise<Tenures> {
+export async function endTenures(publicKeys: readonly PublicKeyHex[], context: StoreContext): Promise<Tenures> {
   return moveAll(publicKeys, ended, context);
 }
 
-export async function beginTenures(from: Tenures, context: TenureContext): Promise<Tenures> {
+export async function beginTenures(from: Tenures, context: StoreContext): Promise<Tenures> {
   const next = (tenure: number, publicKey: PublicKeyHex): number =>
     tenure === from.get(publicKey) ? begun(tenure) : tenure;
   return moveAll([...from.keys()], next, context);
@@ -65,11 +55,7 @@ export async function readTenures(table: SlashingTable, publicKeys?: readonly Pu
 
 type NextTenure = (tenure: number, publicKey: PublicKeyHex) => number;
 
-async function moveAll(
-  publicKeys: readonly PublicKeyHex[],
-  next: NextTenure,
-  context: TenureContext,
-): Promise<Tenures> {
+async function moveAll(publicKeys: readonly PublicKeyHex[], next: NextTenure, context: StoreContext): Promise<Tenures> {
   const moved = new Map<PublicKeyHex, number>();
   await inParallel([...new Set(publicKeys)], KEYS_AT_ONCE, async (publicKey) => {
     const tenure = await move(publicKey, next, context);
@@ -82,7 +68,7 @@ async function moveAll(
 async function move(
   publicKey: PublicKeyHex,
   next: NextTenure,
-  { table, integrity, verified }: TenureContext,
+  { table, integrity, verified }: StoreContext,
 ): Promise<number | undefined> {
   const keys = keysOf(publicKey);
   let items = (await table.readMany(keys)).map((stored) => undamaged(stored, publicKey));
@@ -101,21 +87,14 @@ async function move(
       return tenure;
     }
     if (outcome.kind === 'conflict') await pause(jittered(CONFLICT_PAUSE_MS * attempt));
-    else items = itemsNow(items, keys, { replacements, stored: outcome.stored });
+    else {
+      const { stored } = outcome;
+      items = items.map((item, index) =>
+        stored[index] === 'as_expected' ? item : undamaged(stored[index], publicKey),
+      );
+    }
   }
   throw new SignerError('slashing_unavailable', { detail: { contended: publicKey } });
-}
-
-function itemsNow(
-  items: readonly (MarkItem | undefined)[],
-  keys: readonly MarkKey[],
-  failed: { readonly replacements: readonly Replacement[]; readonly stored: readonly (Stored | 'as_expected')[] },
-): (MarkItem | undefined)[] {
-  return keys.map((key, index) => {
-    const place = failed.replacements.findIndex((replacement) => replacement.key === key);
-    const stored = failed.stored[place];
-    return place === -1 || stored === 'as_expected' ? items[index] : undamaged(stored, key.publicKey);
-  });
 }
 
 function keysOf(publicKey: PublicKeyHex): MarkKey[] {
@@ -133,10 +112,8 @@ const MAX_THROTTLED_TRIES = 12;
 const THROTTLED_PAUSE_MS = 50;
 const MAX_THROTTLED_PAUSE_MS = 5_000;
 
-type JumpContext = Pick<StoreContext, 'table' | 'integrity' | 'verified' | 'log'>;
-
 /** @throws SignerError slashing_unavailable: repeat the jump */
-export async function raiseItems(floor: StoreFloor, context: JumpContext): Promise<void> {
+export async function raiseItems(floor: StoreFloor, context: StoreContext): Promise<void> {
   for await (const page of context.table.scan()) {
     await inParallel(page, WRITES_AT_ONCE, (item) => raiseItem(item, floorMarks(floor), context));
   }
@@ -154,7 +131,7 @@ export async function highestMarks(table: SlashingTable): Promise<HighWaterMarks
   return highest;
 }
 
-async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, context: JumpContext): Promise<void> {
+async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, context: StoreContext): Promise<void> {
   let found: ScannedItem['stored'] = stored;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     if (found === 'damaged') return context.log.error({ public_key: key.publicKey, kind: key.kind }, DAMAGED);

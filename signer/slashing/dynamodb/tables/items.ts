@@ -4,20 +4,20 @@
 
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
-import { NO_MARKS } from '../../history/rules.ts';
-import type { HighWaterMarks, PublicKeyHex, StoreFloor, ValidatorHistory } from '../../types.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
+import { isRolledBack, NO_MARKS } from '../../history/rules.ts';
+import type { BlockEntry, HighWaterMarks, PublicKeyHex, VoteEntry } from '../../types.ts';
 
 /** The highest block of a key. A null root refuses every block at the slot. */
-export interface BlockMark {
+export interface BlockMark extends HighWaterMarks {
   readonly kind: 'block';
-  readonly slot: number;
+  readonly blockSlot: number;
   /** `0x` and 64 hex digits. */
   readonly signingRoot: string | null;
 }
 
 /** The highest epochs of a key. A null root: they are not of one vote, or its root is unknown. */
-export interface AttestationMark {
+export interface AttestationMark extends HighWaterMarks {
   readonly kind: 'attestation';
   readonly sourceEpoch: number;
   readonly targetEpoch: number;
@@ -73,9 +73,9 @@ export function encodeMarkItem(key: MarkKey, item: MarkItem): Item {
 export function markAttributes({ mark, tenure, signed, integrityCode }: MarkItem): Item {
   const root = mark?.signingRoot ?? null;
   return {
-    ...(mark === undefined ? {} : numbersOf(mark)),
+    ...(mark === undefined ? {} : numberAttributes(mark)),
     ...(root === null ? {} : { signing_root: { S: root } }),
-    ...(signed === undefined ? {} : signedNumbers(signed)),
+    ...(signed === undefined ? {} : numberAttributes(signed, SIGNED)),
     ...(tenure === 0 ? {} : { tenure: { N: String(tenure) } }),
     integrity: { S: integrityCode },
   };
@@ -116,17 +116,18 @@ export function isStill(values: Item, absent: readonly string[]) {
   };
 }
 
-export function blockMark({ slot, signingRoot }: ValidatorHistory['blocks'][number]): BlockMark {
-  return { kind: 'block', slot, signingRoot: rootText(signingRoot) };
+export function blockMark({ slot, signingRoot }: BlockEntry): BlockMark {
+  return { ...NO_MARKS, kind: 'block', blockSlot: slot, signingRoot: signingRoot && encodeHex(signingRoot) };
 }
 
-export function attestationMark(vote: ValidatorHistory['attestations'][number]): AttestationMark {
-  const { sourceEpoch, targetEpoch, signingRoot } = vote;
-  return { kind: 'attestation', sourceEpoch, targetEpoch, signingRoot: rootText(signingRoot) };
-}
-
-function rootText(root: Uint8Array | null): string | null {
-  return root === null ? null : encodeHex(root);
+export function attestationMark({ sourceEpoch, targetEpoch, signingRoot }: VoteEntry): AttestationMark {
+  return {
+    blockSlot: null,
+    kind: 'attestation',
+    sourceEpoch,
+    targetEpoch,
+    signingRoot: signingRoot && encodeHex(signingRoot),
+  };
 }
 
 /** Marks are verified, or made of roots. */
@@ -138,67 +139,47 @@ export function rootOf(mark: Mark | undefined): Uint8Array | null {
 }
 
 export function highWaterMarks(mark: Mark | undefined): HighWaterMarks {
-  return {
-    blockSlot: mark?.kind === 'block' ? mark.slot : null,
-    sourceEpoch: mark?.kind === 'attestation' ? mark.sourceEpoch : null,
-    targetEpoch: mark?.kind === 'attestation' ? mark.targetEpoch : null,
-  };
+  const { blockSlot, sourceEpoch, targetEpoch } = mark ?? NO_MARKS;
+  return { blockSlot, sourceEpoch, targetEpoch };
 }
 
-function numbersOf(mark: Mark): Item {
-  if (mark.kind === 'block') return { slot: { N: String(mark.slot) } };
-  return { source_epoch: { N: String(mark.sourceEpoch) }, target_epoch: { N: String(mark.targetEpoch) } };
-}
+/** Before the names of the numbers that a jump has raised since. */
+const SIGNED = 'signed_';
 
-function signedNumbers({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): Item {
+export function numberAttributes({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks, prefix = ''): Item {
   return {
-    ...(blockSlot === null ? {} : { signed_slot: { N: String(blockSlot) } }),
-    ...(sourceEpoch === null ? {} : { signed_source_epoch: { N: String(sourceEpoch) } }),
-    ...(targetEpoch === null ? {} : { signed_target_epoch: { N: String(targetEpoch) } }),
+    ...(blockSlot === null ? {} : { [`${prefix}slot`]: { N: String(blockSlot) } }),
+    ...(sourceEpoch === null ? {} : { [`${prefix}source_epoch`]: { N: String(sourceEpoch) } }),
+    ...(targetEpoch === null ? {} : { [`${prefix}target_epoch`]: { N: String(targetEpoch) } }),
   };
 }
 
 function decodeContent(kind: MarkKind, item: Item): MarkContent | undefined {
   const tenure = item['tenure'] === undefined ? 0 : safeInteger(item['tenure']);
   if (tenure === undefined || (tenure === 0 && item['tenure'] !== undefined)) return undefined;
-  const numbers = kind === 'block' ? BLOCK_NUMBERS : ATTESTATION_NUMBERS;
-  if ([...numbers, 'signing_root'].every((name) => item[name] === undefined)) {
-    return { mark: undefined, tenure, signed: undefined };
-  }
-  const mark = decodeMark(kind, item);
-  const signed = decodeSigned(kind, item);
-  return mark === undefined || signed === 'damaged' ? undefined : { mark, tenure, signed };
-}
-
-const BLOCK_NUMBERS = ['slot'] as const;
-const ATTESTATION_NUMBERS = ['source_epoch', 'target_epoch'] as const;
-
-function decodeMark(kind: MarkKind, item: Item): Mark | undefined {
   const root = item['signing_root'];
+  const numbers = decodeNumbers(kind, item);
+  if (numbers === undefined && root === undefined) return { mark: undefined, tenure, signed: undefined };
   const signingRoot = root === undefined ? null : decodeHex(root.S ?? '', 32);
-  if (signingRoot === undefined) return undefined;
-  const text = signingRoot === null ? null : encodeHex(signingRoot);
-  if (kind === 'block') {
-    const slot = safeInteger(item['slot']);
-    return slot === undefined ? undefined : { kind, slot, signingRoot: text };
-  }
-  const sourceEpoch = safeInteger(item['source_epoch']);
-  const targetEpoch = safeInteger(item['target_epoch']);
-  if (sourceEpoch === undefined || targetEpoch === undefined) return undefined;
-  return { kind, sourceEpoch, targetEpoch, signingRoot: text };
+  const signed = decodeNumbers(kind, item, SIGNED);
+  if (numbers === undefined || numbers === 'damaged' || signed === 'damaged' || signingRoot === undefined)
+    return undefined;
+  const mark = markFrom(kind, numbers, signingRoot);
+  return { mark, tenure, signed: signed && highWaterMarks(markFrom(kind, signed, null)) };
 }
 
-function decodeSigned(kind: MarkKind, item: Item): HighWaterMarks | undefined | 'damaged' {
-  if (kind === 'block') {
-    if (item['signed_slot'] === undefined) return undefined;
-    const blockSlot = safeInteger(item['signed_slot']);
-    return blockSlot === undefined ? 'damaged' : { ...NO_MARKS, blockSlot };
-  }
-  if (item['signed_source_epoch'] === undefined && item['signed_target_epoch'] === undefined) return undefined;
-  const sourceEpoch = safeInteger(item['signed_source_epoch']);
-  const targetEpoch = safeInteger(item['signed_target_epoch']);
-  if (sourceEpoch === undefined || targetEpoch === undefined) return 'damaged';
-  return { ...NO_MARKS, sourceEpoch, targetEpoch };
+/** Undefined: none of them is there. */
+function decodeNumbers(kind: MarkKind, item: Item, prefix = ''): readonly number[] | undefined | 'damaged' {
+  const names = kind === 'block' ? ['slot'] : ['source_epoch', 'target_epoch'];
+  const attributes = names.map((name) => item[prefix + name]);
+  if (attributes.every((attribute) => attribute === undefined)) return undefined;
+  const numbers = attributes.map(safeInteger).filter((number) => number !== undefined);
+  return numbers.length === names.length ? numbers : 'damaged';
+}
+
+function markFrom(kind: MarkKind, [first = 0, second = 0]: readonly number[], signingRoot: Uint8Array | null): Mark {
+  if (kind === 'block') return blockMark({ slot: first, signingRoot });
+  return attestationMark({ sourceEpoch: first, targetEpoch: second, signingRoot });
 }
 
 export function safeInteger(attribute: AttributeValue | undefined): number | undefined {
@@ -212,17 +193,13 @@ function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkCont
   if (bytes === undefined) throw new TypeError('a public key is 48 bytes of hex');
   const root = rootOf(mark);
   if (mark !== undefined && tenure === 0 && signed === undefined) {
-    if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.slot, root]];
+    if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.blockSlot, root]];
     return ['dynamodb attestation v1', bytes, [mark.sourceEpoch, mark.targetEpoch, root]];
   }
   const { blockSlot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
   const before = signed ?? NO_MARKS;
   const fields = [blockSlot, sourceEpoch, targetEpoch, root, before.blockSlot, before.sourceEpoch, before.targetEpoch];
   return [`dynamodb ${kind} v2`, bytes, [...fields, tenure]];
-}
-
-export function floorMarks({ slot, sourceEpoch, targetEpoch }: StoreFloor): HighWaterMarks {
-  return { blockSlot: slot, sourceEpoch, targetEpoch };
 }
 
 /** A mark that refuses what this one does, and all that the floor says; itself when it does so already. */
@@ -236,8 +213,8 @@ export function isSameMark(one: Mark, other: Mark): boolean {
 }
 
 function raisedBlock(mark: Mark | undefined, { blockSlot }: HighWaterMarks): Mark | undefined {
-  if (blockSlot === null || (mark?.kind === 'block' && mark.slot > blockSlot)) return mark;
-  return { kind: 'block', slot: blockSlot, signingRoot: null };
+  if (blockSlot === null || (mark?.kind === 'block' && mark.blockSlot > blockSlot)) return mark;
+  return blockMark({ slot: blockSlot, signingRoot: null });
 }
 
 function raisedAttestation(mark: Mark | undefined, { sourceEpoch, targetEpoch }: HighWaterMarks): Mark | undefined {
@@ -245,16 +222,13 @@ function raisedAttestation(mark: Mark | undefined, { sourceEpoch, targetEpoch }:
   const own = mark?.kind === 'attestation' ? mark : undefined;
   const [source, target] = [sourceEpoch ?? 0, targetEpoch ?? 0];
   if (own !== undefined && own.sourceEpoch >= source && (own.targetEpoch > target || targetEpoch === null)) return own;
-  return {
-    kind: 'attestation',
+  return attestationMark({
     sourceEpoch: Math.max(own?.sourceEpoch ?? 0, source),
     targetEpoch: Math.max(own?.targetEpoch ?? 0, target),
     signingRoot: null,
-  };
+  });
 }
 
-export function hasSameNumbers(one: Mark, other: Mark): boolean {
-  if (one.kind === 'block') return other.kind === 'block' && one.slot === other.slot;
-  if (other.kind === 'block') return false;
-  return one.sourceEpoch === other.sourceEpoch && one.targetEpoch === other.targetEpoch;
+export function hasSameNumbers(one: HighWaterMarks, other: HighWaterMarks): boolean {
+  return !isRolledBack(one, other) && !isRolledBack(other, one);
 }

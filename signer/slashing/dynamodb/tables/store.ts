@@ -17,11 +17,12 @@ import {
   type TransactWriteItem,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
-import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/integrity.ts';
+import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/codes.ts';
+import { floorMarks } from '../../history/rules.ts';
 import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import { coversFloor, higherFloor } from '../../jump.ts';
 import type { StoreFloor } from '../../types.ts';
-import { isStill, NETWORK_PARTITION, safeInteger } from './items.ts';
+import { isStill, NETWORK_PARTITION, numberAttributes, safeInteger } from './items.ts';
 import { unavailable } from './table.ts';
 
 const MAX_CHANGE_ATTEMPTS = 64;
@@ -207,11 +208,7 @@ function contended(): SignerError {
   return new SignerError('slashing_unavailable', { detail: { contended: NETWORK_PARTITION } });
 }
 
-export function refuseRegion(found: {
-  readonly tableName: string;
-  readonly region: string;
-  readonly bound: string;
-}): SignerError {
+export function refuseRegion(found: Readonly<Record<'tableName' | 'region' | 'bound', string>>): SignerError {
   const { tableName: table, region: configured, bound: bound_to } = found;
   return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
 }
@@ -348,14 +345,7 @@ const ATTRIBUTES = [
 ];
 
 function bindingAttributes({ id, region, floor }: StoreRecord): Item {
-  const floors: Item =
-    floor === null
-      ? {}
-      : {
-          floor_slot: { N: String(floor.slot) },
-          floor_source_epoch: { N: String(floor.sourceEpoch) },
-          floor_target_epoch: { N: String(floor.targetEpoch) },
-        };
+  const floors = floor === null ? {} : numberAttributes(floorMarks(floor), 'floor_');
   return { store_id: { S: id }, store_region: { S: region }, ...floors };
 }
 

@@ -12,7 +12,7 @@ import {
   TransactWriteItemsCommand,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import type { PublicKeyHex } from '../../types.ts';
 import {
   decodeMarkItem,
@@ -60,6 +60,12 @@ export type SlashingTable = ReturnType<typeof slashingTable>;
 export function slashingTable(client: DynamoDBClient, tableName: string, integrity: RowIntegrity) {
   const decode = (key: MarkKey, item: Item | undefined): Stored =>
     item === undefined ? undefined : (decodeMarkItem(key, item, integrity) ?? 'damaged');
+  const putOf = ({ key, next, expected }: Replacement) => ({
+    TableName: tableName,
+    Item: encodeMarkItem(key, next),
+    ...isStillStored(expected),
+    ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
+  });
 
   return {
     /** Strongly consistent. */
@@ -81,28 +87,19 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
     },
 
     /** One round trip. A write whose answer was lost may also come back as `changed`. */
-    async replace({ key, next, expected }: Replacement): Promise<ReplaceOutcome> {
-      const Item = encodeMarkItem(key, next);
-      const condition = { ...isStillStored(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
+    async replace(replacement: Replacement): Promise<ReplaceOutcome> {
       try {
-        await client.send(new PutItemCommand({ TableName: tableName, Item, ...condition }));
+        await client.send(new PutItemCommand(putOf(replacement)));
         return { kind: 'replaced' };
       } catch (error) {
         if (awsFault(error) !== 'condition_failed') return unavailable(error);
-        return { kind: 'changed', stored: decode(key, (error as { Item?: Item }).Item) };
+        return { kind: 'changed', stored: decode(replacement.key, (error as { Item?: Item }).Item) };
       }
     },
 
     /** All or none of at most MAX_BATCH_ITEMS, a guard among them: a condition on an item that is not written. */
     async replaceTogether(replacements: readonly Replacement[], guard?: TransactWriteItem): Promise<TogetherOutcome> {
-      const puts = replacements.map(({ key, next, expected }) => ({
-        Put: {
-          TableName: tableName,
-          Item: encodeMarkItem(key, next),
-          ...isStillStored(expected),
-          ReturnValuesOnConditionCheckFailure: 'ALL_OLD' as const,
-        },
-      }));
+      const puts = replacements.map((replacement) => ({ Put: putOf(replacement) }));
       const TransactItems = guard === undefined ? puts : [guard, ...puts];
       try {
         await client.send(new TransactWriteItemsCommand({ TransactItems }));

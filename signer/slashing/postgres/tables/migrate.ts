@@ -4,8 +4,7 @@
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
-import type { HistoryCodes } from '../../history/codes.ts';
-import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/integrity.ts';
+import { type HistoryCodes, NO_PUBLIC_KEY, type RowIntegrity } from '../../history/codes.ts';
 import { type Connection, commit, MIGRATION_LOCK } from '../connection/connections.ts';
 import type { ServerIdentity } from '../connection/server.ts';
 import { createStore } from './store.ts';
@@ -164,8 +163,13 @@ export interface UpgradeTools {
   readonly server: () => Promise<ServerIdentity>;
 }
 
-export function stepWork(tools: UpgradeTools): StepWork {
-  return new Map([[1, (connection: Connection) => bindAndRecord(connection, tools)]]);
+export function stepWork({ codes, integrity, genesisValidatorsRoot: root, server }: UpgradeTools): StepWork {
+  const bindAndRecord = async (connection: Connection): Promise<void> => {
+    const text = 'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2)';
+    await connection.query(text, [root, bindingCode(integrity, root)]);
+    await createStore(connection, codes, await server());
+  };
+  return new Map([[1, bindAndRecord]]);
 }
 
 export async function checkBinding(
@@ -191,13 +195,6 @@ export function confirmRoot({ genesis_validators_root: root }: BindingRow, genes
   if (root.equals(genesisValidatorsRoot)) return;
   const hint = 'the slashing database is bound to another genesis validators root';
   throw new SignerError('slashing_unavailable', { hint });
-}
-
-async function bindAndRecord(connection: Connection, tools: UpgradeTools): Promise<void> {
-  const { genesisValidatorsRoot: root, integrity } = tools;
-  const text = 'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2)';
-  await connection.query(text, [root, bindingCode(integrity, root)]);
-  await createStore(connection, tools.codes, await tools.server());
 }
 
 function bindingCode(integrity: RowIntegrity, genesisValidatorsRoot: Uint8Array): Uint8Array {

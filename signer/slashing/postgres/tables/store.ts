@@ -4,12 +4,16 @@
 import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
 import { type HistoryCodes, isPossible } from '../../history/codes.ts';
-import type { IntegrityField } from '../../history/integrity.ts';
 import { NEW_KEY } from '../../history/rules.ts';
 import { NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
-import type { StoreFloor, StoreIdentity } from '../../types.ts';
+import type { StoreIdentity } from '../../types.ts';
 import { BEGIN, type Connection, commit } from '../connection/connections.ts';
-import type { ServerIdentity, ServerPlace, ServerQuestions } from '../connection/server.ts';
+import {
+  type ServerIdentity,
+  type ServerPlace,
+  type ServerQuestions,
+  systemIdentifierOf,
+} from '../connection/server.ts';
 import { digestsOf, execute } from './rows.ts';
 
 export interface StoreRecord extends StoreIdentity {
@@ -52,10 +56,11 @@ const LIST_KEYS = `
   SELECT count(*) AS count, sha256(coalesce(string_agg(public_key, '' ORDER BY public_key), '')) AS digest
   FROM strongroom.validators`;
 
-const COLUMNS = [
-  ...['id', 'revision', 'incarnation', 'floor_slot', 'floor_source_epoch', 'floor_target_epoch'],
-  ...['keys', 'keys_digest', 'system_identifier', 'timeline', 'code'],
+const CELLS = [
+  ...(['id', 'revision', 'incarnation', 'floor_slot', 'floor_source_epoch', 'floor_target_epoch'] as const),
+  ...(['keys', 'keys_digest', 'system_identifier', 'timeline'] as const),
 ];
+const COLUMNS = [...CELLS, 'code'];
 const INSERT_STORE = `
   INSERT INTO strongroom.store (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map((_, at) => `$${at + 1}`).join(', ')})`;
 const UPDATE_STORE = `UPDATE strongroom.store SET ${COLUMNS.map((name, at) => `${name} = $${at + 1}`).join(', ')}`;
@@ -70,14 +75,10 @@ function readText({ timeline, walPosition, walFlushed }: ServerQuestions): strin
 export type StoreReader = ReturnType<typeof storeReader>;
 
 /** And what the server says of itself, in the same statement. */
-export function storeReader(
-  codes: HistoryCodes,
-  questions: ServerQuestions,
-  systemIdentifierOf: (connection: Connection) => Promise<string | null>,
-) {
+export function storeReader(codes: HistoryCodes, questions: ServerQuestions) {
   const text = readText(questions);
   const ask = async (connection: Connection, name: string, sql: string): Promise<StoreReading> => {
-    const identifier = systemIdentifierOf(connection);
+    const identifier = systemIdentifierOf(connection, questions);
     const { rows } = await connection.query<StoreRow>({ name, text: sql });
     const [row] = rows;
     if (row === undefined) throw damaged();
@@ -106,10 +107,6 @@ export async function createStore(connection: Connection, codes: HistoryCodes, s
   await connection.query(INSERT_STORE, valuesOf(codes, record));
 }
 
-export function identityOf({ id, incarnation, floor }: StoreRecord): StoreIdentity {
-  return { id, incarnation, floor };
-}
-
 export async function writeStore(connection: Connection, codes: HistoryCodes, record: StoreRecord): Promise<void> {
   const values = valuesOf(codes, record);
   await execute(connection, { name: 'update_store', text: UPDATE_STORE, values, rowCount: 1 });
@@ -129,38 +126,37 @@ export function isSameList(one: KeyList, other: KeyList): boolean {
 function openRow(codes: HistoryCodes, row: StoreRow): StoreRecord {
   const { floor_slot: slot, floor_source_epoch: sourceEpoch, floor_target_epoch: targetEpoch } = row;
   const isWhole = slot !== null && sourceEpoch !== null && targetEpoch !== null;
-  const numbers = [row.revision, slot ?? 0, sourceEpoch ?? 0, targetEpoch ?? 0, row.keys, row.timeline ?? 0];
-  const floor: StoreFloor | null = isWhole ? { slot, sourceEpoch, targetEpoch } : null;
   const record: StoreRecord = {
     id: row.id.toString('hex'),
     revision: row.revision,
     incarnation: row.incarnation,
-    floor,
+    floor: isWhole ? { slot, sourceEpoch, targetEpoch } : null,
     keys: { count: row.keys, digest: row.keys_digest },
     server: { systemIdentifier: row.system_identifier, timeline: row.timeline },
   };
-  if (!numbers.every(isPossible) || !row.code.equals(codes.storeCode(fieldsOf(record)))) throw damaged();
+  const arePossible = CELLS.every((name) => typeof row[name] === 'string' || isPossible(row[name]));
+  if (!arePossible || !row.code.equals(codeOf(codes, cellsOf(record)))) throw damaged();
   return record;
 }
 
-function fieldsOf({ id, revision, incarnation, floor, keys, server }: StoreRecord): IntegrityField[] {
-  const identifier = server.systemIdentifier;
-  return [
-    ...[Buffer.from(id, 'hex'), revision, Buffer.from(incarnation)],
-    ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
-    ...[keys.count, keys.digest],
-    ...[identifier === null ? null : Buffer.from(identifier, 'latin1'), server.timeline],
-  ];
-}
+type Cell = Buffer | string | number | null;
 
-function valuesOf(codes: HistoryCodes, record: StoreRecord): unknown[] {
-  const { id, revision, incarnation, floor, keys, server } = record;
+/** In the order of CELLS. */
+function cellsOf({ id, revision, incarnation, floor, keys, server }: StoreRecord): Cell[] {
   return [
     ...[Buffer.from(id, 'hex'), revision, incarnation],
     ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
     ...[keys.count, keys.digest, server.systemIdentifier, server.timeline],
-    codes.storeCode(fieldsOf(record)),
   ];
+}
+
+function codeOf(codes: HistoryCodes, cells: readonly Cell[]): Uint8Array {
+  return codes.storeCode(cells.map((cell) => (typeof cell === 'string' ? Buffer.from(cell) : cell)));
+}
+
+function valuesOf(codes: HistoryCodes, record: StoreRecord): unknown[] {
+  const cells = cellsOf(record);
+  return [...cells, codeOf(codes, cells)];
 }
 
 function damaged(): SignerError {

@@ -3,8 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
-import { historyCodes } from '../../history/codes.ts';
-import type { IntegrityField, RowIntegrity } from '../../history/integrity.ts';
+import { historyCodes, type IntegrityField, type RowIntegrity } from '../../history/codes.ts';
 import { NO_INCARNATION } from '../../incarnation.ts';
 import type { StoreFloor, StoreIdentity } from '../../types.ts';
 import { bytesOf, damaged, numberOf, numberOrNull } from './rows.ts';

@@ -2,22 +2,26 @@
 // the database has as many heads as its record says (record.ts); a missing entry only after the whole history was read,
 // whose number and digest must be those of the head. An entry below what was pruned was put back: that is damage too.
 
-import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { SignerError } from '../../../api/errors.ts';
 import {
+  BLOCKS,
+  type Coded,
   DIGEST_BYTES,
   type EntryCodes,
+  type EntryKind,
   entrySum,
   type HeadSeal,
+  type HistoryCodes,
   headNumbers,
   historyCodes,
+  INTEGRITY_CODE_BYTES,
+  type RowIntegrity,
+  VOTES,
 } from '../../history/codes.ts';
-import { INTEGRITY_CODE_BYTES, type RowIntegrity } from '../../history/integrity.ts';
-import type { Coded } from '../../history/merge.ts';
-import { holdsForgotten } from '../../history/prune.ts';
-import type { EntrySet } from '../../history/rules.ts';
-import { type Head, type HistorySink, historyCollector, type OldestEntries } from '../../operations/store.ts';
-import type { BlockEntry, KeyHistory, VoteEntry, VoteEpochs } from '../../types.ts';
+import { isForgotten } from '../../history/prune.ts';
+import type { Head, HistorySink, OldestEntries } from '../../operations/store.ts';
+import type { BlockEntry, VoteEntry, VoteEpochs } from '../../types.ts';
 
 const PAGE_ENTRIES = 1000;
 /** Votes of a key from which on its lowest source is not looked for, which needs all of them. */
@@ -31,153 +35,115 @@ export type EntryTables = ReturnType<typeof entryTables>;
 
 export function entryTables(connection: DatabaseSync, integrity: RowIntegrity) {
   const codes = historyCodes(integrity);
-  const blocks = table(connection, 'blocks', ['slot']);
-  const votes = table(connection, 'attestations', ['target_epoch', 'source_epoch']);
-  const voteColumns = 'SELECT target_epoch, source_epoch, signing_root, code FROM attestations WHERE validator = ?';
-  const voteInside = connection.prepare(
-    `${voteColumns} AND source_epoch > ? AND target_epoch < ? ORDER BY target_epoch DESC LIMIT 1`,
-  );
-  const voteAround = connection.prepare(
-    `${voteColumns} AND source_epoch < ? AND target_epoch > ? ORDER BY target_epoch LIMIT 1`,
-  );
-  const lowestSlot = connection.prepare('SELECT min(slot) FROM blocks WHERE validator = ? AND slot > ?');
-  const votesBeyond = 'FROM attestations WHERE validator = ? AND (target_epoch, source_epoch) > (?, ?)';
-  const lowestSource = connection.prepare(`SELECT min(source_epoch) ${votesBeyond}`);
-  const lowestTarget = connection.prepare(`SELECT min(target_epoch) ${votesBeyond}`);
-  for (const statement of [voteInside, voteAround, lowestSlot, lowestSource, lowestTarget]) {
-    statement.setReturnArrays(true);
-  }
-
-  function readBlock({ publicKey, state }: Head, row: readonly SQLOutputValue[]): Coded<BlockEntry> {
-    const entry = { slot: numberOf(row[0]), signingRoot: bytesOrNull(row[1]) };
-    const { code, element } = codes.block(publicKey, entry);
-    if (Buffer.compare(bytesOf(row[2]), code) !== 0) throw damaged('block');
-    if (holdsForgotten(state, { blocks: [entry], attestations: [] })) throw damaged('a block that was pruned');
-    return { ...entry, code, element };
-  }
-  function readVote({ publicKey, state }: Head, row: readonly SQLOutputValue[]): Coded<VoteEntry> {
-    const entry = { targetEpoch: numberOf(row[0]), sourceEpoch: numberOf(row[1]), signingRoot: bytesOrNull(row[2]) };
-    const { code, element } = codes.attestation(publicKey, entry);
-    if (Buffer.compare(bytesOf(row[3]), code) !== 0) throw damaged('attestation');
-    if (holdsForgotten(state, { blocks: [], attestations: [entry] })) throw damaged('an attestation that was pruned');
-    return { ...entry, code, element };
-  }
-  function readBlocks(head: Head, sink: HistorySink): Pages {
-    const next = (last: BlockEntry | undefined) =>
-      blocks.page.all(head.id, last?.slot ?? -1, PAGE_ENTRIES).map((row) => readBlock(head, cellsOf(row)));
-    return pagesOf('blocks', head.state.blocks, next, ({ slot, signingRoot }) => sink.block({ slot, signingRoot }));
-  }
-  function readVotes(head: Head, sink: HistorySink): Pages {
-    const next = (last: VoteEntry | undefined) =>
-      votes.page
-        .all(head.id, last?.targetEpoch ?? -1, last?.sourceEpoch ?? -1, PAGE_ENTRIES)
-        .map((row) => readVote(head, cellsOf(row)));
-    return pagesOf('attestations', head.state.attestations, next, ({ sourceEpoch, targetEpoch, signingRoot }) =>
-      sink.vote({ sourceEpoch, targetEpoch, signingRoot }),
-    );
-  }
-  function collected(pagesInto: (sink: HistorySink) => Pages): KeyHistory {
-    const { history, sink } = historyCollector();
-    for (const _ of pagesInto(sink));
-    return history;
-  }
-  function confirmNone(statement: StatementSync, { id }: Head, mark: number | null): void {
-    if (statement.get(id, mark ?? -1) !== undefined) throw damaged('an entry lies beyond the marks');
-  }
-
+  const blocks = entryTable(connection, BLOCKS, codes);
+  const votes = entryTable(connection, VOTES, codes);
+  const voteInside = votes.select('AND source_epoch > ? AND target_epoch < ? ORDER BY target_epoch DESC LIMIT 1');
+  const voteAround = votes.select('AND source_epoch < ? AND target_epoch > ? ORDER BY target_epoch LIMIT 1');
   return {
-    blockAt(head: Head, slot: number): BlockEntry | undefined {
-      const row = blocks.one.get(head.id, slot);
-      return row === undefined ? undefined : readBlock(head, cellsOf(row));
-    },
-    /** More than one only after an import that contradicts itself. */
-    votesAt: (head: Head, targetEpoch: number): VoteEntry[] =>
-      votes.at.all(head.id, targetEpoch).map((row) => readVote(head, cellsOf(row))),
+    blocks,
+    votes,
     /** One vote inside the given epochs, if there is one, and one around them (EIP-3076 condition 3). */
     votesAgainst: (head: Head, { sourceEpoch, targetEpoch }: VoteEpochs): VoteEntry[] =>
       [voteInside, voteAround]
         .map((statement) => statement.get(head.id, sourceEpoch, targetEpoch))
         .filter((row) => row !== undefined)
-        .map((row) => readVote(head, cellsOf(row))),
-    allBlocks: (head: Head) => collected((sink) => readBlocks(head, sink)),
-    allVotes: (head: Head) => collected((sink) => readVotes(head, sink)),
+        .map((row) => votes.read(head, row)),
     /** The whole history, shown to be whole when it ends; the state of the key must not change meanwhile. */
     *read(head: Head, sink: HistorySink): Pages {
-      yield* readBlocks(head, sink);
-      yield* readVotes(head, sink);
+      yield* blocks.pages(head, sink.block);
+      yield* votes.pages(head, sink.vote);
     },
-    blocksBelow: (head: Head, slot: number, limit: number) =>
-      blocks.below.all(head.id, slot, limit).map((row) => readBlock(head, cellsOf(row))),
-    votesBelow: (head: Head, targetEpoch: number, limit: number) =>
-      votes.below.all(head.id, targetEpoch, limit).map((row) => readVote(head, cellsOf(row))),
     /** Beyond the oldest entries of the key; a very long list of votes is not looked through. */
-    lowestBeyond({ id, state }: Head, slot: number, vote: VoteEpochs | undefined): OldestEntries['lowestKept'] {
-      const { sourceEpoch, targetEpoch } = vote ?? { sourceEpoch: -1, targetEpoch: -1 };
-      const isLong = state.attestations.count > MAX_VOTES_LOOKED_AT;
-      const lowest = (row: unknown) => numberOrNull(cellsOf(row)[0]);
+    lowestBeyond(head: Head, block: BlockEntry | undefined, vote: VoteEntry | undefined): OldestEntries['lowestKept'] {
+      const isLong = head.state.attestations.count > MAX_VOTES_LOOKED_AT;
       return {
-        slot: lowest(lowestSlot.get(id, slot)),
-        sourceEpoch: isLong ? null : lowest(lowestSource.get(id, targetEpoch, sourceEpoch)),
-        targetEpoch: lowest(lowestTarget.get(id, targetEpoch, sourceEpoch)),
+        slot: blocks.lowestAfter(head, block, 'slot'),
+        sourceEpoch: isLong ? null : votes.lowestAfter(head, vote, 'source_epoch'),
+        targetEpoch: votes.lowestAfter(head, vote, 'target_epoch'),
       };
     },
-    /** Rows beyond the marks of the head are of another time than the head. */
-    confirmNoBlockBeyond: (head: Head) => confirmNone(blocks.beyond, head, head.state.highest.blockSlot),
-    confirmNoVoteBeyond: (head: Head) => confirmNone(votes.beyond, head, head.state.highest.targetEpoch),
-    insertBlock(id: number, { slot, signingRoot }: BlockEntry, { code }: Pick<EntryCodes, 'code'>): void {
-      blocks.insert.run(id, slot, signingRoot, code);
-    },
-    insertVote(id: number, vote: VoteEntry, { code }: Pick<EntryCodes, 'code'>): void {
-      votes.insert.run(id, vote.targetEpoch, vote.sourceEpoch, vote.signingRoot, code);
-    },
-    removeBlock(id: number, { slot }: BlockEntry): void {
-      blocks.remove.run(id, slot);
-    },
-    removeVote(id: number, { sourceEpoch, targetEpoch }: VoteEpochs): void {
-      votes.remove.run(id, targetEpoch, sourceEpoch);
-    },
   };
 }
 
-/** Each page goes to the sink once all of it passed its codes. */
-function* pagesOf<Entry>(
-  kind: string,
-  set: EntrySet,
-  next: (last: Entry | undefined) => Coded<Entry>[],
-  sink: (entry: Entry) => void,
-): Pages {
-  const sum = entrySum();
-  let page: Coded<Entry>[] = [];
-  do {
-    page = next(page.at(-1));
-    for (const entry of page) {
-      sum.add(entry.element);
-      sink(entry);
-    }
-    yield page.length;
-  } while (page.length === PAGE_ENTRIES);
-  if (!sum.isWhole(set)) throw damaged(`${kind} are missing`);
-}
+export type EntryTable<Entry extends BlockEntry | VoteEntry> = ReturnType<typeof entryTable<Entry>>;
 
-function table(connection: DatabaseSync, name: 'blocks' | 'attestations', place: readonly string[]) {
-  const columns = [...place, 'signing_root', 'code'];
-  const selected = `SELECT ${columns.join(', ')} FROM ${name} WHERE validator = ?`;
-  const order = `ORDER BY ${place.join(', ')} LIMIT ?`;
-  const here = ['validator', ...place].map((column) => `${column} = ?`).join(' AND ');
+function entryTable<Entry extends BlockEntry | VoteEntry>(
+  connection: DatabaseSync,
+  kind: EntryKind<Entry>,
+  codes: HistoryCodes,
+) {
+  const { noun, name, columns, placeOf } = kind;
+  const cells = [...columns, 'signing_root', 'code'];
+  const place = columns.join(', ');
   const marks = (names: readonly string[]) => names.map(() => '?').join(', ');
-  const statements = {
-    one: connection.prepare(`SELECT ${columns.join(', ')} FROM ${name} WHERE ${here}`),
-    at: connection.prepare(`${selected} AND ${place[0]} = ?`),
-    page: connection.prepare(`${selected} AND (${place.join(', ')}) > (${marks(place)}) ${order}`),
-    below: connection.prepare(`${selected} AND ${place[0]} < ? ${order}`),
-    beyond: connection.prepare(`SELECT 1 FROM ${name} WHERE validator = ? AND ${place[0]} > ? LIMIT 1`),
-    insert: connection.prepare(`INSERT INTO ${name} (validator, ${columns.join(', ')}) VALUES (?, ${marks(columns)})`),
-    remove: connection.prepare(`DELETE FROM ${name} WHERE ${here}`),
-  };
-  for (const statement of [statements.one, statements.at, statements.page, statements.below]) {
+  const here = ['validator', ...columns].map((column) => `${column} = ?`).join(' AND ');
+  const select = (rest: string, what = cells.join(', ')) => {
+    const statement = connection.prepare(`SELECT ${what} FROM ${name} WHERE validator = ? ${rest}`);
     statement.setReturnArrays(true);
+    return statement;
+  };
+  const after = `AND (${place}) > (${marks(columns)})`;
+  const at = select(`AND ${columns[0]} = ?`);
+  const page = select(`${after} ORDER BY ${place} LIMIT ?`);
+  const below = select(`AND ${columns[0]} < ? ORDER BY ${place} LIMIT ?`);
+  const beyond = select(`AND ${columns[0]} > ? LIMIT 1`, '1');
+  const lowest = new Map(columns.map((column) => [column, select(after, `min(${column})`)]));
+  const insert = connection.prepare(`INSERT INTO ${name} (validator, ${cells.join(', ')}) VALUES (?, ${marks(cells)})`);
+  const remove = connection.prepare(`DELETE FROM ${name} WHERE ${here}`);
+  const placeAfter = (last: Entry | undefined): readonly number[] => (last ? placeOf(last) : columns.map(() => -1));
+
+  function read({ publicKey, state }: Head, found: unknown): Coded<Entry> {
+    const row = cellsOf(found);
+    const numbers = columns.map((_, index) => numberOf(row[index]));
+    const entry = kind.entryOf(bytesOrNull(row[columns.length]), ...numbers);
+    const { code, element } = kind.codesOf(codes, publicKey, entry);
+    if (Buffer.compare(bytesOf(row[columns.length + 1]), code) !== 0) throw damaged(noun);
+    if (isForgotten(kind, state, entry)) throw damaged(`${noun === 'block' ? 'a' : 'an'} ${noun} that was pruned`);
+    return { ...entry, code, element };
   }
-  return statements;
+
+  /** Each page goes to the sink once all of it passed its codes. */
+  function* pages(head: Head, sink: (entry: Entry) => void): Pages {
+    const sum = entrySum();
+    let found: Coded<Entry>[] = [];
+    do {
+      found = page.all(head.id, ...placeAfter(found.at(-1)), PAGE_ENTRIES).map((row) => read(head, row));
+      for (const entry of found) {
+        sum.add(entry.element);
+        sink(kind.entryOf(entry.signingRoot, ...placeOf(entry)));
+      }
+      yield found.length;
+    } while (found.length === PAGE_ENTRIES);
+    if (!sum.isWhole(head.state[name])) throw damaged(`${name} are missing`);
+  }
+
+  return {
+    select,
+    read,
+    pages,
+    all(head: Head): Entry[] {
+      const entries: Entry[] = [];
+      for (const _ of pages(head, (entry) => entries.push(entry)));
+      return entries;
+    },
+    /** More than one only of votes, after an import that contradicts itself. */
+    at: (head: Head, mark: number): Entry[] => at.all(head.id, mark).map((row) => read(head, row)),
+    below: (head: Head, mark: number, limit: number) => below.all(head.id, mark, limit).map((row) => read(head, row)),
+    lowestAfter: (head: Head, last: Entry | undefined, column: string): number | null =>
+      numberOrNull(cellsOf(lowest.get(column)?.get(head.id, ...placeAfter(last)))[0]),
+    /** Rows beyond the marks of the head are of another time than the head. */
+    confirmNoneBeyond({ id, state }: Head): void {
+      if (beyond.get(id, state.highest[kind.highest] ?? -1) !== undefined) {
+        throw damaged('an entry lies beyond the marks');
+      }
+    },
+    insert(id: number, entry: Entry, { code }: Pick<EntryCodes, 'code'>): void {
+      insert.run(id, ...placeOf(entry), entry.signingRoot, code);
+    },
+    remove(id: number, entry: Entry): void {
+      remove.run(id, ...placeOf(entry));
+    },
+  };
 }
 
 /** `find` throws SignerError `slashing_integrity` when the row fails its check. */
@@ -243,6 +209,18 @@ function unpackedSeal(seal: Uint8Array): HeadSeal {
     attestationDigest: seal.subarray(ATTESTATION_DIGEST, NONCE),
     nonce: seal.subarray(NONCE),
   };
+}
+
+export function inTransaction<Result>(connection: DatabaseSync, work: (open: DatabaseSync) => Result): Result {
+  connection.exec('BEGIN IMMEDIATE');
+  try {
+    const result = work(connection);
+    connection.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (connection.isTransaction) connection.exec('ROLLBACK');
+    throw error;
+  }
 }
 
 // A cell of another type is damage, which makes 503 for what the row is about.

@@ -3,16 +3,17 @@
 
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
-import type { RowIntegrity } from '../../history/integrity.ts';
+import type { RowIntegrity } from '../../history/codes.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../history/prune.ts';
 import { STORE_ID_BYTES } from '../../incarnation.ts';
 import { newRecord, SCHEMA_VERSION, storeRecord } from './record.ts';
+import { inTransaction } from './rows.ts';
 
 /** How long a lock of another process (a backup, a shell) may hold up a batch before it is 503. */
 const BUSY_TIMEOUT_MS = 250;
 /** Each key has pages of its own, so the default of 2 MB holds those of some hundred keys. */
 const CACHE_KIBIBYTES = 16 * 1024;
-/** Pages (4 KiB) of the write-ahead log from which on a commit moves them (file/checkpoint.ts is to be faster). */
+/** Pages (4 KiB) of the write-ahead log from which on a commit moves them (backend.ts is to be faster). */
 const CHECKPOINT_PAGES = 8000;
 
 export interface DatabaseOptions {
@@ -54,18 +55,6 @@ export function openBesideWriter(path: string): DatabaseSync {
   return connection;
 }
 
-export function inTransaction<Result>(connection: DatabaseSync, work: (open: DatabaseSync) => Result): Result {
-  connection.exec('BEGIN IMMEDIATE');
-  try {
-    const result = work(connection);
-    connection.exec('COMMIT');
-    return result;
-  } catch (error) {
-    if (connection.isTransaction) connection.exec('ROLLBACK');
-    throw error;
-  }
-}
-
 /** Why this process will not use a database that it can read. Its text may be shown. */
 export class DatabaseRefusal extends Error {}
 
@@ -83,7 +72,7 @@ function bind(connection: DatabaseSync, options: DatabaseOptions): void {
   const { genesisValidatorsRoot, integrity } = options;
   const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
   if (tables?.['count'] === 0) {
-    connection.exec(METADATA_TABLE + SCHEMA);
+    connection.exec(SCHEMA);
     storeRecord(connection, options).insert(newRecord(randomFillSync(new Uint8Array(STORE_ID_BYTES))));
     return;
   }
@@ -139,7 +128,13 @@ export function confirmOurs(connection: DatabaseSync, { genesisValidatorsRoot, k
 
 // The tables of the database.
 
-export const METADATA_TABLE = `
+/** Of a head that has something to forget (history/prune.ts). Its index serves queries that say it in these words. */
+export const IS_PRUNABLE =
+  `(low_slot < high_slot - ${RETAINED_SLOTS} OR ` +
+  `low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS})`;
+
+/** `seal` of a head (history/codes.ts) holds the code of the row and the masked digests. */
+const SCHEMA = `
 CREATE TABLE metadata (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   schema_version INTEGER NOT NULL,
@@ -154,15 +149,7 @@ CREATE TABLE metadata (
   keys_digest BLOB NOT NULL,
   code BLOB NOT NULL
 ) STRICT;
-`;
 
-/** Of a head that has something to forget (history/prune.ts). Its index serves queries that say it in these words. */
-export const IS_PRUNABLE =
-  `(low_slot < high_slot - ${RETAINED_SLOTS} OR ` +
-  `low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS})`;
-
-/** The head of each key's history (history/codes.ts). `seal` holds the code of the row and the masked digests. */
-export const VALIDATORS_TABLE = `
 CREATE TABLE validators (
   id INTEGER PRIMARY KEY,
   public_key BLOB NOT NULL UNIQUE,
@@ -179,9 +166,7 @@ CREATE TABLE validators (
   attestation_count INTEGER NOT NULL,
   seal BLOB NOT NULL
 ) STRICT;
-`;
 
-const ENTRY_TABLES = `
 CREATE TABLE blocks (
   validator INTEGER NOT NULL,
   slot INTEGER NOT NULL,
@@ -198,9 +183,7 @@ CREATE TABLE attestations (
   code BLOB NOT NULL,
   PRIMARY KEY (validator, target_epoch, source_epoch)
 ) STRICT, WITHOUT ROWID;
-`;
 
-export const STAGED_TABLE = `
 CREATE TABLE staged (
   id INTEGER PRIMARY KEY,
   import_id INTEGER NOT NULL,
@@ -210,5 +193,3 @@ CREATE TABLE staged (
 ) STRICT;
 CREATE INDEX staged_keys ON staged (import_id, public_key);
 `;
-
-export const SCHEMA = VALIDATORS_TABLE + ENTRY_TABLES + STAGED_TABLE;
