@@ -3,7 +3,6 @@
 // signed; restraints.ts keeps keys from signing far ahead of the clock.
 
 import { SignerError } from '../api/errors.ts';
-import { floorMarks, isRolledBack } from './history/rules.ts';
 import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';
 
 export interface ChainTime {
@@ -66,7 +65,8 @@ export function floorFields({ slot, sourceEpoch, targetEpoch }: StoreFloor) {
 }
 
 export function coversFloor(one: StoreFloor | null, other: StoreFloor): boolean {
-  return one !== null && !isRolledBack(floorMarks(one), floorMarks(other));
+  if (one === null) return false;
+  return one.slot >= other.slot && one.sourceEpoch >= other.sourceEpoch && one.targetEpoch >= other.targetEpoch;
 }
 
 function slotAt(now: number, { genesisTimeSeconds, slotDurationMs }: ChainTime): number {

@@ -325,7 +325,7 @@ function markTable() {
     return value === undefined || value === NONE ? null : value;
   }
   function raise(place: number, mark: number | null): void {
-    values[place] = Math.max(values[place] ?? NONE, mark ?? NONE);
+    if (mark !== null && mark > (values[place] ?? NONE)) values[place] = mark;
   }
 
   return {

@@ -76,17 +76,16 @@ function branded(store: SlashingBackend, hindrance: Hindrance): RestrainedStore 
   return { ...restrained, hindrance } as unknown as RestrainedStore;
 }
 
-// A new method does not compile before it stands in both tables: here, for restraints that say nothing else of it, and
-// in RIGHT_TO_USE.
+// A new method does not compile before it stands in both tables: here, for restraints that say nothing of it, and in
+// RIGHT_TO_USE. What tells or shows marks stands in RIGHT_TO_USE alone: each restraint says itself what it does there.
 
+type Marking = 'checkAndRecord' | 'identity' | 'exportHistories';
 export type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'isInDoubt'>;
 /** `asks`: before the call, after it, and at each history that goes through it. */
 export type Decisions = { readonly [M in Method]: 'forwards' | 'asks' | SlashingBackend[M] };
 
-export const FORWARDS: { readonly [M in Method]: 'forwards' } = {
-  checkAndRecord: 'forwards',
+export const FORWARDS: { readonly [M in Exclude<Method, Marking>]: 'forwards' } = {
   checkHealth: 'forwards',
-  identity: 'forwards',
   incarnate: 'forwards',
   jump: 'forwards',
   highestMarks: 'forwards',
@@ -95,7 +94,6 @@ export const FORWARDS: { readonly [M in Method]: 'forwards' } = {
   beginTenures: 'forwards',
   signedBlockRoot: 'forwards',
   importHistories: 'forwards',
-  exportHistories: 'forwards',
   pruneStep: 'forwards',
   status: 'forwards',
   close: 'forwards',
@@ -173,6 +171,8 @@ export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): 
   return {
     ...FORWARDS,
     checkAndRecord: judgedFirst(store, judge),
+    identity: 'forwards',
+    exportHistories: 'forwards',
   };
 }
 

@@ -35,6 +35,8 @@ export function tracedStore(store: SlashingBackend, write: (line: TraceLine) => 
   const { isInDoubt } = store;
   const decisions: Decisions = {
     ...FORWARDS,
+    identity: 'forwards',
+    exportHistories: 'forwards',
     ...Object.fromEntries(told),
     importHistories: (histories, options) => {
       const parts: LogFields[] = [];

@@ -137,7 +137,12 @@ export type FileSystemType = (folder: string) => number;
 
 export function misplacement(path: string, log: Log, typeOf: FileSystemType = fileSystemType): string | undefined {
   const files = ['', '-wal', '-shm', '-lock'].map((suffix) => path + suffix);
-  return files.map(problemOf).find((problem) => problem !== undefined) ?? networkProblem(path, log, typeOf);
+  return (
+    files
+      .values()
+      .map(problemOf)
+      .find((problem) => problem !== undefined) ?? networkProblem(path, log, typeOf)
+  );
 }
 
 function problemOf(file: string): string | undefined {
