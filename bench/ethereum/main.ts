@@ -203,15 +203,15 @@ function prunedOf(folder: string, signed: number): string {
 }
 
 /**
- * Verifies the signatures over one root together: their sum, each times a random factor of 64 bits, so that no wrong
+ * Verifies the signatures of one message together: their sum, each times a random factor of 64 bits, so that no wrong
  * one makes up for another.
  *
  * @returns how many there were; throws at the first that is wrong
  */
 function verifyAll(answered: readonly Answered[]): number {
-  const ofRoots = Map.groupBy(answered, ({ message }) => Buffer.from(signingRootOf(message)).toString('hex'));
   let verified = 0;
-  for (const [root, answers] of ofRoots) {
+  for (const [message, answers] of Map.groupBy(answered, ({ message }) => message)) {
+    const root = signingRootOf(message);
     const signed = answers.flatMap(signaturesOf);
     const { pk, sig } = aggregateWithRandomness(
       signed.map(({ publicKey, signature }) => ({
@@ -219,7 +219,7 @@ function verifyAll(answered: readonly Answered[]): number {
         sig: Buffer.from(signature.slice(2), 'hex'),
       })),
     );
-    if (!verify(Buffer.from(root, 'hex'), pk, sig)) throw new Error(wrongOf(root, signed));
+    if (!verify(root, pk, sig)) throw new Error(wrongOf(message, root, signed));
     verified += signed.length;
   }
   return verified;
@@ -236,12 +236,12 @@ function signaturesOf({ keys, body }: Answered): Signed[] {
   return keys.map(({ publicKey }, index) => ({ publicKey, signature: answers[index]?.signature ?? '' }));
 }
 
-function wrongOf(root: string, signed: readonly Signed[]): string {
+function wrongOf(message: Answered['message'], root: Uint8Array, signed: readonly Signed[]): string {
   const wrong = signed.filter(
-    ({ publicKey, signature }) =>
-      !verify(Buffer.from(root, 'hex'), PublicKey.fromHex(publicKey), Signature.fromHex(signature, true)),
+    ({ publicKey, signature }) => !verify(root, PublicKey.fromHex(publicKey), Signature.fromHex(signature, true)),
   );
-  return `${wrong.length} signatures over ${root} do not verify, the first is that of ${wrong[0]?.publicKey}`;
+  const what = `signatures of one ${String(message['type'])}`;
+  return `${wrong.length} ${what} do not verify, the first is that of ${wrong[0]?.publicKey}`;
 }
 
 function modeOf(text: string): 'batch' | 'single' {

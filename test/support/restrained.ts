@@ -4,6 +4,7 @@ import {
   aheadOfClock,
   type Decisions,
   decided,
+  FORWARDS,
   type Hindrance,
   localFloor,
   type RestrainedStore,
@@ -14,7 +15,7 @@ import type { SlashingBackend, StoreFloor } from '../../signer/slashing/types.ts
 /** Nothing is restrained, unless the question is given. */
 export function unrestrained(
   backend: SlashingBackend,
-  hindrance: Hindrance = () => undefined,
+  hindrance?: Hindrance,
   close?: SlashingBackend['close'],
 ): RestrainedStore {
   return restrainStore(backend, { hindrance, ...(close === undefined ? {} : { close }) });
@@ -22,7 +23,7 @@ export function unrestrained(
 
 /** The methods of the store, bound, for whoever replaces some: a spread of a class has none. */
 export function forwardedStore(backend: SlashingBackend): SlashingBackend {
-  return decided(backend, FORWARDS);
+  return decided(backend, ALL_FORWARD);
 }
 
 /** The floor of a start and the clock of an enclave, as restrainStore puts them together. */
@@ -34,20 +35,9 @@ export function behindLocalFloor(
   return decided(floored, aheadOfClock(floored, latest));
 }
 
-const FORWARDS: Decisions = {
+const ALL_FORWARD: Decisions = {
+  ...FORWARDS,
   checkAndRecord: 'forwards',
-  checkHealth: 'forwards',
   identity: 'forwards',
-  incarnate: 'forwards',
-  jump: 'forwards',
-  highestMarks: 'forwards',
-  tenures: 'forwards',
-  endTenures: 'forwards',
-  beginTenures: 'forwards',
-  signedBlockRoot: 'forwards',
-  importHistories: 'forwards',
   exportHistories: 'forwards',
-  pruneStep: 'forwards',
-  status: 'forwards',
-  close: 'forwards',
 };

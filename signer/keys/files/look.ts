@@ -25,7 +25,7 @@ export interface KeyFilesParts {
   readonly signal?: AbortSignal;
 }
 
-export interface Held {
+interface Held {
   readonly publicKey: string;
   readonly contents?: string;
 }
@@ -300,7 +300,7 @@ class ReadAhead {
 
 // Where a key is described: a file, and the document in it, counted from 1. The order of places is that of the files as
 // they were listed.
-export type KeystoreAt = OrderedPlace & KeystorePlace;
+type KeystoreAt = OrderedPlace & KeystorePlace;
 
 /** The keys of a look, by file. A raw key is its text alone, because there may be a million. */
 export class HeldPlaces {
@@ -340,11 +340,11 @@ function heldOf(kept: Held | string | undefined): Held | undefined {
 }
 
 /** A file of MAX_DESCRIPTOR_BYTES has fewer documents than bytes. */
-export function orderOf(fileOrder: number, document: number): number {
+function orderOf(fileOrder: number, document: number): number {
   return fileOrder * (MAX_DESCRIPTOR_BYTES + 1) + document;
 }
 
 /** A keystore that lies in a folder of keystores and that no file describes. */
-export function inFolder(place: KeystorePlace, fileOrder: number): KeystoreAt {
+function inFolder(place: KeystorePlace, fileOrder: number): KeystoreAt {
   return { ...place, file: place.keystoreFile, document: 1, order: orderOf(fileOrder, 1) };
 }

@@ -52,7 +52,7 @@ describe('connecting', () => {
     gone.close();
   });
 
-  it('a request that waits for a connection is refused when the connections are closed, not when its time is over', async () => {
+  it('a request that waits for a connection is refused when they are closed, not when its time is over', async () => {
     const connections = new PostgresConnections(
       {
         ...{ address: addressOf(server.url(database, 'sslmode=require')), poolSize: 1, forceIpv4: false },
