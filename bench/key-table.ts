@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../common/observe/clock.ts';
 import type { Log } from '../common/observe/log.ts';
 import { createDynamoDBClient } from '../signer/aws/dynamodb.ts';
-import { KeyStore } from '../signer/keys/store.ts';
+import { KeyStore, MAX_LOADED_KEYS } from '../signer/keys/store.ts';
 import { keyTableDefinition } from '../signer/keys/table/definition.ts';
 import { TableFreshness } from '../signer/keys/table/freshness.ts';
 import { TableLoader } from '../signer/keys/table/loader.ts';
@@ -108,7 +108,8 @@ async function loadTable(endpoint: string): Promise<void> {
   await measure('one refresh that finds one key more', async () => {
     await openKeyTable(parts).create([newTableKey(keyCount)]);
     await loader.refresh();
-    if (store.publicKeys().length !== keyCount + 1) throw new Error('the new key is missing');
+    const expected = Math.min(keyCount + 1, MAX_LOADED_KEYS); // one more than a signer takes is refused
+    if (store.publicKeys().length !== expected) throw new Error('the new key is missing');
   });
   await loader.stop();
   parts.client.destroy();

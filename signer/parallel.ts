@@ -30,6 +30,32 @@ export async function inParallel<Item>(
   if (failure !== undefined) throw failure.error;
 }
 
+/** Works that take some of so many places; each waits for its own, first come, first served. */
+export function roomFor(places: number): <T>(count: number, work: () => Promise<T>) => Promise<T> {
+  let free = places;
+  const waiting: { readonly count: number; readonly resolve: () => void }[] = [];
+  const admit = (): void => {
+    for (let next = waiting[0]; next !== undefined && next.count <= free; next = waiting[0]) {
+      free -= next.count;
+      waiting.shift();
+      next.resolve();
+    }
+  };
+  return async (count, work) => {
+    assert(count <= places); // it would wait for ever
+    const { promise, resolve } = Promise.withResolvers<void>();
+    waiting.push({ count, resolve });
+    admit();
+    await promise;
+    try {
+      return await work();
+    } finally {
+      free += count;
+      admit();
+    }
+  };
+}
+
 export function chunks<Element>(list: readonly Element[], size: number): (readonly Element[])[] {
   const count = Math.ceil(list.length / size);
   return Array.from({ length: count }, (_, at) => list.slice(at * size, (at + 1) * size));

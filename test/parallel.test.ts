@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { inParallel } from '../signer/parallel.ts';
+import { inParallel, roomFor } from '../signer/parallel.ts';
 
 const ITEMS = ['a', 'b', 'c', 'd', 'e'];
 
@@ -82,4 +82,31 @@ it('does an empty list, items that are undefined, and more at once than there ar
 
 it.each([0, -1, Number.NaN])('refuses to do %s at once', async (atOnce) => {
   await expect(inParallel(ITEMS, atOnce, async () => undefined)).rejects.toThrow('atOnce');
+});
+
+it('room is given in the order of asking, and no work overtakes one that waits for more', async () => {
+  const { started, work, ends, fails } = heldWork();
+  const take = roomFor(3);
+  const works = (
+    [
+      ['a', 2],
+      ['b', 2],
+      ['c', 1],
+      ['d', 3],
+    ] as const
+  ).map(([item, count]) => outcomeOf(take(count, () => work(item))));
+  await turn();
+  expect(started).toEqual(['a']);
+  await ends('a');
+  expect(started).toEqual(['a', 'b', 'c']);
+  await fails('b');
+  expect(started).toEqual(['a', 'b', 'c']);
+  await ends('c');
+  expect(started).toEqual(['a', 'b', 'c', 'd']);
+  await ends('d');
+  expect(works.map((outcome) => outcome())).toEqual(['done', 'Error: b', 'done', 'done']);
+});
+
+it('refuses work that takes more room than there is', async () => {
+  await expect(roomFor(3)(4, async () => undefined)).rejects.toThrow('count');
 });

@@ -18,7 +18,8 @@ export interface KeyBatch {
   add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey;
   /**
    * 32 bytes each; the caller wipes its copies as soon as this returns. Each goes on to `addHeld` or to `letGo`.
-   * @returns in order; undefined for what is no secret key. Rejects, and holds none, when the store is sealed
+   * @returns in order; undefined for what is no secret key. Rejects, and holds none: SignerError `sealed`,
+   * `signing_unavailable` when a signing worker ended, Error when there is no memory for them
    */
   hold(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
   /** As `add`; what it does not add it lets go. */
@@ -28,7 +29,7 @@ export interface KeyBatch {
 }
 
 /** Fewer than a core holds: a key is held before it is found to be one too many, or to be there already. */
-const MAX_LOADED_KEYS = 1_000_000;
+export const MAX_LOADED_KEYS = 1_000_000;
 
 type HeldCopy = Omit<LoadedKey, 'tenure'> & { tenure: number };
 
@@ -74,6 +75,12 @@ export class KeyStore {
     this.#alsoInFiles.add(publicKey);
   }
 
+  /** Each key that isInFile, some twice. The store may change while they are walked. */
+  *inFiles(): Generator<string> {
+    for (const { publicKey, source } of this.#keys.values()) if (source === 'filesystem') yield publicKey;
+    yield* this.#alsoInFiles;
+  }
+
   forgetFilesOf(publicKeys: Iterable<string>): void {
     for (const publicKey of publicKeys) this.#alsoInFiles.delete(publicKey);
   }
@@ -91,7 +98,7 @@ export class KeyStore {
 
   /** Of a secret key that only the core sees; undefined when it is none. @throws SignerError `sealed` */
   publicKeyOf(secretKey: Uint8Array): string | undefined {
-    if (this.#state === 'sealed') throw new SignerError('sealed');
+    this.#assertNotSealed();
     const held = this.#hold(secretKey);
     if (held !== undefined) this.#vault.removeKey(held.handle);
     return held && encodeHex(held.publicKey);
@@ -100,7 +107,7 @@ export class KeyStore {
   /** The sources of these keys, or of all, were just read. @throws SignerError slashing_*: copies stay as they are */
   async renewTenures(publicKeys?: readonly string[]): Promise<void> {
     await this.#tenures.learn(publicKeys);
-    for (const publicKey of publicKeys ?? [...this.#keys.keys()]) {
+    for (const publicKey of publicKeys ?? this.#keys.keys()) {
       const key = this.#keys.get(publicKey);
       const tenure = this.#tenures.of(publicKey);
       if (key !== undefined) key.tenure = tenure; // in place: it is the same copy
@@ -150,8 +157,13 @@ export class KeyStore {
         return noted(this.#take(secretKey, source, expectedPublicKey));
       },
       hold: async (secretKeys) => {
-        if (this.#state === 'sealed') throw new SignerError('sealed');
-        return this.#vault.addKeys(secretKeys);
+        this.#assertNotSealed();
+        try {
+          return await this.#vault.addKeys(secretKeys);
+        } catch (error) {
+          this.#assertNotSealed(); // meanwhile
+          throw error;
+        }
       },
       addHeld: (held, source, expectedPublicKey) => {
         assertOpen();
@@ -189,6 +201,10 @@ export class KeyStore {
 
   assertReady(): void {
     if (this.#state === 'loading') throw new SignerError('starting', { hint: 'its keys are still being loaded' });
+    this.#assertNotSealed();
+  }
+
+  #assertNotSealed(): void {
     if (this.#state === 'sealed') throw new SignerError('sealed');
   }
 

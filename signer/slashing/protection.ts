@@ -221,10 +221,7 @@ export class SlashingProtection {
     for (const [place, check] of checks.entries()) this.#answer(check, failure, verdicts[place]);
   }
 
-  /**
-   * A message is safe only when the store says so plainly. A failed batch, a missing verdict and a right that was lost
-   * meanwhile are errors.
-   */
+  /** A message is safe only when the store says so: a failed batch, no verdict, and a right that is lost are errors. */
   #answer(check: WaitingCheck, failure: unknown, verdict: Verdict | undefined): void {
     if (failure !== undefined || verdict === undefined) {
       check.reject(

@@ -185,9 +185,8 @@ export interface SlashingBackend {
   incarnate(expected: string, next: string): Promise<boolean>;
 
   /**
-   * Raise the floor, member by member, for every key and every signer of this store. When the promise resolves the
-   * floor is durable, no batch that began before is still undecided, and every later check is judged by it. Tenures
-   * stay as they are.
+   * Raise the floor, member by member, for every key and signer of this store; tenures stay. When the promise resolves
+   * the floor is durable, no batch that began before is still undecided, and every later check is judged by it.
    */
   jump(floor: StoreFloor): Promise<StoreIdentity>;
 

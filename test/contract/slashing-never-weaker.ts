@@ -67,6 +67,53 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
       await expectRefused(backend, refused);
     });
 
+    it.each(['by_key', 'minimal', 'complete'] as const)(
+      'a vote that a file surrounds, or has another for, is no repeat any more: it may never have been signed (%s)',
+      async (strategy) => {
+        const backend = await fresh();
+        const recorded = [vote(1, 1, 2, 'a'), vote(1, 5, 6, 'a'), vote(1, 7, 12, 'a'), vote(1, 13, 14, 'a')];
+        for (const message of recorded) expect(verdictName(await checkOne(backend, message))).toBe('safe');
+        const file = history(
+          1,
+          [],
+          [
+            [4, 7, 'b'], // around the second
+            [8, 11, 'b'], // inside the third
+            [12, 14, 'b'], // for the target of the last
+          ],
+        );
+        await backend.importHistories(stream([file]), { strategy });
+        await expectRefused(backend, recorded.slice(1));
+      },
+    );
+
+    it.each([
+      ['first', <Entry>(entries: readonly Entry[]) => entries],
+      ['last', <Entry>(entries: readonly Entry[]) => entries.toReversed()],
+    ])('what a file contradicts is no repeat when it names its highest entries %s', async (_, inOrder) => {
+      const backend = await fresh();
+      const recorded = [vote(1, 99, 100, 'a'), block(1, 100, 'a')];
+      for (const message of recorded) expect(verdictName(await checkOne(backend, message))).toBe('safe');
+      const blocks = inOrder([[FAR_SLOT, 'x'] as const, [100, 'b'] as const]);
+      const votes = inOrder([[FAR_EPOCH - 1, FAR_EPOCH, 'x'] as const, [99, 100, 'b'] as const]);
+      await backend.importHistories(stream([history(1, blocks, votes)]), { strategy: 'minimal' });
+      await expectRefused(backend, recorded);
+    });
+
+    it('a file that names marks and no entries refuses up to them, and the key signs beyond and is pruned', async () => {
+      const backend = await fresh();
+      const leftOut = { blockSlot: 99, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 0 };
+      const file = { publicKey: publicKeyOf(1), blocks: [], attestations: [], leftOut };
+      await backend.importHistories(stream([file]), { strategy: 'minimal' });
+      await expectRefused(backend, [block(1, 99, 'a'), vote(1, 4, 5, 'a'), vote(1, 3, 9, 'a')]);
+      for (const message of [vote(1, 10, 20, 'a'), vote(1, FAR_EPOCH - 1, FAR_EPOCH, 'a')])
+        expect(verdictName(await checkOne(backend, message))).toBe('safe');
+      while ((await backend.pruneStep(100)) > 0);
+      if (complete) expect((await backend.status()).attestations).toBe(1);
+      expect(verdictName(await checkOne(backend, block(1, 100, 'a')))).toBe('safe');
+      await expectRefused(backend, [block(1, 99, 'a'), vote(1, 10, 20, 'a')]);
+    });
+
     it.each([11, 12, 13, 14])(
       'nothing random that was refused is signable after random imports (seed %i)',
       async (seed) => {

@@ -1,11 +1,14 @@
 // The keys of `key_sources.filesystem`. A bad file never stops the others; a folder that is not there stops everything.
-// A later look decrypts only what is new or changed. A key whose file is gone is taken out; one whose file cannot be
-// read stays, because a validator must not miss duties for a file that is being written.
+// A later look derives and decrypts only what is new or changed. A key whose file is gone is taken out, whichever look
+// loaded it; one whose file cannot be read stays, because a validator must not miss duties for a file that is being
+// written.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { HeldPlaces } from './held-places.ts';
 import { KeyCache } from './key-cache.ts';
 import { type KeyFolders, listKeyFiles } from './listing.ts';
 import { type FilesystemLoad, type LoadProgress, LoadReport } from './load-report.ts';
-import { HeldPlaces, type KeyFilesParts, Look } from './look.ts';
+import { type KeyFilesParts, Look } from './look.ts';
 
 export interface KeyFilesOptions extends KeyFolders {
   /** `key_sources.filesystem.raw_load_concurrency`: descriptor files read at once. */
@@ -17,11 +20,13 @@ export interface KeyFilesOptions extends KeyFolders {
 /** Ends the work with the keys before it resolves: none of them signs here any more. */
 export type TakeOut = (publicKeys: readonly string[]) => Promise<void>;
 
+/** Keys that are asked about in one turn of the event loop. */
+const KEYS_IN_A_TURN = 4096;
+
 export class KeyFiles {
   readonly #options: KeyFilesOptions;
   readonly #parts: KeyFilesParts;
   #held = new HeldPlaces();
-  #named: ReadonlySet<string> = new Set();
   #report: LoadReport | undefined;
 
   constructor(options: KeyFilesOptions, parts: KeyFilesParts) {
@@ -36,10 +41,8 @@ export class KeyFiles {
 
   /** @throws Error when a folder cannot be listed, SignerError `sealed`, the signal's reason when stopped */
   async load(): Promise<FilesystemLoad> {
-    const look = await this.#look();
-    this.#held = look.found;
-    this.#named = look.named;
-    return look.report.finish({ kept: 0, removed: 0 });
+    const { report } = await this.#look();
+    return report.finish(0);
   }
 
   /**
@@ -47,17 +50,27 @@ export class KeyFiles {
    */
   async reload(takeOut: TakeOut): Promise<FilesystemLoad> {
     const { store } = this.#parts;
-    const { found, named, kept, report } = await this.#look();
-    const gone = this.#held.publicKeys().union(this.#named).difference(found.publicKeys().union(named));
+    const { look, report } = await this.#look();
+    const gone = await this.#goneSince(look);
     const loaded = [...gone].filter((publicKey) => store.find(publicKey)?.source === 'filesystem');
     if (loaded.length > 0) await takeOut(loaded);
-    this.#held = found;
-    this.#named = named;
     store.forgetFilesOf(gone);
-    return report.finish({ kept, removed: loaded.length });
+    return report.finish(loaded.length);
   }
 
-  async #look(): Promise<Pick<Look, 'found' | 'named' | 'kept'> & { readonly report: LoadReport }> {
+  /** By what the store has, so that the keys of a look that failed midway are among them. */
+  async #goneSince(look: Look): Promise<ReadonlySet<string>> {
+    const gone = new Set<string>();
+    let asked = 0;
+    for (const publicKey of this.#parts.store.inFiles()) {
+      if (!look.describes(publicKey)) gone.add(publicKey);
+      asked += 1;
+      if (asked % KEYS_IN_A_TURN === 0) await nextTurn();
+    }
+    return gone;
+  }
+
+  async #look(): Promise<{ readonly look: Look; readonly report: LoadReport }> {
     const listing = await listKeyFiles(this.#options);
     const report = new LoadReport(this.#parts);
     this.#report = report;
@@ -67,11 +80,15 @@ export class KeyFiles {
     try {
       await look.run(listing, rawLoadConcurrency);
       await cache?.save();
+      this.#held = look.found;
+    } catch (error) {
+      this.#held.putAll(look.found); // those keys sign: a file of theirs that is damaged later costs none of them
+      throw error;
     } finally {
       this.#report = undefined;
       cache?.wipe();
       await this.#parts.pool.endIdleWorkers();
     }
-    return { found: look.found, named: look.named, kept: look.kept, report };
+    return { look, report };
   }
 }

@@ -1,10 +1,9 @@
 // One keystore on disk with the file of its password. What is wrong is said by file and by name, never by quoting
 // either file.
 
-import { createHmac, randomBytes } from 'node:crypto';
 import { copyOffHeap, type Keystore } from '../keystores/cipher.ts';
 import { parseKeystoreJson } from '../keystores/keystore.ts';
-import { readSmallFile } from './small-files.ts';
+import { contentsOf, readSmallFile } from './small-files.ts';
 
 const MAX_KEYSTORE_BYTES = 64 * 1024;
 const MAX_PASSWORD_FILE_BYTES = 4 * 1024;
@@ -26,8 +25,6 @@ export type KeystoreFile =
   | ReadKeystore
   | { readonly refused: string; readonly publicKey?: string; readonly withoutPassword?: true };
 
-const CONTENTS_KEY = randomBytes(32);
-
 export async function readKeystoreFile({ keystoreFile, passwordFile }: KeystorePlace): Promise<KeystoreFile> {
   const file = await readSmallFile(keystoreFile, MAX_KEYSTORE_BYTES);
   if ('refused' in file) return { refused: `keystoreFile ${keystoreFile}: ${file.refused}` };
@@ -38,12 +35,7 @@ export async function readKeystoreFile({ keystoreFile, passwordFile }: KeystoreP
     const stated = keystore.publicKey === undefined ? {} : { publicKey: keystore.publicKey };
     return { ...stated, refused: `keystorePasswordFile ${passwordFile}: ${password.refused}`, withoutPassword: true };
   }
-  const contents = createHmac('sha256', CONTENTS_KEY)
-    .update(`${file.content.length}:`)
-    .update(file.content)
-    .update(password.content)
-    .digest('base64');
-  return { keystore, password: password.content, contents };
+  return { keystore, password: password.content, contents: contentsOf(file.content, password.content) };
 }
 
 async function readPassword(path: string): Promise<{ readonly content: Uint8Array } | { readonly refused: string }> {

@@ -42,7 +42,8 @@ export class LoadReport {
   readonly #started: number;
   #progressDue: number;
   #loaded = 0;
-  /** The earliest document that gave each key loaded here. */
+  #kept = 0;
+  /** The earliest document that gave each key loaded or kept here. */
   readonly #firstPlaces = new Map<string, OrderedPlace>();
   readonly #duplicates: (OrderedPlace & { publicKey: string })[] = [];
   readonly #failures: (OrderedPlace & { reason: string })[] = [];
@@ -64,6 +65,11 @@ export class LoadReport {
     this.#step();
   }
 
+  keep(place: OrderedPlace, publicKey: string): void {
+    this.#kept += 1;
+    this.#firstPlaces.set(publicKey, place);
+  }
+
   duplicate(place: OrderedPlace, publicKey: string): void {
     const first = this.#firstPlaces.get(publicKey);
     const isEarlier = first !== undefined && place.order < first.order;
@@ -78,8 +84,9 @@ export class LoadReport {
     this.#step();
   }
 
-  /** @param keys that were loaded before: still there, taken out */
-  finish({ kept, removed }: { readonly kept: number; readonly removed: number }): FilesystemLoad {
+  /** @param removed keys that were taken out */
+  finish(removed: number): FilesystemLoad {
+    const kept = this.#kept;
     const seconds = (this.#parts.clock.monotonic() - this.#started) / 1000;
     const duplicates = this.#duplicates
       .sort(byOrder)

@@ -1,20 +1,22 @@
 // One pass over the key folders: raw keys first, because they are quick, then keystores. What is described as before is
-// kept. The key of a bad file stays, if an earlier pass had one from it.
+// kept. The keys of a bad file stay, if an earlier pass had some from it.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { chunks, inParallel } from '../../parallel.ts';
+import { chunks, inParallel, roomFor } from '../../parallel.ts';
 import type { KeystorePool, PoolAnswer } from '../keystores/pool.ts';
-import type { AddedKey, KeyRefusal } from '../loaded-key.ts';
+import type { AddedKey, KeyRefusal, LoadedKey } from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
-import { SECRET_KEY_BYTES } from '../vault.ts';
+import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
 import { type DescribedKey, type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
+import { type Held, HeldPlaces } from './held-places.ts';
 import { digestPassword, type KeyCache, keystoreName } from './key-cache.ts';
 import { type KeystoreFile, type KeystorePlace, type ReadKeystore, readKeystoreFile } from './keystore-file.ts';
 import type { Listing } from './listing.ts';
-import type { KeyPlace, LoadProgress, LoadReport, OrderedPlace } from './load-report.ts';
-import { readSmallFile } from './small-files.ts';
+import type { LoadProgress, LoadReport, OrderedPlace } from './load-report.ts';
+import { contentsOf, readSmallFile } from './small-files.ts';
 
 export interface KeyFilesParts {
   readonly store: KeyStore;
@@ -25,19 +27,24 @@ export interface KeyFilesParts {
   readonly signal?: AbortSignal;
 }
 
-interface Held {
-  readonly publicKey: string;
-  readonly contents?: string;
-}
-
 interface DescribedAt {
   readonly place: OrderedPlace;
   readonly descriptor: KeyDescriptor;
 }
+interface ReadDescriptors {
+  readonly described: readonly DescribedAt[];
+  /** Unless a document is refused, or nothing is left to do. */
+  readonly contents?: string;
+}
 type RawKeyAt = DescribedAt & { readonly descriptor: { readonly type: 'file-raw' } };
 
 /** Few enough that noting them does not hold up signing. */
-const RAW_KEYS_AT_ONCE = 250;
+const RAW_KEYS_AT_ONCE = 128;
+/** They take room in locked memory before it is known whether they are new. */
+const RAW_KEYS_ON_THEIR_WAY = 2 * RAW_KEYS_AT_ONCE;
+/** A signing worker that ends takes the keys with it that were on their way. */
+const HOLD_ATTEMPTS = 5;
+const HOLD_RETRY_MS = 100;
 
 interface LookParts extends KeyFilesParts {
   readonly cache: KeyCache | undefined;
@@ -45,20 +52,23 @@ interface LookParts extends KeyFilesParts {
 
 export class Look {
   readonly found = new HeldPlaces();
-  readonly named = new Set<string>();
-  kept = 0;
+  readonly #named = new Set<string>();
   readonly #before: HeldPlaces;
-  readonly #keysBefore: ReadonlySet<string>;
   readonly #seen = new Set<string>();
+  readonly #onTheirWay = roomFor(RAW_KEYS_ON_THEIR_WAY);
   readonly #ahead = new ReadAhead();
   readonly #parts: LookParts;
   readonly #report: LoadReport;
 
   constructor(before: HeldPlaces, parts: LookParts, report: LoadReport) {
     this.#before = before;
-    this.#keysBefore = before.publicKeys();
     this.#parts = parts;
     this.#report = report;
+  }
+
+  /** Whether a file holds the key, or names it and could not be opened. */
+  describes(publicKey: string): boolean {
+    return this.#seen.has(publicKey) || this.#named.has(publicKey);
   }
 
   async run({ descriptors, keystores }: Listing, rawLoadConcurrency: number): Promise<void> {
@@ -84,12 +94,14 @@ export class Look {
     await this.#parts.store.batch((batch) =>
       inParallel([...files.entries()], concurrency, async ([order, file]) => {
         this.#parts.signal?.throwIfAborted();
-        const described = await this.#readDescriptors(file, order);
+        const { described, contents } = await this.#readDescriptors(file, order);
         try {
           for (const { place, descriptor } of described)
             if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
           const raw = described.filter(isRaw);
-          for (const some of chunks(raw, RAW_KEYS_AT_ONCE)) await this.#addRawKeys(batch, some);
+          let noted = 0;
+          for (const some of chunks(raw, RAW_KEYS_AT_ONCE)) noted += await this.#addRawKeys(batch, some);
+          if (contents !== undefined && noted === described.length) this.found.putContents(file, contents);
         } finally {
           for (const { descriptor } of described) if (descriptor.type === 'file-raw') descriptor.secretKey.fill(0);
         }
@@ -98,33 +110,84 @@ export class Look {
     return keystores.sort((a, b) => a.order - b.order);
   }
 
-  /** The threads that sign derive the public keys, a tenth of a millisecond each. */
-  async #addRawKeys(batch: KeyBatch, keys: readonly RawKeyAt[]): Promise<void> {
-    this.#parts.signal?.throwIfAborted();
-    const secretKeys = Buffer.alloc(keys.length * SECRET_KEY_BYTES);
-    for (const [index, { descriptor }] of keys.entries())
-      secretKeys.set(descriptor.secretKey, index * SECRET_KEY_BYTES);
-    const holding = batch.hold(secretKeys);
-    secretKeys.fill(0);
-    const held = await holding;
-    // When the store is sealed meanwhile, the first of them ends the load; the core has wiped all.
-    for (const [index, { place }] of keys.entries()) this.#noteAdded(place, batch.addHeld(held[index], 'filesystem'));
+  /** The threads that sign derive the public keys, a tenth of a millisecond each. @returns how many files hold */
+  async #addRawKeys(batch: KeyBatch, keys: readonly RawKeyAt[]): Promise<number> {
+    return this.#onTheirWay(keys.length, async () => {
+      const held = await this.#held(batch, keys);
+      let [next, noted] = [0, 0];
+      try {
+        for (const { place } of keys) if (this.#noteAdded(place, batch.addHeld(held[next++], 'filesystem'))) noted += 1;
+      } finally {
+        for (const left of held.slice(next)) batch.letGo(left);
+      }
+      return noted;
+    });
   }
 
-  async #readDescriptors(file: string, fileOrder: number) {
+  /** @throws SignerError `sealed`, `signing_unavailable`; Error that names the file when there is no memory */
+  async #held(batch: KeyBatch, keys: readonly RawKeyAt[]): Promise<readonly (HeldKey | undefined)[]> {
+    for (let attempt = 1; ; attempt++) {
+      this.#parts.signal?.throwIfAborted();
+      const secretKeys = Buffer.alloc(keys.length * SECRET_KEY_BYTES);
+      for (const [index, { descriptor }] of keys.entries())
+        secretKeys.set(descriptor.secretKey, index * SECRET_KEY_BYTES);
+      const holding = batch.hold(secretKeys);
+      secretKeys.fill(0);
+      try {
+        return await holding;
+      } catch (error) {
+        if (!(error instanceof SignerError)) throw ofFile(keys[0]?.place.file, error);
+        if (error.reason !== 'signing_unavailable' || attempt === HOLD_ATTEMPTS) throw error;
+      }
+      await pause(HOLD_RETRY_MS * attempt, undefined, { signal: this.#parts.signal }).catch(() => undefined);
+    }
+  }
+
+  async #readDescriptors(file: string, fileOrder: number): Promise<ReadDescriptors> {
     const read = await readSmallFile(file, MAX_DESCRIPTOR_BYTES);
     if ('refused' in read) {
       this.#failFile(file, fileOrder, read.refused);
-      return [];
+      return { described: [] };
     }
-    const described = parsedAndWiped(file, read.content);
-    const keys: DescribedAt[] = [];
-    for (const key of described) {
+    const contents = contentsOf(read.content);
+    if (this.#isUnchangedFile(file, fileOrder, contents)) {
+      read.content.fill(0);
+      return { described: [] };
+    }
+    const documents = parsedAndWiped(file, read.content);
+    const described: DescribedAt[] = [];
+    for (const key of documents) {
       const place = { file, document: key.document, order: orderOf(fileOrder, key.document) };
       if ('refused' in key) this.#fail(place, key.refused);
-      else keys.push({ place, descriptor: key.descriptor });
+      else described.push({ place, descriptor: key.descriptor });
     }
-    return keys;
+    const refused = documents.find((key) => 'refused' in key);
+    if (refused === undefined) return { described, contents };
+    this.#keepUndescribed(file, fileOrder, new Set(documents.map(({ document }) => document)));
+    return { described };
+  }
+
+  /** It holds the raw keys that it held, and all of them are loaded: from here, or from a source that had it first. */
+  #isUnchangedFile(file: string, fileOrder: number, contents: string): boolean {
+    if (this.#before.contentsOf(file) !== contents) return false;
+    const { store } = this.#parts;
+    const loaded = [...this.#before.inFile(file)].map(([document, { publicKey }]) => {
+      return { document, key: store.find(publicKey) };
+    });
+    if (!loaded.every((one): one is { document: number; key: LoadedKey } => one.key !== undefined)) return false;
+    for (const { document, key } of loaded) {
+      if (key.source !== 'filesystem') store.noteInFile(key.publicKey);
+      this.#noteAdded({ file, document, order: orderOf(fileOrder, document) }, { outcome: 'duplicate', key });
+    }
+    this.found.putContents(file, contents);
+    return true;
+  }
+
+  /** Of a file that is damaged or half written nobody knows which documents come after. */
+  #keepUndescribed(file: string, fileOrder: number, documents: ReadonlySet<number>): void {
+    for (const [document, before] of this.#before.inFile(file))
+      if (!documents.has(document))
+        this.#stays({ file, document, order: orderOf(fileOrder, document) }, before, 'another document is refused');
   }
 
   async #loadKeystore(place: KeystoreAt): Promise<void> {
@@ -160,7 +223,7 @@ export class Look {
     if (publicKey !== undefined) {
       // The next start may open it: a deletion of this key must not promise that it is gone.
       this.#parts.store.noteInFile(publicKey);
-      this.named.add(publicKey);
+      this.#named.add(publicKey);
     }
     this.#fail(place, reason);
   }
@@ -178,18 +241,20 @@ export class Look {
     this.#noteAdded(place, this.#take(secretKey, expectedPublicKey), contents);
   }
 
-  #noteAdded(place: OrderedPlace, added: AddedKey, contents?: string): void {
+  /** @returns whether the file holds the key: a copy of it is loaded */
+  #noteAdded(place: OrderedPlace, added: AddedKey, contents?: string): boolean {
     if (added.outcome === 'refused') {
       if (added.reason === 'sealed') throw new SignerError('sealed');
       this.#fail(place, ADD_REFUSALS[added.reason]);
-      return;
+      return false;
     }
     const { publicKey, source } = added.key;
+    const isKept = source === 'filesystem' && !this.#seen.has(publicKey); // an earlier look loaded it
     if (added.outcome === 'added') this.#report.load(place, publicKey);
-    const isKept = source === 'filesystem' && this.#keysBefore.has(publicKey) && !this.#seen.has(publicKey);
-    if (added.outcome === 'duplicate' && !isKept) this.#report.duplicate(place, publicKey);
-    if (added.outcome === 'duplicate' && isKept) this.kept += 1;
+    else if (isKept) this.#report.keep(place, publicKey);
+    else this.#report.duplicate(place, publicKey);
     this.#note(place, contents === undefined ? { publicKey } : { publicKey, contents });
+    return true;
   }
 
   #take(secretKey: Uint8Array, expectedPublicKey: string | undefined): AddedKey {
@@ -201,7 +266,7 @@ export class Look {
   }
 
   #hold(place: OrderedPlace, before: Held): void {
-    if (!this.#seen.has(before.publicKey)) this.kept += 1;
+    if (!this.#seen.has(before.publicKey)) this.#report.keep(place, before.publicKey);
     this.#note(place, before);
   }
 
@@ -228,6 +293,10 @@ export class Look {
     const fields = { file: place.file, document: place.document, public_key: before.publicKey, reason };
     this.#parts.log.warn(fields, 'a key stays loaded although its file cannot be used: repair or remove the file');
   }
+}
+
+function ofFile(file: string | undefined, cause: unknown): Error {
+  return new Error(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
 }
 
 function isRaw(described: DescribedAt): described is RawKeyAt {
@@ -301,43 +370,6 @@ class ReadAhead {
 // Where a key is described: a file, and the document in it, counted from 1. The order of places is that of the files as
 // they were listed.
 type KeystoreAt = OrderedPlace & KeystorePlace;
-
-/** The keys of a look, by file. A raw key is its text alone, because there may be a million. */
-export class HeldPlaces {
-  readonly #files = new Map<string, (Held | string | undefined)[]>();
-
-  put({ file, document }: KeyPlace, { publicKey, contents }: Held): void {
-    const held = contents === undefined ? publicKey : { publicKey, contents };
-    const documents = this.#files.get(file);
-    // Most files have one document: an array that begins empty would take room for sixteen more.
-    if (documents === undefined && document === 1) return void this.#files.set(file, [held]);
-    const longer = documents ?? [];
-    while (longer.length < document) longer.push(undefined);
-    longer[document - 1] = held;
-    this.#files.set(file, longer);
-  }
-
-  at({ file, document }: KeyPlace): Held | undefined {
-    return heldOf(this.#files.get(file)?.[document - 1]);
-  }
-
-  *inFile(file: string): Generator<[document: number, held: Held]> {
-    for (const [index, kept] of (this.#files.get(file) ?? []).entries()) {
-      const held = heldOf(kept);
-      if (held !== undefined) yield [index + 1, held];
-    }
-  }
-
-  publicKeys(): Set<string> {
-    const all = new Set<string>();
-    for (const file of this.#files.keys()) for (const [, { publicKey }] of this.inFile(file)) all.add(publicKey);
-    return all;
-  }
-}
-
-function heldOf(kept: Held | string | undefined): Held | undefined {
-  return typeof kept === 'string' ? { publicKey: kept } : kept;
-}
 
 /** A file of MAX_DESCRIPTOR_BYTES has fewer documents than bytes. */
 function orderOf(fileOrder: number, document: number): number {

@@ -70,7 +70,7 @@ export class TableLoader implements KeyTableLoader {
   #look: Promise<void> = Promise.resolve();
   #nextLook: Promise<void> | undefined;
   #lastLookAt: number | undefined;
-  #found: string[] = [];
+  #found = new Set<string>();
   #failures = 0;
 
   constructor(options: TableLoaderOptions, parts: TableLoaderParts) {
@@ -191,7 +191,8 @@ export class TableLoader implements KeyTableLoader {
     );
     for (const [shard, read] of reads) {
       this.#finishShard(shard, revisions[shard] ?? 0, read);
-      this.#found.push(...[...read.present].filter((publicKey) => store.find(publicKey)?.source === 'dynamodb'));
+      for (const publicKey of read.present)
+        if (store.find(publicKey)?.source === 'dynamodb') this.#found.add(publicKey);
       await nextTurn(); // thousands of keys a shard
     }
     if (problems.length > 0) throw problems[0];
@@ -201,13 +202,13 @@ export class TableLoader implements KeyTableLoader {
   /** The rows of these keys were just found active. */
   async #renewTenures(): Promise<void> {
     const { store, log } = this.#parts;
-    const refused = store.takeRefused('dynamodb').filter((publicKey) => this.hasRow(publicKey));
-    const found = [...new Set([...this.#found, ...refused])];
-    this.#found = [];
-    if (found.length === 0) return;
-    await store.renewTenures(found).catch((error: unknown) => {
+    const found = this.#found;
+    for (const publicKey of store.takeRefused('dynamodb')) if (this.hasRow(publicKey)) found.add(publicKey);
+    if (found.size === 0) return;
+    this.#found = new Set();
+    await store.renewTenures([...found]).catch((error: unknown) => {
       this.#found = found;
-      log.warn({ err: error, keys: found.length }, 'the tenures of keys could not be read: the next look tries again');
+      log.warn({ err: error, keys: found.size }, 'the tenures of keys could not be read: the next look tries again');
     });
   }
 

@@ -3,8 +3,7 @@
 // refused is stored without its root; low-water marks are never lowered.
 //
 // When the store has records of a key, it merges the key as minimal: the file may lack what the key signed elsewhere,
-// so everything up to the file's marks is refused. EIP-3076's complete strategy is only for a caller that knows that
-// the file lists everything.
+// so everything up to its marks is refused. EIP-3076's complete strategy is for a file that is known to list all.
 
 import type {
   BlockEntry,
@@ -28,6 +27,7 @@ import {
   type KeyState,
   type LowWaterMarks,
   lowestOf,
+  NO_LOW_WATER,
   NO_MARKS,
   raisedTo,
 } from './rules.ts';
@@ -65,9 +65,8 @@ export function mergeKey(
   const { state, recorded, floor } = key;
   const blocks = mergeEntries(BLOCKS, recorded.blocks, imported.blocks);
   const votes = mergeEntries(VOTES, recorded.attestations, imported.attestations);
-  const isSlashable = slashableVotes([...recorded.attestations, ...imported.attestations]);
+  const isSlashable = rivalsOf([...recorded.attestations, ...imported.attestations]);
   const conflictingVotes = imported.attestations.filter((vote) => isSlashable(vote) || votes.conflicting.has(vote));
-  const rivals = doubleVotesOf(recorded.attestations, imported.attestations, votes.contradicted);
   const said = highestOf(imported);
   const highest = higherMarks(state.highest, said);
   const horizon = importHorizon(state, highest);
@@ -83,15 +82,23 @@ export function mergeKey(
     }),
   );
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
-  // What was left out may contradict what lies up to it: that has no root either.
+  // What was left out may contradict what lies up to it: that has no root either, whether imported or recorded.
+  const left = raisedTo(NO_LOW_WATER, imported.leftOut ?? NO_MARKS);
   const before = raisedTo(effectiveLowWater(state, floor), imported.leftOut ?? NO_MARKS);
+  const isRival = rivalsOf(imported.attestations);
   const ofBlocks = changesOf(BLOCKS, key, codes, {
-    added: keptBlocks.map((block) => importedBlock(block, before)),
-    contradicted: blocks.contradicted,
+    added: keptBlocks.map((block) => (isBlockUpTo(before, block) ? withoutRoot(block) : block)),
+    contradicted: [
+      ...blocks.contradicted,
+      ...losingRoot(recorded.blocks, blocks.contradicted, (block) => isBlockUpTo(left, block)),
+    ],
   });
   const ofVotes = changesOf(VOTES, key, codes, {
-    added: keptVotes.map((vote) => (isSlashable(vote) ? { ...vote, signingRoot: null } : importedVote(vote, before))),
-    contradicted: [...votes.contradicted, ...rivals],
+    added: keptVotes.map((vote) => (isSlashable(vote) || isVoteUpTo(before, vote) ? withoutRoot(vote) : vote)),
+    contradicted: [
+      ...votes.contradicted,
+      ...losingRoot(recorded.attestations, votes.contradicted, (vote) => isRival(vote) || isVoteUpTo(left, vote)),
+    ],
   });
   return {
     state: {
@@ -133,15 +140,19 @@ function lowWaterAfter({ lowWater }: KeyState, imported: KeyHistory): LowWaterMa
 }
 
 /** At or below the mark every block was refused: with its root an imported one would be signable again. */
-function importedBlock(entry: BlockEntry, { slot }: LowWaterMarks): BlockEntry {
-  return slot !== null && entry.slot <= slot ? { ...entry, signingRoot: null } : entry;
+function isBlockUpTo({ slot }: LowWaterMarks, entry: BlockEntry): boolean {
+  return slot !== null && entry.slot <= slot;
 }
 
-function importedVote(entry: VoteEntry, { sourceEpoch, targetEpoch }: LowWaterMarks): VoteEntry {
-  const isBelow =
+function isVoteUpTo({ sourceEpoch, targetEpoch }: LowWaterMarks, entry: VoteEntry): boolean {
+  return (
     (sourceEpoch !== null && entry.sourceEpoch < sourceEpoch) ||
-    (targetEpoch !== null && entry.targetEpoch <= targetEpoch);
-  return isBelow ? { ...entry, signingRoot: null } : entry;
+    (targetEpoch !== null && entry.targetEpoch <= targetEpoch)
+  );
+}
+
+function withoutRoot<Entry extends BlockEntry | VoteEntry>(entry: Entry): Entry {
+  return { ...entry, signingRoot: null };
 }
 
 function changesOf<Entry extends BlockEntry | VoteEntry>(
@@ -173,27 +184,16 @@ interface Contradicted<Entry> {
   readonly after: Entry;
 }
 
-/**
- * Recorded votes for whose target a file has a vote from another source: neither is a repeat any more. Those that lost
- * their root already are not named again.
- */
-function doubleVotesOf(
-  recorded: readonly VoteEntry[],
-  imported: readonly VoteEntry[],
-  contradicted: readonly Contradicted<VoteEntry>[],
-): Contradicted<VoteEntry>[] {
-  const sourcesOf = new Map<number, Set<number>>();
-  for (const { sourceEpoch, targetEpoch } of imported) {
-    sourcesOf.set(targetEpoch, (sourcesOf.get(targetEpoch) ?? new Set()).add(sourceEpoch));
-  }
+/** Recorded entries that a file contradicts are no repeats any more: they may have been recorded and never signed. */
+function losingRoot<Entry extends BlockEntry | VoteEntry>(
+  recorded: readonly Entry[],
+  contradicted: readonly Contradicted<Entry>[],
+  isContradicted: (entry: Entry) => boolean,
+): Contradicted<Entry>[] {
   const done = new Set(contradicted.map(({ before }) => before));
   return recorded
-    .filter((vote) => {
-      const sources = sourcesOf.get(vote.targetEpoch);
-      const hasRival = sources !== undefined && (sources.size > 1 || !sources.has(vote.sourceEpoch));
-      return hasRival && vote.signingRoot !== null && !done.has(vote);
-    })
-    .map((before) => ({ before, after: { ...before, signingRoot: null } }));
+    .filter((entry) => entry.signingRoot !== null && !done.has(entry) && isContradicted(entry))
+    .map((before) => ({ before, after: withoutRoot(before) }));
 }
 
 function mergeEntries<Entry extends BlockEntry | VoteEntry>(
@@ -233,38 +233,34 @@ function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
   return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
 }
 
-/** EIP-3076 condition 3 over all votes of a key, in one pass in each direction. */
-function slashableVotes(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
-  const sourcesOf = new Map<number, number>();
-  const twice = new Set<number>();
-  for (const { sourceEpoch, targetEpoch } of votes) {
-    if ((sourcesOf.get(targetEpoch) ?? sourceEpoch) !== sourceEpoch) twice.add(targetEpoch);
-    sourcesOf.set(targetEpoch, sourceEpoch);
+/** Votes that EIP-3076 condition 3 forbids beside one of these: another one for its target, or one around the other. */
+function rivalsOf(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
+  const sourcesOf = new Map<number, Set<number>>();
+  for (const { sourceEpoch, targetEpoch } of votes)
+    sourcesOf.set(targetEpoch, (sourcesOf.get(targetEpoch) ?? new Set()).add(sourceEpoch));
+  const bySource = votes.toSorted((one, other) => one.sourceEpoch - other.sourceEpoch);
+  /** Of so many with the lowest sources, the highest target; of so many with the highest sources, the lowest. */
+  const [highest, lowest] = [[Number.NEGATIVE_INFINITY], [Number.POSITIVE_INFINITY]];
+  for (const { targetEpoch } of bySource) highest.push(Math.max(highest.at(-1) as number, targetEpoch));
+  for (const { targetEpoch } of bySource.toReversed()) lowest.push(Math.min(lowest.at(-1) as number, targetEpoch));
+  return ({ sourceEpoch, targetEpoch }) => {
+    const sources = sourcesOf.get(targetEpoch);
+    if (sources !== undefined && (sources.size > 1 || !sources.has(sourceEpoch))) return true;
+    const below = countBelow(bySource, sourceEpoch);
+    const above = bySource.length - countBelow(bySource, sourceEpoch + 1);
+    return (highest[below] as number) > targetEpoch || (lowest[above] as number) < targetEpoch;
+  };
+}
+
+/** @param bySource in ascending order of sources @returns how many have a lower one */
+function countBelow(bySource: readonly VoteEntry[], source: number): number {
+  let [from, to] = [0, bySource.length];
+  while (from < to) {
+    const middle = (from + to) >>> 1;
+    if ((bySource[middle] as VoteEntry).sourceEpoch < source) from = middle + 1;
+    else to = middle;
   }
-  const targets = new Map<number, { lowest: number; highest: number }>();
-  for (const { sourceEpoch, targetEpoch } of votes) {
-    const known = targets.get(sourceEpoch) ?? { lowest: targetEpoch, highest: targetEpoch };
-    known.lowest = Math.min(known.lowest, targetEpoch);
-    known.highest = Math.max(known.highest, targetEpoch);
-    targets.set(sourceEpoch, known);
-  }
-  const sources = [...targets.entries()].toSorted(([one], [other]) => one - other);
-  const highestBefore = new Map<number, number>();
-  let most = Number.NEGATIVE_INFINITY;
-  for (const [source, range] of sources) {
-    highestBefore.set(source, most);
-    most = Math.max(most, range.highest);
-  }
-  const lowestAfter = new Map<number, number>();
-  let least = Number.POSITIVE_INFINITY;
-  for (const [source, range] of sources.toReversed()) {
-    lowestAfter.set(source, least);
-    least = Math.min(least, range.lowest);
-  }
-  return ({ sourceEpoch, targetEpoch }) =>
-    twice.has(targetEpoch) ||
-    (highestBefore.get(sourceEpoch) ?? Number.NEGATIVE_INFINITY) > targetEpoch ||
-    (lowestAfter.get(sourceEpoch) ?? Number.POSITIVE_INFINITY) < targetEpoch;
+  return from;
 }
 
 /** Nobody goes through more by hand. */

@@ -215,7 +215,7 @@ export interface KeyState {
 }
 
 export const NO_MARKS: HighWaterMarks = { blockSlot: null, sourceEpoch: null, targetEpoch: null };
-const NO_LOW_WATER: LowWaterMarks = { slot: null, sourceEpoch: null, targetEpoch: null };
+export const NO_LOW_WATER: LowWaterMarks = { slot: null, sourceEpoch: null, targetEpoch: null };
 const NO_ENTRIES: EntrySet = { count: 0, digest: new Uint8Array(16) };
 
 export const NEW_KEY: KeyState = {
@@ -226,6 +226,11 @@ export const NEW_KEY: KeyState = {
   attestations: NO_ENTRIES,
   tenure: 0,
 };
+
+/** At a highest mark there is an entry, unless a file said no more than that everything up to the mark is refused. */
+export function needsNoEntry(mark: number | null, lowWater: number | null): boolean {
+  return mark === null || (lowWater !== null && lowWater >= mark);
+}
 
 export function hasRecords({ highest, lowWater }: KeyState): boolean {
   return [...Object.values(highest), ...Object.values(lowWater)].some((mark) => mark !== null);

@@ -177,8 +177,7 @@ interface Exporting {
 
 /**
  * On a connection of its own for as long as the reader takes. Nothing is read of a database that may have lost commits:
- * the key that leaves it would take too little along. After a doubt the store is raised first, so what was lost is in
- * the file as the floor.
+ * the key that leaves it would take too little along. After a doubt the store is raised first: the floor is in the file.
  */
 async function* exported(
   { connections, tools, turns, recover }: Exporting,

@@ -12,6 +12,7 @@ import {
   judgeBlock,
   judgeVote,
   type KeyState,
+  needsNoEntry,
   slotOf,
   targetOf,
 } from '../history/rules.ts';
@@ -126,12 +127,14 @@ function judge(
   const { state } = head;
   if (message.kind === 'block') {
     const blocks = blockTable.read(codes, head, read.blocks.get(index) ?? []);
-    if (blocks === undefined || !reaches(state.highest.blockSlot, blocks.map(slotOf))) return undefined;
+    if (blocks === undefined || !reaches(state.highest.blockSlot, state.lowWater.slot, blocks.map(slotOf)))
+      return undefined;
     const atSlot = blocks.find(({ slot }) => slot === message.slot);
     return judgeBlock(message, state, floor, atSlot);
   }
   const votes = voteTable.read(codes, head, read.votes.get(index) ?? []);
-  if (votes === undefined || !reaches(state.highest.targetEpoch, votes.map(targetOf))) return undefined;
+  if (votes === undefined || !reaches(state.highest.targetEpoch, state.lowWater.targetEpoch, votes.map(targetOf)))
+    return undefined;
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
   return judgeVote(message, state, floor, atTarget);
 }
@@ -164,8 +167,9 @@ async function decideByHistory(
 const AT_ONCE = async (): Promise<void> => {};
 
 /** Whether the entries reach the highest mark, and not beyond. */
-function reaches(mark: number | null, places: readonly number[]): boolean {
-  return mark === null ? places.length === 0 : places.includes(mark) && places.every((place) => place <= mark);
+function reaches(mark: number | null, lowWater: number | null, places: readonly number[]): boolean {
+  if (mark === null) return places.length === 0;
+  return (needsNoEntry(mark, lowWater) || places.includes(mark)) && places.every((place) => place <= mark);
 }
 
 /** @returns how far the write-ahead log had come before the commit; null when nothing was to be recorded */
@@ -197,8 +201,7 @@ async function recordAll(
 }
 
 // The heads are locked first, and only later statements read the history and the record of the store: under READ
-// COMMITTED a history read together with the lock would be older than the lock, and two signers could both find a vote
-// safe.
+// COMMITTED a history read together with the lock would be older, and two signers could both find a vote safe.
 
 const LOCK_FREE = { name: 'lock_free', text: `${SELECT_HEADS} FOR UPDATE SKIP LOCKED` };
 /** Fails after the lock timeout. */

@@ -12,7 +12,6 @@ import { undamagedHeads } from '../operations/operations.ts';
 import {
   allKeys,
   type CompleteStore,
-  type Head,
   isDamaged,
   type KeyChange,
   keyBytes,
@@ -134,18 +133,11 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
       `SELECT public_key FROM validators WHERE ${chosen} AND public_key > ? ORDER BY public_key LIMIT ?`,
     );
   const pages = { all: page('TRUE'), prunable: page(IS_PRUNABLE) };
-  /** A number that this program never writes is damage of the row, as a wrong code is. */
-  const find = (publicKey: Uint8Array): Head | undefined => {
-    try {
-      return heads.find(publicKey);
-    } catch (error) {
-      throw isDamage(error) && !isDamaged(error) ? damaged('a number is too large') : error;
-    }
-  };
   return {
     record: async () => identityOf(records.read()),
     isKeyListWhole: async () => records.isWhole(records.read()),
-    heads: async (publicKeys) => publicKeys.map(find).filter((head) => head !== undefined),
+    heads: async (publicKeys) =>
+      publicKeys.map((key) => verified(() => heads.find(key))).filter((head) => head !== undefined),
     async keysAfter(last, limit, chosen) {
       const keys = pages[chosen].all(last, limit).map((row) => bytesOf(row['public_key']));
       return { keys, last: keys.length < limit ? undefined : keys.at(-1) };
@@ -157,18 +149,30 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
   };
 }
 
+/** A number that this program never writes is damage of the row, as a wrong code is. */
+function verified<Read>(read: () => Read): Read {
+  try {
+    return read();
+  } catch (error) {
+    throw isDamage(error) && !isDamaged(error) ? damaged('a number is too large') : error;
+  }
+}
+
 function writableRows(connection: DatabaseSync, options: DatabaseOptions): WritableRows {
   const heads = headTable(connection, options.integrity);
   const entries = entryTables(connection, options.integrity);
 
   return {
     ...readableRows(connection, options, undefined),
-    async oldest(head, below, limit) {
-      const blocks = entries.blocks.below(head, below.slot, limit);
-      const attestations = entries.votes.below(head, below.targetEpoch, limit - blocks.length);
-      return { blocks, attestations, lowestKept: entries.lowestBeyond(head, blocks.at(-1), attestations.at(-1)) };
-    },
+    oldest: async (head, below, limit) =>
+      verified(() => {
+        const blocks = entries.blocks.below(head, below.slot, limit);
+        const attestations = entries.votes.below(head, below.targetEpoch, limit - blocks.length);
+        return { blocks, attestations, lowestKept: entries.lowestBeyond(head, blocks.at(-1), attestations.at(-1)) };
+      }),
     async change(head, { state, added = NONE, replaced = NONE, removed = NONE }: KeyChange) {
+      // After some faults SQLite itself rolls back: each statement would be a commit of its own.
+      if (!connection.isTransaction) throw new Error('SQLite has rolled the transaction back');
       for (const { blocks, attestations } of [removed, replaced]) {
         for (const block of blocks) entries.blocks.remove(head.id, block);
         for (const vote of attestations) entries.votes.remove(head.id, vote);

@@ -3,17 +3,22 @@
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { SignerError } from '../../../signer/api/errors.ts';
 import { KeyFiles } from '../../../signer/keys/files/key-files.ts';
 import type { KeystoreFolder } from '../../../signer/keys/files/listing.ts';
 import type { KeyFilesParts } from '../../../signer/keys/files/look.ts';
+import { KeyStore } from '../../../signer/keys/store.ts';
+import { SECRET_KEY_BYTES, type SecretKeyVault } from '../../../signer/keys/vault.ts';
 import { encryptKeystore, publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
-import { at, clock, directory, log, pool, store } from './key-folder.ts';
+import { at, clock, core, directory, store as folderStore, log, pool } from './key-folder.ts';
 
 let decrypted: number;
+let store: KeyStore;
 
 beforeEach(() => {
   decrypted = 0;
+  store = folderStore;
 });
 
 /** The real pool, counted. */
@@ -27,7 +32,23 @@ function counting(): KeyFilesParts['pool'] {
   });
 }
 
-async function loaded(keystores?: KeystoreFolder): Promise<KeyFiles> {
+/** What a test can replace methods of. */
+function vaultOf(vault: SecretKeyVault): SecretKeyVault {
+  return {
+    addKey: (secretKey) => vault.addKey(secretKey),
+    addKeys: (secretKeys) => vault.addKeys(secretKeys),
+    removeKey: (handle) => vault.removeKey(handle),
+    wipe: () => vault.wipe(),
+  };
+}
+
+const documents = (...numbers: readonly number[]) =>
+  numbers
+    .map((number) => `type: file-raw\nkeyType: BLS\nprivateKey: 0x${Buffer.from(testSecret(number)).toString('hex')}\n`)
+    .join('---\n');
+
+async function loaded(keystores?: KeystoreFolder, given: KeyStore = folderStore): Promise<KeyFiles> {
+  store = given;
   const files = new KeyFiles(
     { paths: [directory.path], rawLoadConcurrency: 4, ...(keystores === undefined ? {} : { keystores }) },
     { store, pool: counting(), log, clock },
@@ -112,7 +133,7 @@ describe('key folders read again', () => {
   });
 
   it('a key of another source stays when its file goes, and is no longer said to be in a file', async () => {
-    store.add(testSecret(1), 'memory');
+    folderStore.add(testSecret(1), 'memory');
     writeRawKey(directory.path, 'raw', testSecret(1));
     const files = await loaded();
     expect(store.isInFile(keyOf(1))).toBe(true);
@@ -120,6 +141,104 @@ describe('key folders read again', () => {
     expect(await files.reload(takeOut)).toMatchObject({ removed: 0 });
     expect(signing()).toEqual([keyOf(1)]);
     expect(store.isInFile(keyOf(1))).toBe(false);
+  });
+
+  it('keys of a look that failed midway end when their files are gone, as all others do', async () => {
+    writeRawKey(directory.path, 'a', testSecret(1));
+    const vault = { ...vaultOf(core), addKeys: core.addKeys.bind(core) };
+    const files = await loaded(undefined, new KeyStore({}, { vault, clock }));
+    writeRawKey(directory.path, 'b', testSecret(2));
+    writeRawKey(directory.path, 'c', testSecret(3));
+    vault.addKeys = async (secretKeys) => {
+      if (Buffer.from(secretKeys).equals(testSecret(3))) throw new Error('no memory for another key');
+      return core.addKeys(secretKeys);
+    };
+    await expect(files.reload(takeOut)).rejects.toThrow(`${at('c.yaml')}: no memory for another key`);
+    expect(signing()).toEqual([1, 2].map(keyOf).sort());
+
+    writeFileSync(at('b.yaml'), 'type: [half written');
+    rmSync(at('c.yaml'));
+    expect(await files.reload(takeOut)).toMatchObject({ kept: 2, removed: 0 });
+    rmSync(at('b.yaml'));
+    expect(await files.reload(takeOut)).toMatchObject({ kept: 1, removed: 1 });
+    expect(signing()).toEqual([keyOf(1)]);
+  });
+
+  it.each([
+    ['is empty', () => ''],
+    ['ends in the middle', (whole: string) => whole.slice(0, 150)],
+    ['has a quote that nothing closes', (whole: string) => whole.replace('file-raw', '"file-raw')],
+    ['is all zeros', (whole: string) => '\0'.repeat(whole.length)],
+  ])('no key of a file of five that %s is taken out', async (_, damaged) => {
+    const whole = documents(1, 2, 3, 4, 5);
+    writeFileSync(at('keys.yaml'), whole);
+    const files = await loaded();
+    writeFileSync(at('keys.yaml'), damaged(whole));
+    const again = await files.reload(takeOut);
+    expect(again).toMatchObject({ loaded: 0, kept: 5, removed: 0 });
+    expect(again.failures).toHaveLength(1);
+    writeFileSync(at('keys.yaml'), documents(1, 2, 4, 5));
+    expect(await files.reload(takeOut)).toMatchObject({ kept: 4, removed: 1, failures: [], duplicates: [] });
+    expect(signing()).toEqual([1, 2, 4, 5].map(keyOf).sort());
+  });
+
+  it('raw keys of files that are as they were are not derived again; one that was taken out meanwhile is', async () => {
+    writeFileSync(at('a.yaml'), documents(1, 2, 3));
+    writeFileSync(at('b.yaml'), documents(4, 3));
+    const vault = { ...vaultOf(core), addKeys: vi.fn(core.addKeys.bind(core)) };
+    const files = await loaded(undefined, new KeyStore({}, { vault, clock }));
+    vault.addKeys.mockClear();
+    const unchanged = { loaded: 0, kept: 4, removed: 0, failures: [], duplicates: [{ document: 2 }] };
+    for (let look = 0; look < 3; look++) expect(await files.reload(takeOut)).toMatchObject(unchanged);
+    expect(vault.addKeys).not.toHaveBeenCalled();
+
+    store.remove(keyOf(4));
+    expect(await files.reload(takeOut)).toMatchObject({ loaded: 1, kept: 3, removed: 0 });
+    expect(vault.addKeys).toHaveBeenCalledTimes(1);
+    writeFileSync(at('a.yaml'), documents(1, 2, 5));
+    expect(await files.reload(takeOut)).toMatchObject({ loaded: 1, kept: 4, removed: 0, duplicates: [] });
+    expect(signing()).toEqual([1, 2, 3, 4, 5].map(keyOf).sort());
+  });
+
+  it('of two documents with one key the later one is named, at every look', async () => {
+    writeFileSync(at('a.yaml'), documents(...Array.from({ length: 300 }, (_, number) => number)));
+    writeFileSync(at('b.yaml'), documents(299));
+    const files = await loaded();
+    for (const change of ['', '\n', '\n\n']) {
+      writeFileSync(at('b.yaml'), documents(299) + change);
+      const { duplicates } = await files.reload(takeOut);
+      expect(duplicates).toMatchObject([{ file: at('b.yaml'), document: 1 }]);
+    }
+  });
+
+  it('a signing worker that ends takes no key with it', async () => {
+    for (let number = 0; number < 10; number++) writeRawKey(directory.path, `k-${number}`, testSecret(number));
+    let ends = 3;
+    const addKeys: SecretKeyVault['addKeys'] = async (secretKeys) => {
+      if (ends-- > 0) throw new SignerError('signing_unavailable');
+      return core.addKeys(secretKeys);
+    };
+    await loaded(undefined, new KeyStore({}, { vault: { ...vaultOf(core), addKeys }, clock }));
+    expect(signing()).toHaveLength(10);
+  });
+
+  it('at most 256 keys that may be there already take room beside those that are', async () => {
+    for (let file = 0; file < 8; file++)
+      writeFileSync(at(`keys-${file}.yaml`), documents(...Array.from({ length: 200 }, (_, number) => number)));
+    let [held, most] = [0, 0];
+    const addKeys: SecretKeyVault['addKeys'] = (secretKeys) => {
+      held += secretKeys.length / SECRET_KEY_BYTES;
+      most = Math.max(most, held);
+      return core.addKeys(secretKeys);
+    };
+    const removeKey: SecretKeyVault['removeKey'] = (handle) => {
+      held -= 1;
+      core.removeKey(handle);
+    };
+    await loaded(undefined, new KeyStore({}, { vault: { ...vaultOf(core), addKeys, removeKey }, clock }));
+    expect(signing()).toHaveLength(200);
+    expect(held).toBe(200);
+    expect(most).toBeLessThanOrEqual(200 + 256);
   });
 
   it('two hundred looks at the same files decrypt nothing and hold nothing more', async () => {

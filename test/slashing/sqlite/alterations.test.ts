@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
-import { RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
+import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
 import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
@@ -171,5 +171,17 @@ describe.each([
     expect(pruned).toBe(3);
     expect(await verdict(backend, 1, 25, 'b')).toBe('slashing_integrity');
     expect(await verdict(backend, 2, 25, 'b')).toBe('block_below_low_water_mark');
+  });
+
+  it.each([
+    ['another code', 'signing_root = NULL'],
+    ['a number that was never written', 'source_epoch = 9007199254740993'],
+  ])('pruning leaves a key alone that has a row with %s, and no other', async (_, change) => {
+    const backend = await open();
+    for (const key of [1, 2, 3])
+      for (const target of [2, 4, RETAINED_EPOCHS + 500]) await checkOne(backend, vote(key, target - 1, target, 'a'));
+    tamper(`UPDATE attestations SET ${change} WHERE validator = ${FIRST} AND target_epoch = 2`);
+    expect(await backend.pruneStep(100)).toBe(4);
+    expect(await backend.pruneStep(100)).toBe(0);
   });
 });

@@ -121,3 +121,20 @@ it('between any two steps every key is decided, and what was signed then is refu
   }
   here.close();
 });
+
+it('when SQLite itself rolls a merge back, no key of it is written behind its back', async () => {
+  const here = openHere();
+  const votes = () => here.connection.prepare('SELECT * FROM attestations ORDER BY validator, target_epoch').all();
+  for (const target of [2, 3]) here.check([1, 2].map((key) => vote(key, target - 1, target, 'a')));
+  const before = votes();
+  here.connection.exec(`
+    CREATE TEMP TRIGGER fault BEFORE UPDATE ON validators WHEN NEW.id = 1 AND NEW.high_target_epoch > 3
+    BEGIN SELECT RAISE(ROLLBACK, 'disk I/O error'); END`);
+  here.stage(1, history(1, [], [[2, 4, 'x']]), history(2, [], [[3, 5, 'x']]));
+  await expect(here.merge(1)).rejects.toThrow();
+  expect(votes()).toEqual(before);
+  expect(here.connection.isTransaction).toBe(false);
+  here.connection.exec('DROP TRIGGER fault');
+  expect(await here.merge(1)).toMatchObject({ validators: 2 });
+  here.close();
+});

@@ -1,7 +1,6 @@
 // Check and record one message by compare-and-swap: what is overwritten was always checked, under any number of
 // signers. A blind conditional write (`target_epoch < :t`) would accept an item whose target was lowered by hand, and
-// seal the damage with a fresh code. While this process is the only one that signs for a key a check is one round trip,
-// else two.
+// seal the damage with a fresh code. For a key that only this process signs for a check is one round trip, else two.
 //
 // A write whose answer was lost finds its own item when it is repeated: it may be signed again.
 

@@ -101,8 +101,7 @@ function keysOf(publicKey: PublicKeyHex): MarkKey[] {
   return MARK_KINDS.map((kind) => ({ kind, publicKey }));
 }
 
-// A jump that a crash ends leaves items that refuse more, never less. A damaged item is left alone: its key is answered
-// 503.
+// A jump that a crash ends leaves items that refuse more, never less. A damaged item is left alone: its key gets 503.
 
 const WRITES_AT_ONCE = 64;
 /** Beyond the SDK's own. */

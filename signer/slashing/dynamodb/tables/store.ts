@@ -224,8 +224,7 @@ export function startFault(error: unknown, tableName: string): never {
   return unavailable(error);
 }
 
-// Two regions of a global table each accept a write and compare later: two signers could record two votes for one
-// target.
+// Two regions of a global table each accept a write and compare later: two signers could record rival votes.
 
 /** `eventual`: each region accepts writes by itself; `strong`: they agree before they answer. */
 export type Replication = 'none' | 'eventual' | 'strong';

@@ -1,5 +1,4 @@
-// Brings a database to the schema of this program. It refuses one that a newer program has migrated, and one whose
-// steps are others.
+// Brings a database to the schema of this program. It refuses one of a newer program, and one with other steps.
 
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';

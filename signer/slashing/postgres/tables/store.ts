@@ -1,5 +1,4 @@
-// The record of the store, one row under its own code. Whoever deletes a head changes the list of keys, and then no key
-// can be taken for a new one.
+// The record of the store, one row under its own code. When a head is deleted, no key can be taken for a new one.
 
 import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';

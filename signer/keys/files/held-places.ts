@@ -1,0 +1,58 @@
+// What a look has found, so that the next one keeps what is as it was.
+
+import type { KeyPlace } from './load-report.ts';
+
+export interface Held {
+  readonly publicKey: string;
+  readonly contents?: string;
+}
+
+/** The keys of a look, by file. A raw key is its text alone, because there may be a million. */
+export class HeldPlaces {
+  readonly #files = new Map<string, (Held | string | undefined)[]>();
+  readonly #contents = new Map<string, string>();
+
+  /** All that the file with these contents describes has been put. */
+  putContents(file: string, contents: string): void {
+    this.#contents.set(file, contents);
+  }
+
+  /** Undefined when it describes more than has been put, or a keystore. */
+  contentsOf(file: string): string | undefined {
+    return this.#contents.get(file);
+  }
+
+  put({ file, document }: KeyPlace, { publicKey, contents }: Held): void {
+    const held = contents === undefined ? publicKey : { publicKey, contents };
+    const documents = this.#files.get(file);
+    // Most files have one document: an array that begins empty would take room for sixteen more.
+    if (documents === undefined && document === 1) return void this.#files.set(file, [held]);
+    const longer = documents ?? [];
+    while (longer.length < document) longer.push(undefined);
+    longer[document - 1] = held;
+    this.#files.set(file, longer);
+  }
+
+  at({ file, document }: KeyPlace): Held | undefined {
+    return heldOf(this.#files.get(file)?.[document - 1]);
+  }
+
+  *inFile(file: string): Generator<[document: number, held: Held]> {
+    for (const [index, kept] of (this.#files.get(file) ?? []).entries()) {
+      const held = heldOf(kept);
+      if (held !== undefined) yield [index + 1, held];
+    }
+  }
+
+  /** Over what is here, place by place. */
+  putAll(later: HeldPlaces): void {
+    for (const file of later.#files.keys()) {
+      this.#contents.delete(file);
+      for (const [document, held] of later.inFile(file)) this.put({ file, document }, held);
+    }
+  }
+}
+
+function heldOf(kept: Held | string | undefined): Held | undefined {
+  return typeof kept === 'string' ? { publicKey: kept } : kept;
+}
