@@ -177,7 +177,7 @@ interface Exporting {
 
 /**
  * On a connection of its own for as long as the reader takes. Nothing is read of a database that may have lost commits:
- * the key that leaves it would take too little along. After a doubt the store is raised first: the floor is in the file.
+ * the key that leaves it would take too little along. After a doubt the store is raised first: the file has the floor.
  */
 async function* exported(
   { connections, tools, turns, recover }: Exporting,

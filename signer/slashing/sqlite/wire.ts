@@ -20,7 +20,7 @@ import type { FileName } from './file/file.ts';
 const PUBLIC_KEY_BYTES = 48;
 const ROOT_BYTES = 32;
 const NUMBER_BYTES = 8;
-// A record: a byte for the kind, public key, two numbers, root, three floors, the tenure. Numbers: doubles, -1 for none.
+// A record: a byte for the kind, public key, two numbers, root, three floors, tenure. Numbers: doubles, -1 for none.
 const KIND = 0;
 const PUBLIC_KEY = KIND + 1;
 const FIRST = PUBLIC_KEY + PUBLIC_KEY_BYTES;
