@@ -110,7 +110,7 @@ export class Look {
     return keystores.sort((a, b) => a.order - b.order);
   }
 
-  /** The threads that sign derive the public keys, a tenth of a millisecond each. @returns how many files hold */
+  /** The threads that sign derive the public keys, a tenth of a millisecond each. @returns how many are loaded */
   async #addRawKeys(batch: KeyBatch, keys: readonly RawKeyAt[]): Promise<number> {
     return this.#onTheirWay(keys.length, async () => {
       const held = await this.#held(batch, keys);
