@@ -5,7 +5,7 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { inParallel } from '../../parallel.ts';
+import { chunks, inParallel } from '../../parallel.ts';
 import type { KeyStore } from '../store.ts';
 import { readRevisions, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
@@ -42,6 +42,8 @@ export interface TableLoad {
 /** The table is out of reach, or a signing worker ended with the keys that were on their way. */
 const PASSING: ReadonlySet<string> = new Set(['key_table_unavailable', 'signing_unavailable']);
 
+/** Few enough that renewing them does not hold up signing. */
+const TENURES_AT_ONCE = 4096;
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 5_000;
 /** No complete look for max(5 intervals, 10 s) is stale, as for the state table. */
@@ -206,10 +208,12 @@ export class TableLoader implements KeyTableLoader {
     for (const publicKey of store.takeRefused('dynamodb')) if (this.hasRow(publicKey)) found.add(publicKey);
     if (found.size === 0) return;
     this.#found = new Set();
-    await store.renewTenures([...found]).catch((error: unknown) => {
+    try {
+      for (const some of chunks([...found], TENURES_AT_ONCE)) await store.renewTenures(some);
+    } catch (error) {
       this.#found = found;
       log.warn({ err: error, keys: found.size }, 'the tenures of keys could not be read: the next look tries again');
-    });
+    }
   }
 
   #revisionOf(shard: number, read: number): number {
