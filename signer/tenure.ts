@@ -24,7 +24,7 @@ export function begun(tenure: number): number {
 /** What loaded copies of keys carry. A copy never takes a later tenure by itself. An unknown key is in tenure 0. */
 export class TenureBook {
   readonly #read: (publicKeys?: readonly string[]) => Promise<Tenures>;
-  #known: ReadonlyMap<string, number> = new Map();
+  #known = new Map<string, number>();
 
   constructor(read: (publicKeys?: readonly string[]) => Promise<Tenures>) {
     this.#read = read;
@@ -36,9 +36,8 @@ export class TenureBook {
 
   async learn(publicKeys?: readonly string[]): Promise<void> {
     const read = await this.#read(publicKeys);
-    const known = publicKeys === undefined ? new Map<string, number>() : new Map(this.#known);
-    for (const publicKey of publicKeys ?? []) known.delete(publicKey);
-    for (const [publicKey, tenure] of read) known.set(publicKey, tenure);
-    this.#known = known;
+    if (publicKeys === undefined) this.#known.clear();
+    for (const publicKey of publicKeys ?? []) this.#known.delete(publicKey);
+    for (const [publicKey, tenure] of read) this.#known.set(publicKey, tenure);
   }
 }

@@ -20,4 +20,5 @@ export type KeyRefusal = 'invalid_secret_key' | 'public_key_mismatch' | 'too_man
 export type AddedKey =
   | { readonly outcome: 'added'; readonly key: LoadedKey }
   | { readonly outcome: 'duplicate'; readonly key: LoadedKey }
-  | { readonly outcome: 'refused'; readonly reason: KeyRefusal };
+  /** `publicKey`: of a key that is one too many. */
+  | { readonly outcome: 'refused'; readonly reason: KeyRefusal; readonly publicKey?: string };

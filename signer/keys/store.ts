@@ -248,7 +248,7 @@ export class KeyStore {
     if (mismatch) return { outcome: 'refused', reason: 'public_key_mismatch' };
     if (source === 'filesystem' && (full || first !== undefined)) this.#noteUnlessFromFile(publicKey);
     if (first !== undefined) return { outcome: 'duplicate', key: first };
-    if (full) return { outcome: 'refused', reason: 'too_many_keys' };
+    if (full) return { outcome: 'refused', reason: 'too_many_keys', publicKey };
     const key: HeldCopy = {
       publicKey,
       handle: held.handle,

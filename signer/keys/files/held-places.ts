@@ -44,6 +44,11 @@ export class HeldPlaces {
     }
   }
 
+  /** The highest that was put. */
+  documentsIn(file: string): number {
+    return this.#files.get(file)?.length ?? 0;
+  }
+
   /** Over what is here, place by place. */
   putAll(later: HeldPlaces): void {
     for (const file of later.#files.keys()) {

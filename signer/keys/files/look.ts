@@ -53,6 +53,7 @@ interface LookParts extends KeyFilesParts {
 export class Look {
   readonly found = new HeldPlaces();
   readonly #named = new Set<string>();
+  readonly #damaged = new Map<string, { readonly order: number; readonly reason: string }>();
   readonly #before: HeldPlaces;
   readonly #seen = new Set<string>();
   readonly #onTheirWay = roomFor(RAW_KEYS_ON_THEIR_WAY);
@@ -66,7 +67,7 @@ export class Look {
     this.#report = report;
   }
 
-  /** Whether a file holds the key, or names it and could not be opened. */
+  /** Whether a file holds the key, or names one that could not be opened or is one too many. */
   describes(publicKey: string): boolean {
     return this.#seen.has(publicKey) || this.#named.has(publicKey);
   }
@@ -86,6 +87,7 @@ export class Look {
     } finally {
       this.#ahead.wipe();
     }
+    this.#keepKeysOfDamagedFiles();
   }
 
   /** Reads every descriptor, loads the raw keys, and answers the keystores, which are still to be loaded, in order. */
@@ -146,7 +148,7 @@ export class Look {
   async #readDescriptors(file: string, fileOrder: number): Promise<ReadDescriptors> {
     const read = await readSmallFile(file, MAX_DESCRIPTOR_BYTES);
     if ('refused' in read) {
-      this.#failFile(file, fileOrder, read.refused);
+      this.#fail({ file, document: 1, order: orderOf(fileOrder, 1) }, read.refused);
       return { described: [] };
     }
     const contents = contentsOf(read.content);
@@ -161,10 +163,7 @@ export class Look {
       if ('refused' in key) this.#fail(place, key.refused);
       else described.push({ place, descriptor: key.descriptor });
     }
-    const refused = documents.find((key) => 'refused' in key);
-    if (refused === undefined) return { described, contents };
-    this.#keepUndescribed(file, fileOrder, new Set(documents.map(({ document }) => document)));
-    return { described };
+    return documents.length === described.length ? { described, contents } : { described };
   }
 
   /** It holds the raw keys that it held, and all of them are loaded: from here, or from a source that had it first. */
@@ -181,13 +180,6 @@ export class Look {
     }
     this.found.putContents(file, contents);
     return true;
-  }
-
-  /** Of a file that is damaged or half written nobody knows which documents come after. */
-  #keepUndescribed(file: string, fileOrder: number, documents: ReadonlySet<number>): void {
-    for (const [document, before] of this.#before.inFile(file))
-      if (!documents.has(document))
-        this.#stays({ file, document, order: orderOf(fileOrder, document) }, before, 'another document is refused');
   }
 
   async #loadKeystore(place: KeystoreAt): Promise<void> {
@@ -245,6 +237,7 @@ export class Look {
   #noteAdded(place: OrderedPlace, added: AddedKey, contents?: string): boolean {
     if (added.outcome === 'refused') {
       if (added.reason === 'sealed') throw new SignerError('sealed');
+      if (added.publicKey !== undefined) this.#named.add(added.publicKey);
       this.#fail(place, ADD_REFUSALS[added.reason]);
       return false;
     }
@@ -276,22 +269,22 @@ export class Look {
   }
 
   #fail(place: OrderedPlace, reason: string): void {
-    const before = this.#before.at(place);
-    if (before !== undefined) this.#stays(place, before, reason);
+    this.#damaged.set(place.file, { order: place.order, reason });
     this.#report.fail(place, reason);
   }
 
-  /** Nothing is known of the documents of a file that cannot be read. */
-  #failFile(file: string, fileOrder: number, reason: string): void {
-    for (const [document, before] of this.#before.inFile(file))
-      this.#stays({ file, document, order: orderOf(fileOrder, document) }, before, reason);
-    this.#report.fail({ file, document: 1, order: orderOf(fileOrder, 1) }, reason);
-  }
-
-  #stays(place: OrderedPlace, before: Held, reason: string): void {
-    this.#hold(place, before);
-    const fields = { file: place.file, document: place.document, public_key: before.publicKey, reason };
-    this.#parts.log.warn(fields, 'a key stays loaded although its file cannot be used: repair or remove the file');
+  /** Of a file that is damaged or half written nobody knows what else it describes. */
+  #keepKeysOfDamagedFiles(): void {
+    for (const [file, { order, reason }] of this.#damaged) {
+      for (const [, before] of this.#before.inFile(file)) {
+        const { publicKey } = before;
+        if (this.#seen.has(publicKey) || this.#parts.store.find(publicKey) === undefined) continue;
+        // Its document may be another key's now.
+        this.#hold({ file, document: this.found.documentsIn(file) + 1, order }, before);
+        const fields = { file, public_key: publicKey, reason };
+        this.#parts.log.warn(fields, 'a key stays loaded although its file cannot be used: repair or remove the file');
+      }
+    }
   }
 }
 

@@ -204,15 +204,16 @@ export class TableLoader implements KeyTableLoader {
   /** The rows of these keys were just found active. */
   async #renewTenures(): Promise<void> {
     const { store, log } = this.#parts;
-    const found = this.#found;
-    for (const publicKey of store.takeRefused('dynamodb')) if (this.hasRow(publicKey)) found.add(publicKey);
-    if (found.size === 0) return;
+    for (const publicKey of store.takeRefused('dynamodb')) this.#found.add(publicKey);
+    // Some may be of a look before whose renewal failed.
+    const isRow = (publicKey: string) => store.find(publicKey)?.source === 'dynamodb' && this.hasRow(publicKey);
+    const found = [...this.#found].filter(isRow);
     this.#found = new Set();
     try {
-      for (const some of chunks([...found], TENURES_AT_ONCE)) await store.renewTenures(some);
+      for (const some of chunks(found, TENURES_AT_ONCE)) await store.renewTenures(some);
     } catch (error) {
-      this.#found = found;
-      log.warn({ err: error, keys: found.size }, 'the tenures of keys could not be read: the next look tries again');
+      this.#found = new Set(found);
+      log.warn({ err: error, keys: found.length }, 'the tenures of keys could not be read: the next look tries again');
     }
   }
 

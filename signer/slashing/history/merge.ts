@@ -68,7 +68,9 @@ export function mergeKey(
   const isSlashable = rivalsOf([...recorded.attestations, ...imported.attestations]);
   const conflictingVotes = imported.attestations.filter((vote) => isSlashable(vote) || votes.conflicting.has(vote));
   const said = highestOf(imported);
-  const highest = higherMarks(state.highest, said);
+  // A store holds an entry at each highest mark. Up to what was left out everything is refused by the low-water marks.
+  const { leftOut: _, ...listed } = imported;
+  const highest = higherMarks(state.highest, highestOf(listed));
   const horizon = importHorizon(state, highest);
   const [keptBlocks, leftBlocks] = parted(BLOCKS, blocks.added, horizon);
   const [keptVotes, leftVotes] = parted(VOTES, votes.added, horizon);

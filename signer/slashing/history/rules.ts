@@ -227,11 +227,6 @@ export const NEW_KEY: KeyState = {
   tenure: 0,
 };
 
-/** At a highest mark there is an entry, unless a file said no more than that everything up to the mark is refused. */
-export function needsNoEntry(mark: number | null, lowWater: number | null): boolean {
-  return mark === null || (lowWater !== null && lowWater >= mark);
-}
-
 export function hasRecords({ highest, lowWater }: KeyState): boolean {
   return [...Object.values(highest), ...Object.values(lowWater)].some((mark) => mark !== null);
 }

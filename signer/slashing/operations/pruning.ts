@@ -6,7 +6,7 @@ import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { withoutEntry } from '../history/codes.ts';
 import { forget, GATHERED_EPOCHS, horizonOf } from '../history/prune.ts';
-import { type EntrySet, highestOf, type KeyState, needsNoEntry } from '../history/rules.ts';
+import { type EntrySet, highestOf, type KeyState } from '../history/rules.ts';
 import type { SlashingBackend } from '../types.ts';
 import { type CompleteStore, inSnapshot, isDamaged, NO_KEY, type OldestEntries, type WritableRows } from './store.ts';
 
@@ -81,23 +81,23 @@ async function readKey(rows: WritableRows, publicKey: Uint8Array, limit: number)
 }
 
 function stateWithout(state: KeyState, { blocks, attestations, lowestKept }: OldestEntries): KeyState {
-  // The entry at the highest mark always stays.
-  const { highest, lowWater } = state;
-  const isBlockThere = lowestKept.slot !== null || needsNoEntry(highest.blockSlot, lowWater.slot);
-  const isVoteThere = lowestKept.targetEpoch !== null || needsNoEntry(highest.targetEpoch, lowWater.targetEpoch);
-  if (!isBlockThere || !isVoteThere) throw new SignerError('slashing_integrity');
+  // The entry at the highest mark always stays, so a key with a mark has an entry.
+  if (
+    (lowestKept.slot === null && state.highest.blockSlot !== null) ||
+    (lowestKept.targetEpoch === null && state.highest.targetEpoch !== null)
+  ) {
+    throw new SignerError('slashing_integrity');
+  }
   return {
     ...state,
     ...forget(state, highestOf({ blocks, attestations }), lowestKept),
-    blocks: without(state.blocks, blocks, lowestKept.slot),
-    attestations: without(state.attestations, attestations, lowestKept.targetEpoch),
+    blocks: without(state.blocks, blocks),
+    attestations: without(state.attestations, attestations),
   };
 }
 
-/** @param kept the lowest place that stays */
-function without(set: EntrySet, old: readonly Parameters<typeof withoutEntry>[1][], kept: number | null): EntrySet {
-  const left = set.count - old.length;
-  if (kept === null ? left !== 0 : left < 1) throw new SignerError('slashing_integrity');
+function without(set: EntrySet, old: readonly Parameters<typeof withoutEntry>[1][]): EntrySet {
+  if (old.length > 0 && old.length >= set.count) throw new SignerError('slashing_integrity');
   return old.reduce(withoutEntry, set);
 }
 

@@ -12,7 +12,6 @@ import {
   judgeBlock,
   judgeVote,
   type KeyState,
-  needsNoEntry,
   slotOf,
   targetOf,
 } from '../history/rules.ts';
@@ -127,14 +126,12 @@ function judge(
   const { state } = head;
   if (message.kind === 'block') {
     const blocks = blockTable.read(codes, head, read.blocks.get(index) ?? []);
-    if (blocks === undefined || !reaches(state.highest.blockSlot, state.lowWater.slot, blocks.map(slotOf)))
-      return undefined;
+    if (blocks === undefined || !reaches(state.highest.blockSlot, blocks.map(slotOf))) return undefined;
     const atSlot = blocks.find(({ slot }) => slot === message.slot);
     return judgeBlock(message, state, floor, atSlot);
   }
   const votes = voteTable.read(codes, head, read.votes.get(index) ?? []);
-  if (votes === undefined || !reaches(state.highest.targetEpoch, state.lowWater.targetEpoch, votes.map(targetOf)))
-    return undefined;
+  if (votes === undefined || !reaches(state.highest.targetEpoch, votes.map(targetOf))) return undefined;
   const atTarget = votes.filter(({ targetEpoch }) => targetEpoch === message.targetEpoch);
   return judgeVote(message, state, floor, atTarget);
 }
@@ -167,9 +164,8 @@ async function decideByHistory(
 const AT_ONCE = async (): Promise<void> => {};
 
 /** Whether the entries reach the highest mark, and not beyond. */
-function reaches(mark: number | null, lowWater: number | null, places: readonly number[]): boolean {
-  if (mark === null) return places.length === 0;
-  return (needsNoEntry(mark, lowWater) || places.includes(mark)) && places.every((place) => place <= mark);
+function reaches(mark: number | null, places: readonly number[]): boolean {
+  return mark === null ? places.length === 0 : places.includes(mark) && places.every((place) => place <= mark);
 }
 
 /** @returns how far the write-ahead log had come before the commit; null when nothing was to be recorded */

@@ -182,6 +182,35 @@ describe('key folders read again', () => {
     expect(signing()).toEqual([1, 2, 4, 5].map(keyOf).sort());
   });
 
+  it.each([
+    ['the parser refuses', `${documents(2)}---\ntype: file-raw\nkeyType: BLS\n`],
+    ['is no key', `${documents(2)}---\ntype: file-raw\nkeyType: BLS\nprivateKey: ${'0'.repeat(64)}\n`],
+  ])('a file with a document that %s keeps every key that it had, wherever its document was', async (_, damaged) => {
+    writeFileSync(at('keys.yaml'), documents(1, 2, 3));
+    const files = await loaded();
+    writeFileSync(at('keys.yaml'), damaged);
+    for (let look = 0; look < 2; look++)
+      expect(await files.reload(takeOut)).toMatchObject({
+        kept: 3,
+        removed: 0,
+        failures: [{ document: 2 }],
+        duplicates: [],
+      });
+    expect(signing()).toEqual([1, 2, 3].map(keyOf).sort());
+    writeFileSync(at('keys.yaml'), documents(2));
+    expect(await files.reload(takeOut)).toMatchObject({ kept: 1, removed: 2, failures: [] });
+  });
+
+  it('a key that is one too many stays known to be in a file', async () => {
+    writeRawKey(directory.path, 'a', testSecret(1));
+    writeRawKey(directory.path, 'b', testSecret(2));
+    const files = await loaded(undefined, new KeyStore({ maximumKeys: 1 }, { vault: core, clock }));
+    for (let look = 0; look < 2; look++) {
+      expect(await files.reload(takeOut)).toMatchObject({ kept: 1, failures: [{ file: at('b.yaml') }] });
+      expect(store.isInFile(keyOf(2))).toBe(true);
+    }
+  });
+
   it('raw keys of files that are as they were are not derived again; one that was taken out meanwhile is', async () => {
     writeFileSync(at('a.yaml'), documents(1, 2, 3));
     writeFileSync(at('b.yaml'), documents(4, 3));
