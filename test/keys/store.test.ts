@@ -97,7 +97,8 @@ describe('adding and removing', () => {
   it('refuses more keys than its limit', () => {
     const small = new KeyStore({ maximumKeys: 1 }, { vault: core, clock });
     small.add(testSecret(1), 'memory');
-    expect(small.add(testSecret(2), 'memory')).toEqual({ outcome: 'refused', reason: 'too_many_keys' });
+    const refused = { outcome: 'refused', reason: 'too_many_keys', publicKey: publicKey(2) };
+    expect(small.add(testSecret(2), 'memory')).toEqual(refused);
     small.remove(publicKey(1));
     expect(small.add(testSecret(2), 'memory').outcome).toBe('added');
   });
