@@ -100,7 +100,7 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
       await expectRefused(backend, recorded);
     });
 
-    it('a file that names marks and no entries refuses up to them, and the key signs beyond and is pruned', async () => {
+    it('a file that names marks and no entries refuses up to them; the key signs beyond, and is pruned', async () => {
       const backend = await fresh();
       const leftOut = { blockSlot: 99, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 0 };
       const file = { publicKey: publicKeyOf(1), blocks: [], attestations: [], leftOut };

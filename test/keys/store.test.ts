@@ -5,7 +5,7 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
 import type { SecretKeyVault } from '../../signer/keys/vault.ts';
-import { testSecret } from '../support/keys.ts';
+import { testSecret, vaultOf } from '../support/keys.ts';
 import { ascending, clock, core, publicKey, publicKeys, ROOT, store } from './store-set-up.ts';
 
 describe('adding and removing', () => {
@@ -184,12 +184,10 @@ it('names keys as the core computes them', () => {
 /** The core, with an eye on one of its calls. */
 function watch(vault: SecretKeyVault, eye: { removeKey: (handle: number) => void }): SecretKeyVault {
   return {
-    addKey: (secretKey) => vault.addKey(secretKey),
-    addKeys: (secretKeys) => vault.addKeys(secretKeys),
+    ...vaultOf(vault),
     removeKey: (handle) => {
       eye.removeKey(handle);
       vault.removeKey(handle);
     },
-    wipe: () => vault.wipe(),
   };
 }

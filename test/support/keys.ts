@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
 import { keyDerivationMemoryBytes, processPassword } from '../../signer/keys/keystores/cipher.ts';
+import type { SecretKeyVault } from '../../signer/keys/vault.ts';
 
 export type KeystoreCost =
   | { readonly kind: 'pbkdf2'; readonly iterations: number }
@@ -103,4 +104,14 @@ function kdfOf(cost: KeystoreCost, salt: Buffer) {
   return cost.kind === 'pbkdf2'
     ? { function: 'pbkdf2', params: { ...common, c: cost.iterations, prf: 'hmac-sha256' }, message: '' }
     : { function: 'scrypt', params: { ...common, n: cost.n, r: cost.r, p: cost.p }, message: '' };
+}
+
+/** The methods of a core, of which a test replaces some. */
+export function vaultOf(vault: SecretKeyVault): SecretKeyVault {
+  return {
+    addKey: (secretKey) => vault.addKey(secretKey),
+    addKeys: (secretKeys) => vault.addKeys(secretKeys),
+    removeKey: (handle) => vault.removeKey(handle),
+    wipe: () => vault.wipe(),
+  };
 }

@@ -3,7 +3,7 @@
 // loaded it; one whose file cannot be read stays, because a validator must not miss duties for a file that is being
 // written.
 
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { eventLoopTurns } from '../../parallel.ts';
 import { HeldPlaces } from './held-places.ts';
 import { KeyCache } from './key-cache.ts';
 import { type KeyFolders, listKeyFiles } from './listing.ts';
@@ -61,11 +61,10 @@ export class KeyFiles {
   /** By what the store has, so that the keys of a look that failed midway are among them. */
   async #goneSince(look: Look): Promise<ReadonlySet<string>> {
     const gone = new Set<string>();
-    let asked = 0;
+    const turns = eventLoopTurns(KEYS_IN_A_TURN);
     for (const publicKey of this.#parts.store.inFiles()) {
       if (!look.describes(publicKey)) gone.add(publicKey);
-      asked += 1;
-      if (asked % KEYS_IN_A_TURN === 0) await nextTurn();
+      await turns.turn(1);
     }
     return gone;
   }

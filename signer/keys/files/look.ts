@@ -33,7 +33,7 @@ interface DescribedAt {
 }
 interface ReadDescriptors {
   readonly described: readonly DescribedAt[];
-  /** Unless a document is refused, or nothing is left to do. */
+  /** Of the file, when it could be read. */
   readonly contents?: string;
 }
 type RawKeyAt = DescribedAt & { readonly descriptor: { readonly type: 'file-raw' } };
@@ -53,6 +53,7 @@ interface LookParts extends KeyFilesParts {
 export class Look {
   readonly found = new HeldPlaces();
   readonly #named = new Set<string>();
+  /** Files of which this look refused something. */
   readonly #damaged = new Map<string, { readonly order: number; readonly reason: string }>();
   readonly #before: HeldPlaces;
   readonly #seen = new Set<string>();
@@ -101,9 +102,9 @@ export class Look {
           for (const { place, descriptor } of described)
             if (descriptor.type === 'file-keystore') keystores.push({ ...place, ...descriptor });
           const raw = described.filter(isRaw);
-          let noted = 0;
-          for (const some of chunks(raw, RAW_KEYS_AT_ONCE)) noted += await this.#addRawKeys(batch, some);
-          if (contents !== undefined && noted === described.length) this.found.putContents(file, contents);
+          for (const some of chunks(raw, RAW_KEYS_AT_ONCE)) await this.#addRawKeys(batch, some);
+          const isWhole = raw.length === described.length && !this.#damaged.has(file);
+          if (contents !== undefined && isWhole) this.found.putContents(file, contents);
         } finally {
           for (const { descriptor } of described) if (descriptor.type === 'file-raw') descriptor.secretKey.fill(0);
         }
@@ -112,17 +113,16 @@ export class Look {
     return keystores.sort((a, b) => a.order - b.order);
   }
 
-  /** The threads that sign derive the public keys, a tenth of a millisecond each. @returns how many are loaded */
-  async #addRawKeys(batch: KeyBatch, keys: readonly RawKeyAt[]): Promise<number> {
-    return this.#onTheirWay(keys.length, async () => {
+  /** The threads that sign derive the public keys, a tenth of a millisecond each. */
+  async #addRawKeys(batch: KeyBatch, keys: readonly RawKeyAt[]): Promise<void> {
+    await this.#onTheirWay(keys.length, async () => {
       const held = await this.#held(batch, keys);
-      let [next, noted] = [0, 0];
+      let next = 0;
       try {
-        for (const { place } of keys) if (this.#noteAdded(place, batch.addHeld(held[next++], 'filesystem'))) noted += 1;
+        for (const { place } of keys) this.#noteAdded(place, batch.addHeld(held[next++], 'filesystem'));
       } finally {
         for (const left of held.slice(next)) batch.letGo(left);
       }
-      return noted;
     });
   }
 
@@ -154,16 +154,15 @@ export class Look {
     const contents = contentsOf(read.content);
     if (this.#isUnchangedFile(file, fileOrder, contents)) {
       read.content.fill(0);
-      return { described: [] };
+      return { described: [], contents };
     }
-    const documents = parsedAndWiped(file, read.content);
     const described: DescribedAt[] = [];
-    for (const key of documents) {
+    for (const key of parsedAndWiped(file, read.content)) {
       const place = { file, document: key.document, order: orderOf(fileOrder, key.document) };
       if ('refused' in key) this.#fail(place, key.refused);
       else described.push({ place, descriptor: key.descriptor });
     }
-    return documents.length === described.length ? { described, contents } : { described };
+    return { described, contents };
   }
 
   /** It holds the raw keys that it held, and all of them are loaded: from here, or from a source that had it first. */
@@ -178,7 +177,6 @@ export class Look {
       if (key.source !== 'filesystem') store.noteInFile(key.publicKey);
       this.#noteAdded({ file, document, order: orderOf(fileOrder, document) }, { outcome: 'duplicate', key });
     }
-    this.found.putContents(file, contents);
     return true;
   }
 
@@ -233,13 +231,12 @@ export class Look {
     this.#noteAdded(place, this.#take(secretKey, expectedPublicKey), contents);
   }
 
-  /** @returns whether the file holds the key: a copy of it is loaded */
-  #noteAdded(place: OrderedPlace, added: AddedKey, contents?: string): boolean {
+  #noteAdded(place: OrderedPlace, added: AddedKey, contents?: string): void {
     if (added.outcome === 'refused') {
       if (added.reason === 'sealed') throw new SignerError('sealed');
       if (added.publicKey !== undefined) this.#named.add(added.publicKey);
       this.#fail(place, ADD_REFUSALS[added.reason]);
-      return false;
+      return;
     }
     const { publicKey, source } = added.key;
     const isKept = source === 'filesystem' && !this.#seen.has(publicKey); // an earlier look loaded it
@@ -247,7 +244,6 @@ export class Look {
     else if (isKept) this.#report.keep(place, publicKey);
     else this.#report.duplicate(place, publicKey);
     this.#note(place, contents === undefined ? { publicKey } : { publicKey, contents });
-    return true;
   }
 
   #take(secretKey: Uint8Array, expectedPublicKey: string | undefined): AddedKey {
@@ -273,7 +269,7 @@ export class Look {
     this.#report.fail(place, reason);
   }
 
-  /** Of a file that is damaged or half written nobody knows what else it describes. */
+  /** A file that is damaged, or that its writer has half written, may describe more than this look could read. */
   #keepKeysOfDamagedFiles(): void {
     for (const [file, { order, reason }] of this.#damaged) {
       for (const [, before] of this.#before.inFile(file)) {

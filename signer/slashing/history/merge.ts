@@ -68,8 +68,8 @@ export function mergeKey(
   const isSlashable = rivalsOf([...recorded.attestations, ...imported.attestations]);
   const conflictingVotes = imported.attestations.filter((vote) => isSlashable(vote) || votes.conflicting.has(vote));
   const said = highestOf(imported);
-  // A store holds an entry at each highest mark. Up to what was left out everything is refused by the low-water marks.
-  const { leftOut: _, ...listed } = imported;
+  // A store holds an entry at each highest mark; up to what the reader left out the low-water marks refuse everything.
+  const { leftOut = NO_MARKS, ...listed } = imported;
   const highest = higherMarks(state.highest, highestOf(listed));
   const horizon = importHorizon(state, highest);
   const [keptBlocks, leftBlocks] = parted(BLOCKS, blocks.added, horizon);
@@ -84,9 +84,9 @@ export function mergeKey(
     }),
   );
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
-  // What was left out may contradict what lies up to it: that has no root either, whether imported or recorded.
-  const left = raisedTo(NO_LOW_WATER, imported.leftOut ?? NO_MARKS);
-  const before = raisedTo(effectiveLowWater(state, floor), imported.leftOut ?? NO_MARKS);
+  // What the reader left out may contradict any entry up to it: that has no root either, whether imported or recorded.
+  const left = raisedTo(NO_LOW_WATER, leftOut);
+  const before = raisedTo(effectiveLowWater(state, floor), leftOut);
   const isRival = rivalsOf(imported.attestations);
   const ofBlocks = changesOf(BLOCKS, key, codes, {
     added: keptBlocks.map((block) => (isBlockUpTo(before, block) ? withoutRoot(block) : block)),
@@ -141,7 +141,7 @@ function lowWaterAfter({ lowWater }: KeyState, imported: KeyHistory): LowWaterMa
   };
 }
 
-/** At or below the mark every block was refused: with its root an imported one would be signable again. */
+/** The store refused such a block: with its root an imported one would be signable again. The same holds of votes. */
 function isBlockUpTo({ slot }: LowWaterMarks, entry: BlockEntry): boolean {
   return slot !== null && entry.slot <= slot;
 }

@@ -27,7 +27,8 @@ export async function pruneStep(store: CompleteStore, cursor: PruneCursor, maxEn
   for (let rounds = cursor.after === NO_KEY ? 1 : 2; deleted < maxEntries; ) {
     const some = cursor.found.slice(0, PRUNED_AT_ONCE);
     if (some.length > 0) {
-      cursor.found = cursor.found.slice(PRUNED_AT_ONCE); // also when it fails: what cannot be read holds nobody up
+      // The cursor goes on also when the step fails, so that keys whose rows it cannot read hold no other key up.
+      cursor.found = cursor.found.slice(PRUNED_AT_ONCE);
       const step = await store.transaction((rows) => pruneKeys(rows, some, maxEntries - deleted));
       deleted += step.deleted;
       cursor.found = [...some.slice(step.keys), ...cursor.found];

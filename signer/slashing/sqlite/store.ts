@@ -72,7 +72,7 @@ export function databaseStore({ connection, options, files, keys, turns }: Datab
         return result;
       } catch (error) {
         if (connection.isTransaction) connection.exec('ROLLBACK');
-        throw isDamage(error) && !isDamaged(error) ? damaged('a row is in the way') : error;
+        throw named(error, 'a row is in the way');
       }
     },
 
@@ -154,8 +154,13 @@ function verified<Read>(read: () => Read): Read {
   try {
     return read();
   } catch (error) {
-    throw isDamage(error) && !isDamaged(error) ? damaged('a number is too large') : error;
+    throw named(error, 'a number is too large');
   }
+}
+
+/** Damage that only SQLite or Node.js has noticed, as damage of a row. */
+function named(error: unknown, row: string): unknown {
+  return isDamage(error) && !isDamaged(error) ? damaged(row) : error;
 }
 
 function writableRows(connection: DatabaseSync, options: DatabaseOptions): WritableRows {

@@ -10,7 +10,8 @@ import type { KeystoreFolder } from '../../../signer/keys/files/listing.ts';
 import type { KeyFilesParts } from '../../../signer/keys/files/look.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { SECRET_KEY_BYTES, type SecretKeyVault } from '../../../signer/keys/vault.ts';
-import { encryptKeystore, publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
+import { encryptKeystore, publicKeyOf, testSecret, vaultOf, writeKeystore, writeRawKey } from '../../support/keys.ts';
+import { rawText } from './key-documents.ts';
 import { at, clock, core, directory, store as folderStore, log, pool } from './key-folder.ts';
 
 let decrypted: number;
@@ -32,20 +33,7 @@ function counting(): KeyFilesParts['pool'] {
   });
 }
 
-/** What a test can replace methods of. */
-function vaultOf(vault: SecretKeyVault): SecretKeyVault {
-  return {
-    addKey: (secretKey) => vault.addKey(secretKey),
-    addKeys: (secretKeys) => vault.addKeys(secretKeys),
-    removeKey: (handle) => vault.removeKey(handle),
-    wipe: () => vault.wipe(),
-  };
-}
-
-const documents = (...numbers: readonly number[]) =>
-  numbers
-    .map((number) => `type: file-raw\nkeyType: BLS\nprivateKey: 0x${Buffer.from(testSecret(number)).toString('hex')}\n`)
-    .join('---\n');
+const documents = (...numbers: readonly number[]) => numbers.map((number) => rawText(testSecret(number))).join('---\n');
 
 async function loaded(keystores?: KeystoreFolder, given: KeyStore = folderStore): Promise<KeyFiles> {
   store = given;
