@@ -90,17 +90,11 @@ export function mergeKey(
   const isRival = rivalsOf(imported.attestations);
   const ofBlocks = changesOf(BLOCKS, key, codes, {
     added: keptBlocks.map((block) => (isBlockUpTo(before, block) ? withoutRoot(block) : block)),
-    contradicted: [
-      ...blocks.contradicted,
-      ...losingRoot(recorded.blocks, blocks.contradicted, (block) => isBlockUpTo(left, block)),
-    ],
+    contradicted: contradictedOf(recorded.blocks, blocks, (block) => isBlockUpTo(left, block)),
   });
   const ofVotes = changesOf(VOTES, key, codes, {
     added: keptVotes.map((vote) => (isSlashable(vote) || isVoteUpTo(before, vote) ? withoutRoot(vote) : vote)),
-    contradicted: [
-      ...votes.contradicted,
-      ...losingRoot(recorded.attestations, votes.contradicted, (vote) => isRival(vote) || isVoteUpTo(left, vote)),
-    ],
+    contradicted: contradictedOf(recorded.attestations, votes, (vote) => isRival(vote) || isVoteUpTo(left, vote)),
   });
   return {
     state: {
@@ -187,15 +181,14 @@ interface Contradicted<Entry> {
 }
 
 /** Recorded entries that a file contradicts are no repeats any more: they may have been recorded and never signed. */
-function losingRoot<Entry extends BlockEntry | VoteEntry>(
+function contradictedOf<Entry extends BlockEntry | VoteEntry>(
   recorded: readonly Entry[],
-  contradicted: readonly Contradicted<Entry>[],
+  { contradicted }: Pick<ReturnType<typeof mergeEntries<Entry>>, 'contradicted'>,
   isContradicted: (entry: Entry) => boolean,
 ): Contradicted<Entry>[] {
   const done = new Set(contradicted.map(({ before }) => before));
-  return recorded
-    .filter((entry) => entry.signingRoot !== null && !done.has(entry) && isContradicted(entry))
-    .map((before) => ({ before, after: withoutRoot(before) }));
+  const others = recorded.filter((entry) => entry.signingRoot !== null && !done.has(entry) && isContradicted(entry));
+  return [...contradicted, ...others.map((before) => ({ before, after: withoutRoot(before) }))];
 }
 
 function mergeEntries<Entry extends BlockEntry | VoteEntry>(
