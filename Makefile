@@ -5,7 +5,7 @@ NODE := bin/pinned-node
 # GNU make 3.81 (macOS) and later.
 .PHONY: help install core demo demo-custody demo-enclave test test-all test-fast test-guest test-clients \
   watch debug check lint types format docs site screenshots bench conformance release clean
-.PHONY: check-model check-slashing check-memory bench-floods bench-timing bench-ethereum bench-peers soak fuzz fuzz-http
+.PHONY: check-model check-slashing check-memory bench-floods bench-pair bench-timing bench-ethereum bench-peers soak fuzz fuzz-http
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; says[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -115,6 +115,9 @@ bench: install core ## Measure the signing path beside raw BLS signing, as ratio
 
 bench-floods: install core ## Measure what each kind of flood (or FLOOD=…) does to clients with a good token, in one run
 	@$(NODE) bench/floods.ts '$(FLOOD)'
+
+bench-pair: install core ## Measure this signer beside OTHER=…, an earlier bin/strongroom, in turns; ROUNDS=… (10)
+	@$(NODE) bench/pair.ts --other '$(OTHER)' $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-timing: install core ## Look for what the time of an answer tells, over REQUESTS=… (100000) for each pair
 	@$(NODE) bench/timing.ts '$(REQUESTS)'

@@ -32,7 +32,7 @@ export async function startMeasured(
   const tls = { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } };
   // What bin/strongroom sets, as far as the environment can: the portable core is started past it.
   const env = {
-    NODE_OPTIONS: `--max-semi-space-size=32 --v8-pool-size=0 ${nodeOptions}`.trim(),
+    NODE_OPTIONS: `--max-semi-space-size=16 --v8-pool-size=0 ${nodeOptions}`.trim(),
     MALLOC_ARENA_MAX: '2',
   };
   return deployment.start({

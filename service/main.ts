@@ -15,7 +15,6 @@ import type { Config } from '../signer/config/options.ts';
 import type { SaidWarning } from '../signer/config/warnings.ts';
 import { takenByRequest } from '../signer/http/escapes.ts';
 import { lookAtStart, reportCheck, type Said, sayWarnings } from './commands/check.ts';
-import { runSlashingCommand } from './commands/slashing.ts';
 import { web3SignersOf } from './commands/slashing-open.ts';
 import { type Loaded, type LoadInput, loadConfig } from './config/load.ts';
 import type { Found } from './look.ts';
@@ -65,6 +64,7 @@ async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>): Promise<Fou
 
 export async function runSlashing(argv: readonly string[], input: Pick<LoadInput, 'env' | 'readFile'>): Promise<void> {
   const { stdin, stdout, stderr } = process;
+  const { runSlashingCommand } = await import('./commands/slashing.ts');
   process.exitCode = await runSlashingCommand(argv, { ...input, stdin, stdout, stderr });
 }
 

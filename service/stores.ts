@@ -22,7 +22,6 @@ import type { Network } from '../signer/signing/networks.ts';
 import { lookAtSlashingTable } from '../signer/slashing/dynamodb/look.ts';
 import { unsafeNoopBackend } from '../signer/slashing/noop.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
-import { lookAtPostgres } from '../signer/slashing/postgres/look.ts';
 import { lookAtDatabase, openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
 import { type Found, failureCode, onThisMachine, whatAnswers } from './look.ts';
 
@@ -117,6 +116,7 @@ async function lookByBackend(
       const reading = parsePostgresUrl(options.url?.reveal().toString('utf8') ?? '');
       if (reading.kind === 'invalid') throw new Error(reading.problem);
       const connection = { address: reading, poolSize: 1, forceIpv4: options.force_ipv4, genesisValidatorsRoot };
+      const { lookAtPostgres } = await import('../signer/slashing/postgres/look.ts');
       const found = await lookAtPostgres(connection, { log, clock });
       return found === 'good' ? undefined : found === 'new' ? NEW_STORE : OLD_STORE;
     }

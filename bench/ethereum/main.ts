@@ -19,6 +19,7 @@ import { commits, cpuSeconds, peakResidentBytes, residentBytes } from '../measur
 import { countSyncs, treeOf } from '../peers/processes.ts';
 import { svgOf } from '../plots.ts';
 import { openClient, type RawClient } from '../raw-client.ts';
+import { releasedProgram } from '../released.ts';
 import { dutiesOf, GLOAS_EPOCH, SLOTS_PER_EPOCH, signingRootOf, votersOf } from './duties.ts';
 import { type EthereumRun, linesOf, loadPlotOf, type SlotFigure, sharePlotOf } from './report.ts';
 import { type Answered, runSlot } from './slot-load.ts';
@@ -46,6 +47,7 @@ const RESULTS = join(import.meta.dirname, '../../build/bench');
 
 const modes = values.mode === 'both' ? (['batch', 'single'] as const) : ([modeOf(values.mode)] as const);
 say(`${cpus()[0]?.model}, ${cpus().length} cores; Node ${process.version}`);
+const program = releasedProgram();
 const runs: EthereumRun[] = [];
 for (const count of values.keys.split(',').map(Number)) {
   say(`deriving ${count} keys, a fifth of a millisecond each`);
@@ -69,7 +71,7 @@ async function measureNetwork(keys: readonly TestKey[], mode: 'batch' | 'single'
   });
   writeKeyFiles(join(deployment.folder, 'keys'), keys);
   const started = performance.now();
-  const signer = await deployment.start({ keepsLog: false });
+  const signer = await deployment.start({ program: [program], keepsLog: false });
   const readySeconds = (performance.now() - started) / 1000;
   try {
     say(`${mode}: ready after ${readySeconds.toFixed(1)} s, writing history`);

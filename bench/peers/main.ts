@@ -12,6 +12,7 @@ import { parseArgs } from 'node:util';
 import { type TestKey, testKey } from '../../test/support/requests.ts';
 import { GROUP } from '../measured-signer.ts';
 import { measureRawSigning } from '../raw-signing.ts';
+import { releasedProgram } from '../released.ts';
 import { makeCertificates } from './certificates.ts';
 import { buildGo, goVersion, PeerClient, type PeerLoad, PROGRAMS } from './client.ts';
 import { measureOwnAlone } from './own-load.ts';
@@ -70,12 +71,13 @@ if (go === undefined) {
 
 async function comparePeers(all: readonly TestKey[], version: string): Promise<void> {
   say(`${version}; Dirk and its client library as bench/peers/dirk/go.mod and bench/peers/client/go.mod pin them`);
+  const strongroom = releasedProgram();
   const programs = { dirk: buildGo('dirk', 'github.com/attestantio/dirk'), client: buildGo('client', '.') };
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-peers-'));
   const certificates = makeCertificates(folder);
   const peers = [
-    await startStrongroom(all, 'sqlite', certificates),
-    await startStrongroom(all, 'postgres', certificates),
+    await startStrongroom(strongroom, all, 'sqlite', certificates),
+    await startStrongroom(strongroom, all, 'postgres', certificates),
     await startDirk(programs, all, certificates),
   ];
   const PublicKeys = all.map(({ publicKey }) => publicKey);

@@ -10,6 +10,7 @@ import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { attestation, MAINNET_ROOT, rootOf, type TestKey } from '../../test/support/requests.ts';
 import { expectedRoot } from '../../tools/conformance/expected-root.ts';
 import { median } from '../bars.ts';
+import { releasedProgram } from '../released.ts';
 import { type Certificates, makeCertificates } from './certificates.ts';
 import { type Peer, startStrongroom } from './peers.ts';
 import { cpuSecondsOf } from './processes.ts';
@@ -32,9 +33,10 @@ interface Options {
 export async function measureOwnAlone(keys: readonly TestKey[], options: Options): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-peers-'));
   const certificates = makeCertificates(folder);
+  const program = releasedProgram();
   try {
     for (const store of ['sqlite', 'postgres'] as const) {
-      const peer = await startStrongroom(keys, store, certificates);
+      const peer = await startStrongroom(program, keys, store, certificates);
       try {
         await measureStore(keys, peer, certificates, options);
       } finally {

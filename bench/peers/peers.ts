@@ -29,6 +29,7 @@ export interface Peer {
 }
 
 export async function startStrongroom(
+  program: string,
   keys: readonly TestKey[],
   store: 'sqlite' | 'postgres',
   { authority, server }: Certificates,
@@ -45,7 +46,7 @@ export async function startStrongroom(
   const database = await postgres?.createDatabase();
   const env =
     postgres === undefined || database === undefined ? {} : { SVC_ANTI_SLASHING__URL: postgres.url(database) };
-  const signer = await deployment.start({ env, keepsLog: false });
+  const signer = await deployment.start({ program: [program], env, keepsLog: false });
   const postmaster = await postmasterOf(postgres);
   return {
     name: `strongroom (${store})`,

@@ -118,7 +118,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
         backend: parts.store,
         genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
       },
-      keyRoutes: keyRoutes(config, parts, world),
+      keyRoutes: await keyRoutes(config, parts, world),
       readiness,
       chamber: chamberRoutes(config, parts, world),
       attestation: attestationRoute(telemetry, world),

@@ -5,7 +5,6 @@
 import type { CustodyKeys } from '../../ceremony/custody-keys.ts';
 import { type EnvelopeTerms, refuseRecord, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
 import { serializeRecord } from '../../ceremony/record.ts';
-import { sealRootToken } from '../../ceremony/root-token.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { AuthHead, AuthWrite } from '../auth/stateful/state.ts';
@@ -212,6 +211,7 @@ async function sealedFor(
   { terms, clock, provenance }: BootChamberParts,
 ): Promise<RootTokenRow> {
   try {
+    const { sealRootToken } = await import('../../ceremony/root-token.ts');
     const value = await sealRootToken(token, terms.ceremony.rootTokenRecipients);
     const evidence = origin && (await provenance?.attestRow('root_token', value, origin));
     return { value, createdAt: new Date(clock.now()).toISOString(), evidence };

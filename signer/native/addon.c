@@ -69,6 +69,13 @@ static napi_value turn_off_core_dumps(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
+static napi_value give_memory_back(napi_env env, napi_callback_info info) {
+  (void)env;
+  (void)info;
+  return_freed_memory();
+  return NULL;
+}
+
 static napi_value install_filter(napi_env env, napi_callback_info info) {
   (void)info;
   const int error = install_system_call_filter();
@@ -81,6 +88,7 @@ NAPI_MODULE_INIT() {
       {"secretMemory", secret_memory},
       {"allocateSecret", allocate_secret},
       {"disableCoreDumps", turn_off_core_dumps},
+      {"returnFreedMemory", give_memory_back},
       {"installSystemCallFilter", install_filter},
   };
   REQUIRE(export_functions(env, exports, functions, sizeof functions / sizeof *functions) && export_core(env, exports) &&

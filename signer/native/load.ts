@@ -59,6 +59,8 @@ export interface Addon {
   allocateSecret(lengthBytes: number, policy: MemoryPolicy): ArrayBuffer;
   /** On Linux also marks the process not dumpable. @throws Error when the system refuses */
   disableCoreDumps(): void;
+  /** What native code has freed goes back to the system, as far as the C library can (glibc). */
+  returnFreedMemory(): void;
   /** The system calls that seccomp.c lists, in every thread and for good. @throws Error with the system's reason */
   installSystemCallFilter(): void;
 

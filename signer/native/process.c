@@ -1,10 +1,13 @@
-// See process.h. System calls: setrlimit(RLIMIT_CORE), prctl(PR_SET_DUMPABLE, Linux).
+// See process.h. System calls: setrlimit(RLIMIT_CORE), prctl(PR_SET_DUMPABLE, Linux), madvise(MADV_DONTNEED, glibc).
 #include "process.h"
 
 #include <sys/resource.h>
 
 #ifdef __linux__
 #include <sys/prctl.h>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
 #endif
 
 bool disable_core_dumps(void) {
@@ -16,4 +19,10 @@ bool disable_core_dumps(void) {
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return false;
 #endif
   return true;
+}
+
+void return_freed_memory(void) {
+#ifdef __GLIBC__
+  (void)malloc_trim(0);
+#endif
 }

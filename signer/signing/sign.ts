@@ -222,8 +222,8 @@ async function ownBlockRefusal(
 }
 
 // At most one signature for different contents of messages that no protocol slashes but that would still do harm
-// (specification/signing.md#gloas). The first content claims its place before it is signed, until two epochs after the
-// message's slot. A restarted process remembers no claims, and signers of a fleet do not see each other's.
+// (specification/signing.md#equivocation). The first content claims its place before it is signed, until two epochs
+// after the message's slot. A restarted process remembers no claims, and signers of a fleet do not see each other's.
 
 /** All payload attesters of a network (512 a slot) for two epochs are a quarter of it. */
 export const MAX_CLAIMS = 131_072;

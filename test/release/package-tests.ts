@@ -176,6 +176,12 @@ export function packageTests(made: () => MadeRelease): void {
       const said = logOf().map(({ msg }) => msg);
       expect(said).toContain('system calls are filtered');
       expect(said).toContain('secret keys will be in locked memory and core dumps are off');
+      // proc(5): the name of a thread stands in brackets, and its nice value seventeen fields behind that
+      const threads = inDebian(`cat /proc/$(systemctl show --property=MainPID --value ${UNIT})/task/*/stat`);
+      const niceOf = (thread: string): number => Number(thread.split(') ')[1]?.split(' ')[16]);
+      const ofGroups = threads.split('\n').filter((thread) => thread.includes('(bls groups)'));
+      expect(ofGroups.length).toBeGreaterThan(0);
+      expect(ofGroups.map(niceOf).filter((nice) => nice <= 0)).toEqual([]);
 
       inDebian(`systemctl reload ${UNIT}`);
       while (!logOf().some(({ msg, kept }) => msg === 'the key files are loaded' && kept === 1)) await pause(50);

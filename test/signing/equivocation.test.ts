@@ -1,5 +1,5 @@
-// At most one signature for different content in one place (specification/signing.md#gloas): what is claimed by the
-// first content, for how long, and what is done when there is no room to remember it.
+// At most one signature for different content in one place (specification/signing.md#equivocation): what is claimed by
+// the first content, for how long, and what is done when there is no room to remember it.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';

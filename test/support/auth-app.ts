@@ -118,7 +118,7 @@ export function keylessApp(
           lifecycle: limits,
         },
         generate: {
-          options: { backupRecipients: [], network: { configName: 'none', genesisForkVersion: new Uint8Array(4) } },
+          options: { encryptBackup: undefined, network: { configName: 'none', genesisForkVersion: new Uint8Array(4) } },
           generate: limits,
           generateKeys: limits,
           backups: limits,

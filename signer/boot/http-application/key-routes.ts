@@ -25,11 +25,12 @@ export interface KeyRoutesParts {
 
 type KeyRoutesWorld = Pick<World, 'logger' | 'enclave'>;
 
-export function keyRoutes(
+export async function keyRoutes(
   config: Pick<Config, 'chamber' | 'http' | 'server'>,
   parts: KeyRoutesParts,
   world: KeyRoutesWorld,
-): KeyRoutes {
+): Promise<KeyRoutes> {
+  const { enclave } = world;
   const { list, import: importing, lifecycle, generate, generate_keys, deposit_data, backup } = config.chamber.keys;
   const { key_manager_api: keyManager } = config.http;
   return {
@@ -51,7 +52,12 @@ export function keyRoutes(
       lifecycle: lifecycle.enabled ? itemLimits(lifecycle) : undefined,
     },
     generate: {
-      options: { backupRecipients: backup.recipients, network: parts.network, fillRandom: randomSource(world) },
+      options: {
+        encryptBackup: await encrypterFor(backup.recipients),
+        network: parts.network,
+        // In an enclave the NSM's randomness is in every key; elsewhere the system's alone.
+        fillRandom: enclave && ((buffer) => fillMixedRandom(enclave.nsm, buffer)),
+      },
       generate: generate.enabled ? itemLimits(generate) : undefined,
       generateKeys: generate_keys.enabled ? itemLimits(generate_keys) : undefined,
       // Whoever may make keys here may have what was made with them.
@@ -67,10 +73,6 @@ function keyManagement(
   { loading, network, inFlight, turns, store }: KeyRoutesParts,
   { logger }: KeyRoutesWorld,
 ): KeyManagementParts {
-  const assertInForce = (): void => {
-    const reason = store.hindrance();
-    if (reason !== undefined) throw new SignerError(reason);
-  };
   const records = { backend: store, genesisValidatorsRoot: encodeHex(network.genesisValidatorsRoot) };
   return {
     store: loading.keys,
@@ -83,7 +85,10 @@ function keyManagement(
       tenures: (publicKeys) => store.tenures(publicKeys),
       endTenures: (publicKeys) => store.endTenures(publicKeys),
       beginTenures: (from) => store.beginTenures(from),
-      assertInForce,
+      assertInForce() {
+        const reason = store.hindrance();
+        if (reason !== undefined) throw new SignerError(reason);
+      },
     },
     drain: inFlight.drain,
     turns,
@@ -91,16 +96,13 @@ function keyManagement(
   };
 }
 
-/** In an enclave the NSM's randomness is in every key; elsewhere the system's alone. */
-function randomSource({ enclave }: KeyRoutesWorld): GenerationOptions['fillRandom'] {
-  return enclave === undefined ? undefined : (buffer) => fillMixedRandom(enclave.nsm, buffer);
+async function encrypterFor(recipients: readonly string[]): Promise<GenerationOptions['encryptBackup']> {
+  if (recipients.length === 0) return undefined;
+  const { encryptToRecipients } = await import('../../../ceremony/age.ts');
+  return (words) => encryptToRecipients(words, recipients);
 }
 
-function itemLimits(options: {
-  readonly max_items_per_request: number;
-  readonly max_concurrent_requests: number;
-  readonly request_timeout_seconds: number;
-}): ItemLimits {
+function itemLimits(options: Omit<Config['chamber']['keys']['lifecycle'], 'enabled'>): ItemLimits {
   return {
     maxItemsPerRequest: options.max_items_per_request,
     maxConcurrentRequests: options.max_concurrent_requests,

@@ -9,7 +9,6 @@ import type { Network } from '../../signing/networks.ts';
 import { openDynamoDBBackend } from '../../slashing/dynamodb/backend.ts';
 import { type RowIntegrity, rowIntegrity } from '../../slashing/history/codes.ts';
 import { type JumpFloor, jumpFloor } from '../../slashing/jump.ts';
-import { openPostgresBackend } from '../../slashing/postgres/backend.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import type { OnJump, SlashingBackend } from '../../slashing/types.ts';
 import type { AuthoritiesOf } from '../../tee/authorities.ts';
@@ -83,8 +82,9 @@ async function openBackend(
 }
 
 export const SHARED_STORES = {
-  postgres: (options, { genesisValidatorsRoot, integrity, floorOf, onJump, authorities, log, clock }) =>
-    openPostgresBackend(
+  postgres: async (options, { genesisValidatorsRoot, integrity, floorOf, onJump, authorities, log, clock }) => {
+    const { openPostgresBackend } = await import('../../slashing/postgres/backend.ts');
+    return await openPostgresBackend(
       {
         address: addressOf(options.url),
         poolSize: options.pool_size,
@@ -96,7 +96,8 @@ export const SHARED_STORES = {
         ...(onJump === undefined ? {} : { onJump }),
       },
       { log, clock },
-    ),
+    );
+  },
   dynamodb: (options, { genesisValidatorsRoot, integrity, aws, onCall, isForJump, log }) =>
     openDynamoDBBackend(
       {

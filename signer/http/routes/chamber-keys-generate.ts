@@ -165,8 +165,8 @@ function withTable({ table, ...keys }: KeyManagementParts): KeyManagementParts &
   return { ...keys, table };
 }
 
-function assertBackups({ backupRecipients }: GenerationOptions): void {
-  if (backupRecipients.length > 0) return;
+function assertBackups({ encryptBackup }: GenerationOptions): void {
+  if (encryptBackup !== undefined) return;
   throw new SignerError('malformed_body', {
     hint: 'require_backup: this signer has no chamber.keys.backup.recipients; no key was made',
   });

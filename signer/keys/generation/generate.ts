@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 import { SecretKey } from '@chainsafe/blst';
 import { entropyToMnemonic } from '@scure/bip39';
 import { wordlist as englishWords } from '@scure/bip39/wordlists/english.js';
-import { encryptToRecipients } from '../../../ceremony/age.ts';
 import { encodeHex } from '../../../common/formats/hex.ts';
 
 export interface GeneratedKey {
@@ -16,7 +15,8 @@ export interface GeneratedKey {
 }
 
 export interface GenerateOptions {
-  readonly backupRecipients: readonly string[];
+  /** Encrypts the words for those who keep them; undefined: keys get no backup. */
+  readonly encryptBackup: ((words: Uint8Array) => Promise<string>) | undefined;
   readonly fillRandom?: ((buffer: Buffer) => void | Promise<void>) | undefined;
 }
 
@@ -26,54 +26,42 @@ const MASTER_PATH = 'm';
 /** EIP-2334: purpose 12381, coin type 3600 (Ethereum), account 0, withdrawal key 0, its signing key 0. */
 export const SIGNING_KEY_PATH = 'm/12381/3600/0/0/0';
 
-export async function generateKey({ backupRecipients, fillRandom }: GenerateOptions): Promise<GeneratedKey> {
+export async function generateKey({ encryptBackup, fillRandom }: GenerateOptions): Promise<GeneratedKey> {
   const entropy = Buffer.alloc(ENTROPY_BYTES);
   try {
     await (fillRandom ?? randomFillSync)(entropy);
-    return backupRecipients.length === 0
+    return encryptBackup === undefined
       ? keyOf(deriveSecretKey(entropy, MASTER_PATH), undefined)
-      : await generateFromMnemonic(entropy, backupRecipients);
+      : await generateFromMnemonic(entropy, encryptBackup);
   } finally {
     entropy.fill(0);
   }
 }
 
-/** The words pass through the heap as a string, which cannot be wiped: age encrypts bytes, but BIP-39 makes words. */
-async function generateFromMnemonic(entropy: Buffer, recipients: readonly string[]): Promise<GeneratedKey> {
-  const mnemonic = mnemonicOfEntropy(entropy);
-  const backup = await encryptMnemonic(mnemonic, recipients);
-  const seed = await seedOf(mnemonic);
+/**
+ * `age -d` gives the words back; the signer itself can never open the backup. The words pass through the heap as a
+ * string, which cannot be wiped: age encrypts bytes, but BIP-39 makes words.
+ */
+async function generateFromMnemonic(
+  entropy: Buffer,
+  encrypt: (words: Buffer) => Promise<string>,
+): Promise<GeneratedKey> {
+  const words = Buffer.from(mnemonicOfEntropy(entropy), 'ascii');
+  let seed: Buffer | undefined;
   try {
+    const backup = await encrypt(words);
+    // BIP-39, From mnemonic to seed. Off the thread that signs: it takes a while.
+    seed = await promisify(pbkdf2)(words, 'mnemonic', 2048, 64, 'sha512');
     return keyOf(deriveSecretKey(seed, SIGNING_KEY_PATH), backup);
   } finally {
-    seed.fill(0);
+    words.fill(0);
+    seed?.fill(0);
   }
 }
 
 function keyOf(secretKey: Uint8Array, backup: string | undefined): GeneratedKey {
   const publicKey = encodeHex(SecretKey.fromBytes(secretKey).toPublicKey().toBytes());
   return { secretKey, publicKey, backup };
-}
-
-/** BIP-39, From mnemonic to seed. Off the thread that signs: it takes a while. */
-async function seedOf(mnemonic: string): Promise<Buffer> {
-  const words = Buffer.from(mnemonic, 'ascii');
-  try {
-    return await promisify(pbkdf2)(words, 'mnemonic', 2048, 64, 'sha512');
-  } finally {
-    words.fill(0);
-  }
-}
-
-// The backup is age-encrypted and armored, so that `age -d` gives the words back; the signer itself can never open it.
-
-async function encryptMnemonic(mnemonic: string, recipients: readonly string[]): Promise<string> {
-  const plaintext = Buffer.from(mnemonic, 'utf8');
-  try {
-    return await encryptToRecipients(plaintext, recipients);
-  } finally {
-    plaintext.fill(0);
-  }
 }
 
 /** @param entropy 16 to 32 bytes: 32 bytes give 24 words */

@@ -19,7 +19,7 @@ type Parts = Pick<KeyManagementParts, 'store' | 'turns' | 'log'> & { readonly ta
 /** @throws SignerError `key_table_unavailable`; the signal's reason before the first row is written */
 export async function generateKeys(
   { count, terms }: { readonly count: number; readonly terms: DepositTerms | undefined },
-  { backupRecipients, network, fillRandom }: GenerationOptions,
+  { encryptBackup, network, fillRandom }: GenerationOptions,
   parts: Parts,
   signal: AbortSignal,
 ): Promise<PersistedKey[]> {
@@ -28,7 +28,7 @@ export async function generateKeys(
     while (keys.length < count) {
       await setImmediate(); // requests to sign go on in between
       signal.throwIfAborted();
-      const key = await generateKey({ backupRecipients, fillRandom });
+      const key = await generateKey({ encryptBackup, fillRandom });
       try {
         keys.push({ ...key, deposit: terms && makeDeposit(key.secretKey, terms, network) });
       } catch (error) {

@@ -33,10 +33,8 @@ export interface TableParts {
   readonly loader: KeyTableLoader;
 }
 
-export interface GenerationOptions {
-  readonly backupRecipients: readonly string[];
+export interface GenerationOptions extends GenerateOptions {
   readonly network: DepositNetwork;
-  readonly fillRandom?: GenerateOptions['fillRandom'];
 }
 
 export interface ImportedFiles {

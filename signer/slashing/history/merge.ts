@@ -8,7 +8,6 @@
 import type {
   BlockEntry,
   ConflictingEntry,
-  HighWaterMarks,
   HistoryPart,
   ImportConflict,
   KeyHistory,
@@ -71,7 +70,12 @@ export function mergeKey(
   // A store holds an entry at each highest mark; up to what the reader left out the low-water marks refuse everything.
   const { leftOut = NO_MARKS, ...listed } = imported;
   const highest = higherMarks(state.highest, highestOf(listed));
-  const horizon = importHorizon(state, highest);
+  const { prunedBelow } = state;
+  const { slot, targetEpoch } = horizonOf(highest);
+  const horizon = {
+    slot: Math.max(slot, prunedBelow.slot ?? 0),
+    targetEpoch: Math.max(targetEpoch, prunedBelow.targetEpoch ?? 0),
+  };
   const [keptBlocks, leftBlocks] = parted(BLOCKS, blocks.added, horizon);
   const [keptVotes, leftVotes] = parted(VOTES, votes.added, horizon);
 
@@ -114,14 +118,6 @@ export function mergeKey(
       ...[...blocks.conflicting].map(({ slot }) => ({ slot })),
       ...conflictingVotes.map(({ sourceEpoch, targetEpoch }) => ({ sourceEpoch, targetEpoch })),
     ].slice(0, MAX_LISTED_CONFLICTS),
-  };
-}
-
-function importHorizon({ prunedBelow }: KeyState, highest: HighWaterMarks): Horizon {
-  const horizon = horizonOf(highest);
-  return {
-    slot: Math.max(horizon.slot, prunedBelow.slot ?? 0),
-    targetEpoch: Math.max(horizon.targetEpoch, prunedBelow.targetEpoch ?? 0),
   };
 }
 

@@ -10,7 +10,7 @@ const ARGUMENTS = [
   '/usr/bin/node',
   '--disable-sigusr1',
   '--disable-warning=ExperimentalWarning',
-  '--max-semi-space-size=32',
+  '--max-semi-space-size=16',
   '--v8-pool-size=0',
   '--use-openssl-ca',
   '/app/main.mjs',

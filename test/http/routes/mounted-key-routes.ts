@@ -131,7 +131,7 @@ export async function mount({ keyManager, chamber = {}, generate = {} }: Limits)
         },
         keyManager,
         chamber: { list: limitsOf(), import: undefined, lifecycle: undefined, ...chamber },
-        generate: { options: { backupRecipients: [], network }, ...NOTHING, generateKeys: limitsOf(), ...generate },
+        generate: { options: { encryptBackup: undefined, network }, ...NOTHING, generateKeys: limitsOf(), ...generate },
       },
       signingRefusal: () => undefined,
       observer: {

@@ -187,7 +187,7 @@ it('the passwords of an import that is refused at once', async () => {
 
 it('a generated key whose deposit cannot be made', async () => {
   const terms = { credentials: Buffer.alloc(31), amountGwei: 32e9 };
-  const options = { backupRecipients: [], network: undefined, fillRandom: (buffer: Buffer) => void buffer.fill(7) };
+  const options = { encryptBackup: undefined, network: undefined, fillRandom: (buffer: Buffer) => void buffer.fill(7) };
   const secretKey = deriveSecretKey(Buffer.alloc(32, 7), 'm');
   const wiped = recordWiped();
   const generation = generateKeys({ count: 1, terms }, options as never, {} as never, signal);

@@ -2,6 +2,7 @@
 
 import { mnemonicToSeedSync } from '@scure/bip39';
 import { describe, expect, it } from 'vitest';
+import { encryptToRecipients } from '../../../ceremony/age.ts';
 import { decryptWithIdentities, generateAgeIdentity } from '../../../ceremony/age-identity.ts';
 import {
   deriveSecretKey,
@@ -11,10 +12,12 @@ import {
 } from '../../../signer/keys/generation/generate.ts';
 import { publicKeyOf } from '../../support/keys.ts';
 
+const backupFor = (recipients: readonly string[]) => (words: Uint8Array) => encryptToRecipients(words, recipients);
+
 describe('with a backup', () => {
   it('the backup opens for each recipient, and its 24 words derive the key', async () => {
     const people = [await generateAgeIdentity(), await generateAgeIdentity()];
-    const key = await generateKey({ backupRecipients: people.map(({ recipient }) => recipient) });
+    const key = await generateKey({ encryptBackup: backupFor(people.map(({ recipient }) => recipient)) });
     for (const { identity } of people) {
       const opened = await decryptWithIdentities(key.backup ?? '', [identity]);
       if (!opened.ok) throw new Error(opened.refusal);
@@ -30,7 +33,7 @@ describe('with a backup', () => {
   it('somebody else cannot open it', async () => {
     const { recipient } = await generateAgeIdentity();
     const stranger = await generateAgeIdentity();
-    const { backup } = await generateKey({ backupRecipients: [recipient] });
+    const { backup } = await generateKey({ encryptBackup: backupFor([recipient]) });
     expect(await decryptWithIdentities(backup ?? '', [stranger.identity])).toMatchObject({ ok: false });
   });
 
@@ -38,7 +41,7 @@ describe('with a backup', () => {
     const { recipient, identity } = await generateAgeIdentity();
     const given = Buffer.alloc(32, 9);
     const fillRandom = (buffer: Buffer) => void given.copy(buffer);
-    const { backup } = await generateKey({ backupRecipients: [recipient], fillRandom });
+    const { backup } = await generateKey({ encryptBackup: backupFor([recipient]), fillRandom });
     const opened = await decryptWithIdentities(backup ?? '', [identity]);
     expect(opened.ok && opened.plaintext.toString('utf8')).toBe(mnemonicOfEntropy(given));
   });
@@ -47,14 +50,17 @@ describe('with a backup', () => {
 describe('without a backup', () => {
   it('a key is the EIP-2333 master key of 32 random bytes, and there is no backup', async () => {
     const fillRandom = (buffer: Buffer) => void buffer.fill(3);
-    const key = await generateKey({ backupRecipients: [], fillRandom });
+    const key = await generateKey({ encryptBackup: undefined, fillRandom });
     expect(key.backup).toBeUndefined();
     expect(Buffer.from(key.secretKey)).toEqual(Buffer.from(deriveSecretKey(Buffer.alloc(32, 3), 'm')));
     expect(key.publicKey).toBe(publicKeyOf(key.secretKey));
   });
 
   it('two keys are two keys', async () => {
-    const [one, two] = [await generateKey({ backupRecipients: [] }), await generateKey({ backupRecipients: [] })];
+    const [one, two] = [
+      await generateKey({ encryptBackup: undefined }),
+      await generateKey({ encryptBackup: undefined }),
+    ];
     expect(one.publicKey).not.toBe(two.publicKey);
   });
 });
@@ -64,9 +70,9 @@ it('the entropy is wiped, also when encryption fails', async () => {
   const fillRandom = (buffer: Buffer) => {
     held = buffer.fill(1);
   };
-  await generateKey({ backupRecipients: [], fillRandom });
+  await generateKey({ encryptBackup: undefined, fillRandom });
   expect(held).toEqual(Buffer.alloc(32));
   held = undefined;
-  await expect(generateKey({ backupRecipients: ['age1nobody'], fillRandom })).rejects.toThrow();
+  await expect(generateKey({ encryptBackup: backupFor(['age1nobody']), fillRandom })).rejects.toThrow();
   expect(held).toEqual(Buffer.alloc(32));
 });

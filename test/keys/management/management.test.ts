@@ -59,7 +59,7 @@ describe('while keys are still being loaded', () => {
     const table = { rows: signer.table, loader: signer.loader };
     const [made] = await generateKeys(
       { count: 1, terms: undefined },
-      { backupRecipients: [], network: { configName: 'mainnet', genesisForkVersion: new Uint8Array(4) } },
+      { encryptBackup: undefined, network: { configName: 'mainnet', genesisForkVersion: new Uint8Array(4) } },
       { ...signer.parts, table },
       new AbortController().signal,
     );

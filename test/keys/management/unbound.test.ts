@@ -19,7 +19,15 @@ import { quietLog } from '../../support/slashing.ts';
 const OFF = { enabled: false };
 const CONFIG = {
   chamber: {
-    keys: { list: {}, import: OFF, lifecycle: OFF, generate: OFF, generate_keys: OFF, deposit_data: OFF, backup: {} },
+    keys: {
+      list: {},
+      import: OFF,
+      lifecycle: OFF,
+      generate: OFF,
+      generate_keys: OFF,
+      deposit_data: OFF,
+      backup: { recipients: [] },
+    },
   },
   http: { key_manager_api: OFF },
   server: {},
@@ -59,7 +67,7 @@ describe('a deletion', () => {
         loaded: Promise.resolve(),
         progress: () => undefined,
       };
-      const { management } = keyRoutes(
+      const { management } = await keyRoutes(
         CONFIG,
         {
           loading,

@@ -41,7 +41,15 @@ export const NETWORK = {
 const OFF = { enabled: false };
 export const CONFIG = {
   chamber: {
-    keys: { list: {}, import: OFF, lifecycle: OFF, generate: OFF, generate_keys: OFF, deposit_data: OFF, backup: {} },
+    keys: {
+      list: {},
+      import: OFF,
+      lifecycle: OFF,
+      generate: OFF,
+      generate_keys: OFF,
+      deposit_data: OFF,
+      backup: { recipients: [] },
+    },
   },
   http: { key_manager_api: OFF },
   server: {},

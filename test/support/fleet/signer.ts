@@ -136,7 +136,7 @@ export class FleetSigner {
       loaded: Promise.resolve(),
       progress: () => undefined,
     };
-    const { management } = keyRoutes(
+    const { management } = await keyRoutes(
       CONFIG,
       { loading, network: NETWORK, inFlight, turns: keyTurns(), store: restrained },
       {
