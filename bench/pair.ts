@@ -6,6 +6,7 @@
 // Usage: bench/pair.ts --other PROGRAM [--own PROGRAM] [--rounds N] [--keys N] [--only NAME]
 
 import { parseArgs } from 'node:util';
+import { makeCertificate } from '../test/support/certificates.ts';
 import { deployKeyFiles } from '../test/support/deployment.ts';
 import { TEST_TOKEN, testKey } from '../test/support/requests.ts';
 import type { RunningSigner } from '../tools/rehearsal/signer.ts';
@@ -44,6 +45,7 @@ interface Load {
 const keys = Array.from({ length: Number(values.keys) }, (_, index) => testKey(index));
 const LOADS: Readonly<Record<string, Load>> = {
   'slot burst': { requests: (votes) => votes.slotBursts(), plan: {}, signatures: keys.length },
+  'slot burst, TLS': { requests: (votes) => votes.slotBursts(), plan: { tls: true }, signatures: keys.length },
   'distinct roots': { requests: (votes) => votes.distinct(), plan: {}, signatures: keys.length },
   batches: {
     requests: (votes) => votes.batches(keys.length, GROUP),
@@ -99,7 +101,10 @@ try {
 }
 
 async function start(program: string): Promise<Side> {
-  const signer = await deployKeyFiles(keys).start({ program: [program], keepsLog: false });
+  const deployment = deployKeyFiles(keys);
+  const { cert, key } = makeCertificate(deployment.folder, 'bench');
+  const tls = { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } };
+  const signer = await deployment.start({ program: [program], config: { tls }, keepsLog: false });
   return { signer, votes: new Votes(keys) };
 }
 
