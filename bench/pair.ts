@@ -1,10 +1,11 @@
 // `make bench-pair OTHER=PROGRAM`: this checkout's signer beside another program (an earlier checkout's
 // bin/strongroom, the launcher of a release) on one machine in one run: the same keys, votes and load generator. The
 // two take turns, each begins as often as the other, and a ratio is of one round, so that what else the machine does
-// meets both. No ratio is printed when a request failed.
+// meets both. Memory is what is resident at the end of a load. No ratio is printed when a request failed.
 //
 // Usage: bench/pair.ts --other PROGRAM [--own PROGRAM] [--rounds N] [--keys N] [--only NAME]
 
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { makeCertificate } from '../test/support/certificates.ts';
 import { deployKeyFiles } from '../test/support/deployment.ts';
@@ -28,12 +29,16 @@ if (values.other === undefined || values.other === '')
     'OTHER= (--other): the program to measure beside this one, as the bin/strongroom of another checkout',
   );
 
+const ROUNDS = Number(values.rounds);
+if (!(ROUNDS > 0 && ROUNDS % 2 === 0))
+  throw new Error('ROUNDS= (--rounds): an even number, so that both begin as often');
+
 /** Linux counts process time in hundredths of a second: a load is repeated until these do not show. */
 const REPEATS = 4;
 /** V8 goes on optimizing for some 40,000 requests. */
 const WARM_UP_LOADS = 40;
 const LONE_REQUESTS = 300;
-/** Of what one such machine signs with distinct roots, about a half. */
+/** About half of what two cores sign with distinct roots. */
 const HALF_LOAD_PER_SECOND = 1000;
 
 interface Load {
@@ -53,16 +58,19 @@ const LOADS: Readonly<Record<string, Load>> = {
     signatures: keys.length,
   },
   'lone request': {
-    ...{ requests: (votes) => votes.distinct(LONE_REQUESTS), plan: { connections: 1 }, signatures: LONE_REQUESTS },
+    requests: (votes) => votes.distinct(LONE_REQUESTS),
+    plan: { connections: 1 },
+    signatures: LONE_REQUESTS,
   },
   'half load': {
-    ...{
-      requests: (votes) => votes.distinct(),
-      plan: { ratePerSecond: HALF_LOAD_PER_SECOND },
-      signatures: keys.length,
-    },
+    requests: (votes) => votes.distinct(),
+    plan: { ratePerSecond: HALF_LOAD_PER_SECOND },
+    signatures: keys.length,
   },
 };
+
+const chosen = Object.entries(LOADS).filter(([name]) => name.includes(values.only ?? ''));
+if (chosen.length === 0) throw new Error(`--only: a part of one of ${Object.keys(LOADS).join(', ')}`);
 
 interface Side {
   readonly signer: RunningSigner;
@@ -80,14 +88,13 @@ interface Figure {
 type Pair = readonly [own: Figure, other: Figure];
 
 const generator = await LoadGenerator.start();
-const own = await start(values.own);
-const other = await start(values.other);
+const own = await start(resolve(values.own));
+const other = await start(resolve(values.other));
 try {
-  for (const [name, load] of Object.entries(LOADS)) {
-    if (values.only !== undefined && !name.includes(values.only)) continue;
+  for (const [name, load] of chosen) {
     for (const side of [own, other]) for (let index = 0; index < WARM_UP_LOADS; index++) await run(side, load);
     const pairs: Pair[] = [];
-    for (let round = 0; round < Number(values.rounds); round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const isOwnFirst = round % 2 === 0;
       const first = await measure(isOwnFirst ? own : other, load);
       const second = await measure(isOwnFirst ? other : own, load);
@@ -134,7 +141,10 @@ function failedOf(statuses: Readonly<Record<string, number>>): number {
 function report(name: string, pairs: readonly Pair[]): void {
   const failed = pairs.flat().reduce((sum, figure) => sum + figure.failed, 0);
   console.log(`${name}: ${pairs.length} rounds, ${failed} failed`);
-  if (failed > 0) return;
+  if (failed > 0) {
+    process.exitCode = 1;
+    return;
+  }
   const row = (what: string, of: keyof Figure): void => {
     const ratios = pairs.map(([one, two]) => one[of] / two[of]).sort((one, two) => one - two);
     const [least, most] = [ratios[0] ?? Number.NaN, ratios.at(-1) ?? Number.NaN];

@@ -17,6 +17,7 @@ import { takenByRequest } from '../signer/http/escapes.ts';
 import { lookAtStart, reportCheck, type Said, sayWarnings } from './commands/check.ts';
 import { web3SignersOf } from './commands/slashing-open.ts';
 import { type Loaded, type LoadInput, loadConfig } from './config/load.ts';
+import { returnFreedMemory } from './freed-memory.ts';
 import type { Found } from './look.ts';
 import { SERVICE_PARTS } from './parts.ts';
 import { reloadOnHangUps } from './reload.ts';
@@ -93,6 +94,7 @@ async function runSigner(config: Config, world: World): Promise<void> {
   const signer = await boot(config, SERVICE_PARTS, world);
   hangUps.serve(signer);
   endOnSignals(signer, workers, world.logger);
+  returnFreedMemory(signer.core);
   await signer.keysLoaded;
 }
 

@@ -119,7 +119,7 @@ async function run(root: string, program: Program, workers: readonly string[], f
       loader: { '.node': 'copy' },
       external: ['pg-native'],
       legalComments: 'none',
-      charset: 'ascii', // V8 keeps a source with one character beyond Latin-1 in two bytes a character
+      charset: 'ascii', // V8 keeps a source in two bytes a character when one is beyond Latin-1
       banner: { js: COMMONJS_NAMES },
       logLevel: 'silent',
     });

@@ -5,6 +5,7 @@ import { parseSignRequest } from '../api/sign-request.ts';
 import { networkOf } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
 import { keyTurns } from '../keys/turns.ts';
+import type { BlsCore } from '../signing/bls/bls.ts';
 import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
 import { computeSigningRoot } from '../signing/roots/root.ts';
@@ -26,6 +27,7 @@ import { openTelemetry } from './telemetry.ts';
 import type { SignerState, World } from './world.ts';
 
 export interface RunningSigner {
+  readonly core: BlsCore;
   readonly listeners: OpenListeners;
   /** Rejects when a key source cannot be read; shutDown() ends the load. */
   readonly keysLoaded: Promise<void>;
@@ -134,6 +136,7 @@ async function runSteps(
     if (!ended) throw new StartupError('keys', error);
   });
   return {
+    core: memory.core,
     listeners,
     keysLoaded,
     reload: () => reload?.request(),

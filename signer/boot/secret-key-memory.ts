@@ -1,5 +1,4 @@
-// Step "secret key memory": the BLS core that will hold the keys, what server.mlock asks of the process, and what the
-// process gives back to the system.
+// Step "secret key memory": the BLS core that will hold the keys, and what server.mlock asks of the process.
 
 import type { Log } from '../../common/observe/log.ts';
 import type { Config } from '../config/options.ts';
@@ -36,17 +35,7 @@ export async function openSecretMemory(
   metrics.onRender(() => metrics.unlockedKeys.set(core.unlockedKeys()));
   const watch = watchKeyMemory(mlock, core, log);
   opened.defer(() => watch.stop());
-  if (core.kind === 'native') returnFreedMemory(opened);
   return { core, watch };
-}
-
-const RETURN_FREED_MS = 10_000;
-
-/** Loads, bursts and V8's compilers free tens of megabytes that the C library would keep. */
-function returnFreedMemory(opened: AsyncDisposableStack): void {
-  const addon = loadAddon();
-  const timer = setInterval(() => addon?.returnFreedMemory(), RETURN_FREED_MS).unref();
-  opened.defer(() => clearInterval(timer));
 }
 
 /** `server.mlock`, which an enclave skips (specification/operating.md#secrets). */

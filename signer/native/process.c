@@ -1,4 +1,5 @@
-// See process.h. System calls: setrlimit(RLIMIT_CORE), prctl(PR_SET_DUMPABLE, Linux), madvise(MADV_DONTNEED, glibc).
+// See process.h. System calls: setrlimit(RLIMIT_CORE), prctl(PR_SET_DUMPABLE, Linux), madvise(MADV_DONTNEED) and brk
+// (glibc).
 #include "process.h"
 
 #include <sys/resource.h>

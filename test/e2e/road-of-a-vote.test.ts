@@ -11,8 +11,8 @@ import { attestation, signCall } from '../support/requests.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const MAX_FILES = 36;
-/** Its timer gives memory back every ten seconds, perhaps beside the vote. */
-const BESIDE = 'signer/boot/secret-key-memory.ts';
+/** Looks once a second whether memory can be given back, perhaps beside the vote. */
+const BESIDE = 'service/freed-memory.ts';
 /** The main thread, and the worker of the slashing database. */
 const THREADS = 2;
 

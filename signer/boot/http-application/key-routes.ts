@@ -96,6 +96,7 @@ function keyManagement(
   };
 }
 
+/** `age -d` gives a backup's words back; the signer itself can never open it. */
 async function encrypterFor(recipients: readonly string[]): Promise<GenerationOptions['encryptBackup']> {
   if (recipients.length === 0) return undefined;
   const { encryptToRecipients } = await import('../../../ceremony/age.ts');

@@ -38,13 +38,10 @@ export async function generateKey({ encryptBackup, fillRandom }: GenerateOptions
   }
 }
 
-/**
- * `age -d` gives the words back; the signer itself can never open the backup. The words pass through the heap as a
- * string, which cannot be wiped: age encrypts bytes, but BIP-39 makes words.
- */
+/** The words pass through the heap as a string, which cannot be wiped: a backup is of bytes, but BIP-39 makes words. */
 async function generateFromMnemonic(
   entropy: Buffer,
-  encrypt: (words: Buffer) => Promise<string>,
+  encrypt: (words: Uint8Array) => Promise<string>,
 ): Promise<GeneratedKey> {
   const words = Buffer.from(mnemonicOfEntropy(entropy), 'ascii');
   let seed: Buffer | undefined;

@@ -80,7 +80,7 @@ export function mergeKey(
   const [keptVotes, leftVotes] = parted(VOTES, votes.added, horizon);
 
   const marks = forget(
-    { lowWater: lowWaterAfter(state, imported), prunedBelow: state.prunedBelow },
+    { lowWater: lowWaterAfter(state, imported), prunedBelow },
     highestOf({ blocks: leftBlocks, attestations: leftVotes, leftOut: imported.leftOut }),
     lowestOf({
       blocks: [...recorded.blocks, ...keptBlocks],

@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
   own[count++] = in_root("runtime/node");
   own[count++] = "--disable-sigusr1";
   own[count++] = "--disable-warning=ExperimentalWarning";
-  // As bin/strongroom says, and the next option, too.
+  // bin/strongroom says why, of both.
   own[count++] = "--max-semi-space-size=16";
   own[count++] = "--v8-pool-size=0";
   own[count++] = in_root("app/main.mjs");
