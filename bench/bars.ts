@@ -63,7 +63,7 @@ export const BARS: Readonly<Record<Core, Bars>> = {
     distinctCpu: ratio(1.35, 1.2),
     distinctRate: rate(0.7, 0.8),
     batchCpu: ratio(0.36, 0.3),
-    batchRate: rate(2.2, 2.6),
+    batchRate: rate(2.6, 3),
     blockBesideBatchesP99: BLOCK_BESIDE_BATCHES_P99,
     burstCpu: ratio(0.6, 0.52),
     burstRate: rate(1.4, 1.6),

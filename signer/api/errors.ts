@@ -83,7 +83,7 @@ export const ERROR_REASONS = {
   equivocation: {
     status: 412,
     message:
-      'other content was signed for this key in this place; a slot has one payload attestation, one envelope, and one bid for each parent',
+      'other content was signed for this key in this place; a slot has one payload attestation, one inclusion list, one envelope, and one bid for each parent',
   },
   key_retired: {
     status: 412,
