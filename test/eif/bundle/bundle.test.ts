@@ -200,11 +200,11 @@ process.stdout.write(await useFastestHasher());
     expect(own.length).toBeGreaterThan(300);
   });
 
-  it('is no more of this project than a person reads: the own sources have at most 37,321 lines', () => {
+  it('is no more of this project than a person reads: the own sources have at most 37,311 lines', () => {
     const texts = ownSources(bundle).map(({ path }) => readFileSync(join(PROJECT_ROOT, path), 'utf8'));
     const lines = texts.reduce((sum, text) => sum + text.split('\n').length - 1, 0);
     expect(lines).toBeGreaterThan(30_000);
-    expect(lines).toBeLessThanOrEqual(37_321);
+    expect(lines).toBeLessThanOrEqual(37_311);
   });
 });
 
