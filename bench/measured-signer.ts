@@ -28,8 +28,7 @@ export async function startMeasured(
   { nodeOptions = '', keepsLog = false }: { readonly nodeOptions?: string; readonly keepsLog?: boolean } = {},
 ): Promise<RunningSigner> {
   const deployment = deployKeyFiles(keys);
-  const { cert, key } = makeCertificate(deployment.folder, 'bench');
-  const tls = { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } };
+  const tls = tlsIn(deployment.folder);
   // What bin/strongroom sets, as far as the environment can: the portable core is started past it.
   const env = {
     NODE_OPTIONS: `--max-semi-space-size=16 --v8-pool-size=0 ${nodeOptions}`.trim(),
@@ -41,6 +40,12 @@ export async function startMeasured(
     env,
     keepsLog,
   });
+}
+
+/** The options of a TLS listener whose certificate this call makes in the folder. */
+export function tlsIn(folder: string) {
+  const { cert, key } = makeCertificate(folder, 'bench');
+  return { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } };
 }
 
 export type Load = Pick<LoadPlan, 'requests'> & Partial<LoadPlan>;

@@ -7,13 +7,12 @@
 
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { makeCertificate } from '../test/support/certificates.ts';
 import { deployKeyFiles } from '../test/support/deployment.ts';
 import { TEST_TOKEN, testKey } from '../test/support/requests.ts';
 import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { median } from './bars.ts';
 import type { LoadPlan } from './load-generator.ts';
-import { cpuSeconds, GROUP, LoadGenerator, residentBytes, Votes } from './measured-signer.ts';
+import { cpuSeconds, GROUP, LoadGenerator, residentBytes, tlsIn, Votes } from './measured-signer.ts';
 
 const { values } = parseArgs({
   options: {
@@ -109,9 +108,8 @@ try {
 
 async function start(program: string): Promise<Side> {
   const deployment = deployKeyFiles(keys);
-  const { cert, key } = makeCertificate(deployment.folder, 'bench');
-  const tls = { mode: 'file', listen_address: '127.0.0.1', listen_port: 0, file: { cert_path: cert, key_path: key } };
-  const signer = await deployment.start({ program: [program], config: { tls }, keepsLog: false });
+  const config = { tls: tlsIn(deployment.folder) };
+  const signer = await deployment.start({ program: [program], config, keepsLog: false });
   return { signer, votes: new Votes(keys) };
 }
 

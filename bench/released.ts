@@ -9,7 +9,7 @@ const ROOT = join(import.meta.dirname, '..');
 const FILES = join(ROOT, 'build/bench/release-files');
 const UNPACKED = join(ROOT, 'build/bench/release');
 
-/** Built anew, so that nothing older is measured. @returns the program */
+/** This call builds the release, so that a benchmark measures the sources as they are. @returns the program */
 export function releasedProgram(): string {
   if (process.platform !== 'linux') return join(ROOT, 'bin/strongroom');
   const quietly: ExecFileSyncOptions = { cwd: ROOT, stdio: ['ignore', 'ignore', 'inherit'] };

@@ -1,6 +1,6 @@
 // Gives back to the system what was freed: loads, bursts and V8's compilers leave tens of megabytes behind that the C
-// library would keep. Giving much back takes milliseconds, so it waits for a moment in which nothing is signed. Alone,
-// because an enclave does not do it: nobody else could use what it gives back.
+// library would keep. Giving much back takes milliseconds, so it waits for a moment in which the signer signs nothing.
+// Not of an enclave, whose parent could not use the memory. Alone, because main.ts only wires.
 
 import { loadAddon } from '../signer/native/load.ts';
 import type { BlsCore } from '../signer/signing/bls/bls.ts';

@@ -31,9 +31,9 @@ interface Options {
 }
 
 export async function measureOwnAlone(keys: readonly TestKey[], options: Options): Promise<void> {
+  const program = releasedProgram();
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-peers-'));
   const certificates = makeCertificates(folder);
-  const program = releasedProgram();
   try {
     for (const store of ['sqlite', 'postgres'] as const) {
       const peer = await startStrongroom(program, keys, store, certificates);

@@ -4,7 +4,6 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
-import type { Config } from '../../../signer/config/options.ts';
 import { deleteKeys } from '../../../signer/keys/management/delete.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { keyTurns } from '../../../signer/keys/turns.ts';
@@ -13,25 +12,9 @@ import { inFlightSigning } from '../../../signer/signing/sign.ts';
 import { unsafeNoopBackend } from '../../../signer/slashing/noop.ts';
 import type { ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { fleetKeys } from '../../support/fleet/keys.ts';
+import { CONFIG } from '../../support/fleet/signer-parts.ts';
 import { forwardedStore, unrestrained } from '../../support/restrained.ts';
 import { quietLog } from '../../support/slashing.ts';
-
-const OFF = { enabled: false };
-const CONFIG = {
-  chamber: {
-    keys: {
-      list: {},
-      import: OFF,
-      lifecycle: OFF,
-      generate: OFF,
-      generate_keys: OFF,
-      deposit_data: OFF,
-      backup: { recipients: [] },
-    },
-  },
-  http: { key_manager_api: OFF },
-  server: {},
-} as unknown as Config;
 
 describe('a deletion', () => {
   it.each(['endTenures', 'exportHistories'] as const)(
