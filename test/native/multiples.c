@@ -14,7 +14,7 @@
 #include "../../signer/native/multiples.h"
 #include "../../signer/native/sign.h"
 
-enum { SCALAR_BYTES = 32, SCALARS_PER_ROOT = 500, EDGES = 6 };
+enum { SCALAR_BYTES = 32, SCALARS_PER_ROOT = 500, EDGES = 7 };
 /** In each, half of the signings have one root: more than signer/native/sign.c waits for before it makes its table. */
 enum { GROUPS_UNTIL_TABLE = 4 };
 
@@ -62,7 +62,11 @@ static bool make_scalar(blst_scalar *scalar, size_t number) {
       break;
     case 2: memset(bytes, 0, length); break;
     case 3: memset(bytes + SCALAR_BYTES - length, 0xff, length); break;
-    case 4: memset(bytes + SCALAR_BYTES - length, number & 1 ? 0x84 : 0x42, length); break; // digits about 16
+    case 4: memset(bytes + SCALAR_BYTES - length, number & 1 ? 0x84 : 0x42, length); break; // digits of one bit
+    case 5: // about 27, 28 and 29 times 2^250, where the last digit is largest
+      memset(bytes, number & 1 ? 0xff : 0, SCALAR_BYTES - 1);
+      bytes[0] = (unsigned char)(0x6b + 4 * (number / EDGES % 3) + (number & 1 ? 0 : 1));
+      break;
     default: break;
   }
   bytes[0] &= 0x7f;
@@ -99,23 +103,42 @@ static void sign_group(struct point_cache *cache, struct group *group) {
   sign_roots(cache, signings, group->count);
 }
 
-static void compare_group(struct point_cache *cache, struct group *group) {
-  sign_group(cache, group);
-  const bool same = memcmp(group->expected, group->signatures, group->count * SIGNATURE_BYTES) == 0;
-  if (!same) fail("another signature of the whole path than blst's");
+/** All of a group by the table at once. */
+static void compare_together(const struct multiples *multiples, const struct group *group) {
+  const blst_scalar *scalars[MAX_SIGNINGS];
+  blst_p2 products[MAX_SIGNINGS];
+  unsigned char signature[SIGNATURE_BYTES];
+  for (size_t index = 0; index < group->count; index++) scalars[index] = &group->scalars[index];
+  multiples_multiply(products, multiples, scalars, group->count);
+  for (size_t index = 0; index < group->count; index++) {
+    compress(signature, &products[index]);
+    if (memcmp(group->expected[index], signature, SIGNATURE_BYTES) != 0) fail("another signature than blst's, together");
+  }
+}
+
+/** And by the whole path, without tables and with them. */
+static void compare_group(struct point_cache *const caches[2], const struct multiples *multiples, struct group *group) {
+  if (group->count == 0) return;
+  compare_together(multiples, group);
+  for (size_t index = 0; index < 2; index++) {
+    sign_group(caches[index], group);
+    const bool same = memcmp(group->expected, group->signatures, group->count * SIGNATURE_BYTES) == 0;
+    if (!same) fail("another signature of the whole path than blst's");
+  }
   group->count = 0;
 }
 
 static size_t compare(size_t count) {
   blst_p2 point, product;
   struct multiples *multiples = NULL;
-  struct point_cache *cache = point_cache_open(false); // with a table it is the multiplication above
-  if (cache == NULL) fail("no memory");
+  struct point_cache *const caches[] = {point_cache_open(false), point_cache_open(true)};
+  if (caches[0] == NULL || caches[1] == NULL) fail("no memory");
   struct group group = {.count = 0};
   unsigned char root[ROOT_BYTES];
   size_t compared = 0, groups = 0;
   for (size_t number = 0; number < count; number++) {
     if (number % SCALARS_PER_ROOT == 0) {
+      compare_group(caches, multiples, &group);
       free(multiples);
       make_point(&point, root);
       multiples = multiples_of(&point);
@@ -127,35 +150,41 @@ static size_t compare(size_t count) {
     blst_p2_affine signed_by_blst;
     blst_sign_pk2_in_g1(NULL, &signed_by_blst, &point, scalar);
     blst_p2_affine_compress(expected, &signed_by_blst);
-    multiples_multiply(&product, multiples, scalar);
+    const blst_scalar *const alone[] = {scalar};
+    multiples_multiply(&product, multiples, alone, 1);
     compress(signature, &product);
     if (memcmp(expected, signature, SIGNATURE_BYTES) != 0) fail("another signature than blst's");
     memcpy(group.roots[group.count++], root, ROOT_BYTES);
     compared += 1;
     if (group.count < 1 + groups % MAX_SIGNINGS) continue;
-    compare_group(cache, &group);
+    compare_group(caches, multiples, &group);
     groups += 1; // of all sizes in turn
   }
-  if (group.count > 0) compare_group(cache, &group);
-  point_cache_close(cache);
+  compare_group(caches, multiples, &group);
+  for (size_t index = 0; index < 2; index++) point_cache_close(caches[index]);
   free(multiples);
   return compared;
 }
 
-/** Nothing in the multiplication may branch, not even what multiples.supp lets blst do later. */
-static void multiply_undefined(void) {
-  blst_p2 point, product;
+/** Alone and together: nothing in the multiplication may branch, but blst where it asks whether it inverted. */
+static void multiply_undefined(size_t count) {
+  blst_p2 point, products[MAX_SCALARS];
   unsigned char root[ROOT_BYTES];
   make_point(&point, root);
   struct multiples *multiples = multiples_of(&point);
   if (multiples == NULL) fail("no memory");
-  for (size_t number = 0; number < 2 * EDGES; number++) {
-    blst_scalar scalar;
-    if (!make_scalar(&scalar, number)) continue;
-    (void)VALGRIND_MAKE_MEM_UNDEFINED(&scalar, sizeof scalar);
-    multiples_multiply(&product, multiples, &scalar);
-    unsigned char marks[sizeof product] = {0};
-    (void)VALGRIND_GET_VBITS(&product, marks, sizeof marks);
+  blst_scalar scalars[MAX_SCALARS];
+  const blst_scalar *list[MAX_SCALARS];
+  for (size_t index = 0, number = 0; index < count; number++) {
+    if (!make_scalar(&scalars[index], number)) continue;
+    list[index] = &scalars[index];
+    index += 1;
+  }
+  (void)VALGRIND_MAKE_MEM_UNDEFINED(scalars, sizeof scalars);
+  multiples_multiply(products, multiples, list, count);
+  for (size_t index = 0; index < count; index++) {
+    unsigned char marks[sizeof *products] = {0};
+    (void)VALGRIND_GET_VBITS(&products[index], marks, sizeof marks);
     if (marks[0] == 0) fail("the scalar's mark was lost on the way");
   }
   free(multiples);
@@ -178,7 +207,7 @@ static void multiply_undefined_by_blst(void) {
 
 /**
  * sign_roots as the signer calls it, from the scalars to the bytes of the signatures; as blst does it, and with a
- * table, half of the group then being other roots.
+ * table: a quarter of the group has its root one by one, half of it together, the others have roots of their own.
  */
 static void sign_undefined(bool makes_tables) {
   struct point_cache *cache = point_cache_open(makes_tables);
@@ -186,7 +215,7 @@ static void sign_undefined(bool makes_tables) {
   struct group group = {.count = MAX_SIGNINGS};
   for (size_t index = 0; index < MAX_SIGNINGS; index++) {
     while (!make_scalar(&group.scalars[index], EDGES - 1)) continue;
-    const bool shares_root = index > 1 && index % 2 == 1;
+    const bool shares_root = index > 1 && (index % 2 == 1 || index >= MAX_SIGNINGS / 2);
     if (shares_root) memcpy(group.roots[index], group.roots[1], ROOT_BYTES);
     else fill_random(group.roots[index], ROOT_BYTES);
   }
@@ -211,7 +240,7 @@ int main(int count, char **arguments) {
   }
   if (count != 2 || strcmp(arguments[1], "secret") != 0) fail("multiples equal COUNT | multiples secret");
   if (RUNNING_ON_VALGRIND == 0) fail("`multiples secret` says nothing without valgrind");
-  multiply_undefined();
+  for (size_t scalars = 1; scalars <= MAX_SCALARS; scalars++) multiply_undefined(scalars);
   multiply_undefined_by_blst();
   sign_undefined(true);
   sign_undefined(false);
