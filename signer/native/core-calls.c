@@ -17,7 +17,7 @@ static const napi_type_tag KEYRING_TAG = {0x5c1e0a7d1f3b4d6aULL, 0x9b0f6b7c2e8d4
 
 #define REQUIRE_OPEN(core, function) REQUIRE((core) != NULL && !(core)->closed, function ": not an open keyring")
 #define REQUIRE_BATCH(handles, count, function) \
-  REQUIRE((handles) != NULL && (count) >= 1 && (count) <= MAX_BATCH_JOBS, function ": 1 to 16 handles")
+  REQUIRE((handles) != NULL && (count) >= 1 && (count) <= MAX_BATCH_JOBS, function ": 1 to 32 handles")
 
 static struct core *get_core(napi_env env, napi_value value) {
   bool is_ours = false;

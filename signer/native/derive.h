@@ -10,7 +10,7 @@
 enum { PUBLIC_KEY_BYTES = 48 };
 
 /** Public keys made together at most. */
-enum { MAX_DERIVATIONS = 16 };
+enum { MAX_DERIVATIONS = 32 };
 
 /** A public key to be made: secret × the generator of G1, compressed. */
 struct derivation {

@@ -16,7 +16,7 @@ struct multiples;
 struct multiples *multiples_of(const blst_p2 *point);
 
 /** Scalars that are multiplied together at most. */
-enum { MAX_SCALARS = 16 };
+enum { MAX_SCALARS = 32 };
 
 /**
  * products[i] = scalars[i] × point, for 1 to MAX_SCALARS. The scalars are above 0 and below the group order; what is

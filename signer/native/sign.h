@@ -19,7 +19,7 @@ struct point_cache *point_cache_open(bool makes_tables);
 void point_cache_close(struct point_cache *cache);
 
 /** Signatures made together at most. */
-enum { MAX_SIGNINGS = 16 };
+enum { MAX_SIGNINGS = 32 };
 
 /** A signature to be made: hash_to_curve(root) × secret, compressed. */
 struct signing {

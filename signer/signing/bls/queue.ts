@@ -25,8 +25,8 @@ export interface JobQueue {
   /** @param caller whose turn it takes */
   push(handle: KeyHandle, root: Uint8Array, lane: Lane, caller?: string): Promise<Uint8Array>;
   pushGroup(handles: readonly KeyHandle[], root: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
-  /** Priority first. */
-  takeSingles(count: number): Job[];
+  /** Priority first. @param mostAlike so many when they have one root */
+  takeSingles(count: number, mostAlike?: number): Job[];
   /** Jobs of one group, and so of one root. */
   takeGrouped(count: number): Job[];
   rejectAll(error: SignerError): void;
@@ -46,9 +46,9 @@ export function createJobQueue(onJobs: () => void): JobQueue {
       onJobs();
     });
   };
-  const takeSingles = (count: number): Job[] => {
-    const jobs = priority.take(count);
-    return jobs.length === count ? jobs : jobs.concat(normal.take(count - jobs.length));
+  const takeSingles = (count: number, mostAlike = count): Job[] => {
+    const jobs = priority.take(count, mostAlike);
+    return jobs.length >= count ? jobs : jobs.concat(normal.take(count - jobs.length, mostAlike - jobs.length));
   };
   return {
     get length() {
@@ -158,10 +158,11 @@ export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
 function createTurns() {
   const lines = new Map<string, ReturnType<typeof createLine>>();
   let length = 0;
-  const takeInTurn = (count: number): Job[] => {
+  const takeInTurn = (count: number, mostAlike: number): Job[] => {
     const taken: Job[] = [];
     for (const [caller, line] of lines) {
-      if (taken.length === count) break;
+      const isAlike = taken.length < mostAlike && hasRootOf(line.next, taken[0]);
+      if (line.length > 0 && taken.length >= count && !isAlike) break;
       lines.delete(caller);
       const [job] = line.take(1);
       if (job === undefined) continue;
@@ -183,11 +184,11 @@ function createTurns() {
       line.push(job);
       length += 1;
     },
-    take(count: number): Job[] {
+    take(count: number, mostAlike: number): Job[] {
       if (length === 0) return [];
       let taken: Job[] = [];
-      if (lines.size > 1) taken = takeInTurn(count);
-      else for (const line of lines.values()) taken = line.take(count);
+      if (lines.size > 1) taken = takeInTurn(count, mostAlike);
+      else for (const line of lines.values()) taken = line.take(Math.max(count, line.alike(mostAlike)));
       length -= taken.length;
       return taken;
     },
@@ -207,20 +208,29 @@ function createLine() {
     }
     return taken;
   };
+  /** How many have the root of the first. */
+  const alike = (most: number): number => {
+    let count = 1;
+    while (count < most && hasRootOf(jobs[first + count], jobs[first])) count += 1;
+    return count;
+  };
   return {
     get length() {
       return jobs.length - first;
     },
+    get next(): Job | undefined {
+      return jobs[first];
+    },
     push(job: Job) {
       jobs.push(job);
     },
+    alike,
     take,
-    /** As many as have the root of the first. */
-    takeAlike(count: number): Job[] {
-      const root = jobs[first]?.root;
-      let alike = 1;
-      while (alike < count && jobs[first + alike]?.root === root) alike += 1;
-      return take(alike);
-    },
+    takeAlike: (count: number): Job[] => take(alike(count)),
   };
+}
+
+function hasRootOf(job: Job | undefined, other: Job | undefined): boolean {
+  if (job === undefined || other === undefined) return false;
+  return job.root === other.root || Buffer.compare(job.root, other.root) === 0;
 }

@@ -72,7 +72,7 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
         (keyring) => addon.addKey(keyring, 'secret' as unknown as Uint8Array, new Uint8Array(48)),
       ],
       ['no jobs', (keyring) => addon.signBatch(keyring, new Float64Array(0), new Uint8Array(0))],
-      ['17 jobs', (keyring) => addon.signBatch(keyring, new Float64Array(17), new Uint8Array(17 * 32))],
+      ['33 jobs', (keyring) => addon.signBatch(keyring, new Float64Array(33), new Uint8Array(33 * 32))],
       ['a root too few', (keyring) => addon.signBatch(keyring, new Float64Array(2), new Uint8Array(32))],
       [
         'handles of another type',

@@ -42,3 +42,17 @@ it('jobs with priority still come before all others, whoever has them', () => {
   void queue.push(FIRST_OF_OTHER as KeyHandle, root, 'priority', 'other');
   expect(queue.takeSingles(2).map(({ handle }) => Number(handle))).toEqual([100, 1]);
 });
+
+it('jobs of one root are taken together, of one caller or of several in turn, and others as few as were asked for', () => {
+  const other = new Uint8Array(32).fill(1);
+  const queue = queueOf(...numbered('one', 1, 5));
+  void queue.push(6 as KeyHandle, other, 'normal', 'one');
+  void queue.push(7 as KeyHandle, root, 'normal', 'one');
+  expect(queue.takeSingles(2, 4).map(({ handle }) => Number(handle))).toEqual([1, 2, 3, 4]);
+  expect(queue.takeSingles(2, 4).map(({ handle }) => Number(handle))).toEqual([5, 6]);
+  for (const [caller, handle] of numbered('other', FIRST_OF_OTHER, 3)) {
+    void queue.push(handle as KeyHandle, handle > FIRST_OF_OTHER + 1 ? other : root, 'normal', caller);
+  }
+  expect(queue.takeSingles(1, 8).map(({ handle }) => Number(handle))).toEqual([7, 100, 101]);
+  expect(queue.takeSingles(1, 8).map(({ handle }) => Number(handle))).toEqual([102]);
+});
