@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
+import { SCALE_ENVIRONMENT } from '../support/scale.ts';
 
 const PROGRAM = fileURLToPath(new URL('mutants.ts', import.meta.url));
 /** Only so that a program that hangs is named. */
@@ -15,7 +16,7 @@ const MIN_MUTANTS = 80;
 it(
   'every check of the evidence of keys and rows, and of what a status shows, that is taken out fails a case',
   async () => {
-    const env = { PATH: process.env['PATH'] ?? '', NODE_NO_WARNINGS: '1' };
+    const env = { ...SCALE_ENVIRONMENT, PATH: process.env['PATH'] ?? '', NODE_NO_WARNINGS: '1' };
     const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM], { env });
     const found = JSON.parse(stdout) as { mutants: number; survivors: string[]; killed_equivalents: string[] };
     expect(found).toMatchObject({ survivors: [], killed_equivalents: [] });

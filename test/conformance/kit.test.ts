@@ -11,6 +11,7 @@ import { deploy } from '../support/deployment.ts';
 import { runMake } from '../support/make.ts';
 import { chainOf } from '../support/networks.ts';
 import { TEST_TOKEN, testKey } from '../support/requests.ts';
+import { someOf } from '../support/scale.ts';
 import { vectorPath } from '../support/vectors.ts';
 import { FAULTS, type Fault, startNaiveSigner } from './naive-signer.ts';
 
@@ -34,11 +35,14 @@ const namesOf = (report: Awaited<ReturnType<typeof reportOf>>) =>
   new Set(report.findings.filter(({ verdict }) => verdict !== 'right').map(({ group, name }) => `${group}: ${name}`));
 
 describe('the kit', () => {
-  it.each(Object.entries(FAULTS) as [Fault, string][])('finds that a signer %s, by its %s', async (fault, group) => {
-    const [without, planted] = [namesOf(await reportOf()), namesOf(await reportOf(fault))];
-    const found = [...planted].filter((name) => !without.has(name));
-    expect(found.some((name) => name.startsWith(`${group}: `))).toBe(true);
-  });
+  it.each(someOf(Object.entries(FAULTS) as [Fault, string][], 8))(
+    'finds that a signer %s, by its %s',
+    async (fault, group) => {
+      const [without, planted] = [namesOf(await reportOf()), namesOf(await reportOf(fault))];
+      const found = [...planted].filter((name) => !without.has(name));
+      expect(found.some((name) => name.startsWith(`${group}: `))).toBe(true);
+    },
+  );
 
   it('has nothing against that signer without a fault', async () => {
     const { findings } = await reportOf();

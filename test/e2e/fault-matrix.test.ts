@@ -18,7 +18,7 @@ import { type Deployment, deploy } from '../support/deployment.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { attestation, call, randaoReveal, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
-import { sized } from '../support/scale.ts';
+import { sized, someOf } from '../support/scale.ts';
 import { canSlowDisks, type SlowDisk, slowDisk } from '../support/slow-disk.ts';
 import { startTcpFaults, type TcpFault, type TcpFaults } from '../support/tcp-faults.ts';
 
@@ -260,7 +260,7 @@ async function tokenOf({ url }: RunningSigner, table: string): Promise<string> {
 
 describe('a KMS that', () => {
   const faults: readonly TcpFault[] = ['refuses', 'stands still', 'answers garbage', 'cuts its answers'];
-  it.each(faults)(
+  it.each(someOf(faults, 2))(
     '%s: a running signer does not need it, one that starts ends, and the next one signs',
     async (fault) => {
       const proxy = await faultsFor(Number(new URL(custody.kms.endpoint).port));
@@ -338,33 +338,36 @@ describe.skipIf(!canSlowDisks)('a slow disk under sqlite', () => {
 });
 
 describe('a signer state and a key table that', () => {
-  it.each(FAULTS)('%s: no signature without a fresh state, and signing by itself afterwards', async (fault) => {
-    const proxy = await faultsFor(Number(new URL(custody.dynamodb.endpoint).port));
-    const table = await custody.createTable();
-    stores += 1;
-    const keyTable = `fault_keys_${stores}`;
-    await custody.dynamodb.createTable(keyTableDefinition(keyTable));
-    const deployment = deploy(1);
-    const key_sources = { ...(deployment.config['key_sources'] as object), dynamodb: { table: keyTable } };
-    const config = { ...custody.configuration(table, custody.createCeremony()), key_sources };
-    const env = custody.environment({ dynamodb: `http://127.0.0.1:${proxy.port}` });
-    const signer = await startStateful({ config, env }, deployment);
-    const token = await tokenOf(signer, table);
-    const sign = async (body: object) => (await signCall(signer.url, keyOf(deployment), body, { token })).status;
-    await expect.poll(() => sign(randaoReveal()), POLL).toBe(200);
+  it.each(someOf(FAULTS, 3))(
+    '%s: no signature without a fresh state, and signing by itself afterwards',
+    async (fault) => {
+      const proxy = await faultsFor(Number(new URL(custody.dynamodb.endpoint).port));
+      const table = await custody.createTable();
+      stores += 1;
+      const keyTable = `fault_keys_${stores}`;
+      await custody.dynamodb.createTable(keyTableDefinition(keyTable));
+      const deployment = deploy(1);
+      const key_sources = { ...(deployment.config['key_sources'] as object), dynamodb: { table: keyTable } };
+      const config = { ...custody.configuration(table, custody.createCeremony()), key_sources };
+      const env = custody.environment({ dynamodb: `http://127.0.0.1:${proxy.port}` });
+      const signer = await startStateful({ config, env }, deployment);
+      const token = await tokenOf(signer, table);
+      const sign = async (body: object) => (await signCall(signer.url, keyOf(deployment), body, { token })).status;
+      await expect.poll(() => sign(randaoReveal()), POLL).toBe(200);
 
-    proxy.set(fault);
-    expect([200, 503]).toContain(await sign(randaoReveal()));
-    // Without an answer of its tables the signer stops signing; what is slow is fresh enough.
-    if (fault !== 'is slow') await expect.poll(() => sign(randaoReveal()), POLL).toBe(503);
+      proxy.set(fault);
+      expect([200, 503]).toContain(await sign(randaoReveal()));
+      // Without an answer of its tables the signer stops signing; what is slow is fresh enough.
+      if (fault !== 'is slow') await expect.poll(() => sign(randaoReveal()), POLL).toBe(503);
 
-    proxy.set(undefined);
-    await expect.poll(() => sign(randaoReveal()), POLL).toBe(200);
-  });
+      proxy.set(undefined);
+      await expect.poll(() => sign(randaoReveal()), POLL).toBe(200);
+    },
+  );
 });
 
 describe('a trace collector that', () => {
-  it.each(FAULTS)('%s holds nothing up: neither signatures nor the end', async (fault) => {
+  it.each(someOf(FAULTS, 2))('%s holds nothing up: neither signatures nor the end', async (fault) => {
     const proxy = await faultsFor(1); // of nobody: what it lets through is refused behind it
     proxy.set(fault);
     const opentelemetry = { enabled: true, endpoint: `http://127.0.0.1:${proxy.port}` };

@@ -10,6 +10,7 @@ import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Answer, attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 
 const PASSWORD = 'TEST password of a keystore';
 const SECRET = 'TEST persist secret 0001';
@@ -88,7 +89,7 @@ describe('imported keys of a service with persist_dir', () => {
     const imported = new Set<number>();
     const deleted = new Set<number>();
     let next = 10;
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < sized(2, 4); round++) {
       const signer = await start();
       const numbers = Array.from({ length: 6 }, () => next++);
       const [victim] = imported;

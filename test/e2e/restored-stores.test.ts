@@ -14,6 +14,7 @@ import { CHAIN, presentEpoch, vote, WAIT } from '../support/asked-fleet.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { rootOf, signCall, testKey } from '../support/requests.ts';
+import { someOf } from '../support/scale.ts';
 
 const VOLUME_BYTES = 16 * 1024 * 1024;
 const SECOND_HEAD = rootOf(2);
@@ -118,7 +119,7 @@ const PLACES: readonly (readonly [string, () => Place | undefined | Promise<Plac
       ] as const)),
 ];
 
-describe.each(PLACES)('%s', (_name, open) => {
+describe.each(someOf(PLACES, 3))('%s', (_name, open) => {
   it.each([
     ['is noticed by nothing: an earlier vote is contradicted', false, 200],
     ['contradicts nothing after a jump by hand', true, 412],

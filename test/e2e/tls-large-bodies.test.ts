@@ -11,6 +11,7 @@ import { makeCertificate } from '../support/certificates.ts';
 import { deployKeys } from '../support/deployment.ts';
 import { findPython } from '../support/python.ts';
 import { attestation, randaoReveal, TEST_TOKEN } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 import { keys, nameAt, names } from './batch-requests.ts';
 
 interface Load {
@@ -89,10 +90,13 @@ const imported: Load = {
 /** Each before each other, so that every body follows every size of answer. */
 const mixed = [exported, imported, recorded, large, listed, batchOf(256), exported, batchOf(2048), imported, large];
 const series: readonly [string, readonly Load[]][] = [
-  ['300 batches of 256 keys', Array.from({ length: 300 }, () => batchOf(256))],
-  ['60 batches of 1,024 keys', Array.from({ length: 60 }, () => batchOf(1024))],
-  ['30 batches of 2,048 keys', Array.from({ length: 30 }, () => batchOf(2048))],
-  ['20 rounds of batches, exports, lists, imports and large messages', Array.from({ length: 20 }, () => mixed).flat()],
+  ['batches of 256 keys', Array.from({ length: sized(60, 300) }, () => batchOf(256))],
+  ['batches of 1,024 keys', Array.from({ length: sized(12, 60) }, () => batchOf(1024))],
+  ['batches of 2,048 keys', Array.from({ length: sized(6, 30) }, () => batchOf(2048))],
+  [
+    'rounds of batches, exports, lists, imports and large messages',
+    Array.from({ length: sized(4, 20) }, () => mixed).flat(),
+  ],
 ];
 
 describe.each(series)('%s on one connection', (_what, loads) => {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { findPython } from '../support/python.ts';
+import { SCALE_ENVIRONMENT } from '../support/scale.ts';
 
 const run = promisify(execFile);
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
@@ -18,7 +19,7 @@ it.runIf(python !== undefined)(
   'every check of verify_receipts.py that is deleted, and every limit that is moved by one, fails a case',
   async () => {
     const files = ['mutants.py', '../../docs/examples/verify_receipts.py', '../vectors/receipts-v1.json'].map(path);
-    const env = { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' };
+    const env = { ...SCALE_ENVIRONMENT, PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' };
     const { stdout } = await run(python ?? '', files, { env });
     const found = JSON.parse(stdout) as { mutants: number; survivors: string[]; killed_equivalents: string[] };
     expect(found).toMatchObject({ survivors: [], killed_equivalents: [] });

@@ -26,6 +26,12 @@ function readScale(text: string | undefined): number | undefined {
   return scale;
 }
 
+/** One mutant of so many is tried. The programs that try them read TEST_SCALE themselves. */
+export const MUTANTS_EVERY = IS_WHOLE ? 1 : 5;
+
+/** What such a program is told. */
+export const SCALE_ENVIRONMENT: Readonly<Record<string, string>> = IS_WHOLE ? { TEST_SCALE: String(SCALE) } : {};
+
 /** TEST_SEED, with which a failed search is run again, or this one. */
 export function testSeed(otherwise: number): number {
   const text = process.env['TEST_SEED'] ?? '';

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { findPython } from '../../support/python.ts';
+import { SCALE_ENVIRONMENT } from '../../support/scale.ts';
 
 const run = promisify(execFile);
 const path = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
@@ -16,7 +17,12 @@ const MIN_MUTANTS_OF_PYTHON = 350;
 const python = findPython('cryptography');
 
 async function mutants(program: string, ...args: string[]) {
-  const env = { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1', NODE_NO_WARNINGS: '1' };
+  const env = {
+    ...SCALE_ENVIRONMENT,
+    PATH: process.env['PATH'] ?? '',
+    PYTHONDONTWRITEBYTECODE: '1',
+    NODE_NO_WARNINGS: '1',
+  };
   const { stdout } = await run(program, args, { env });
   return JSON.parse(stdout) as { mutants: number; survivors: string[]; killed_equivalents: string[] };
 }
