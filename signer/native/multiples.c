@@ -2,14 +2,15 @@
 // times a power of 32, and of each power the odd multiples 1 to 31 are in the table. No digit is zero, so that there is
 // always something to add, and what there is to add is never special:
 //
-// An odd k below 2^255 is the sum of ±2^j for j from 0 to 254, where the sign of 2^j is bit j + 1 of k, and plus for the
-// last. Five of these make a digit. An even scalar is taken as the group order less the scalar, and the product negated.
+// An odd k below 2^255 is the sum of ±2^j for j from 0 to 254, where the sign of 2^j is bit j + 1 of k, and plus for
+// the last. Five of these make a digit. An even scalar is taken as the group order less the scalar, and the product
+// negated.
 //
 // Before window w is added, the sum s of the windows below is odd and less than 32^w in absolute value, and what is
 // added, d × 32^w, is at least that. So the two are neither zero nor equal nor opposite as integers, and neither modulo
-// the group order r, where together they stay below it: in all windows but the last. There d is above 0, and the two add
-// up to the scalar, which is not 0. Were they equal, r would be d × 2^250 - s, so d would be 29, as 28 × 2^250 < r <
-// 29 × 2^250 and d is odd; but then the scalar would be 58 × 2^250 - r, which is above r.
+// the group order r, where together they stay below it: in all windows but the last. There d is above 0, and the two
+// add up to the scalar, which is not 0. Were they equal, r would be d × 2^250 - s, so d would be 29, because
+// 28 × 2^250 < r < 29 × 2^250 and d is odd; but then the scalar would be 58 × 2^250 - r, which is above r.
 #include "multiples.h"
 
 #include <stdint.h>

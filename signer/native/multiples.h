@@ -20,7 +20,8 @@ enum { MAX_SCALARS = 32 };
 
 /**
  * products[i] = scalars[i] × point, for 1 to MAX_SCALARS. The scalars are above 0 and below the group order; what is
- * made of them here is wiped. The products are as secret as the scalars until their third coordinates are gone (sign.c).
+ * made of them here is wiped. The products are as secret as the scalars until their third coordinates are gone
+ * (sign.c).
  */
 void multiples_multiply(blst_p2 products[], const struct multiples *multiples, const blst_scalar *const scalars[],
                         size_t count);

@@ -130,7 +130,9 @@ static void compare_group(struct point_cache *const caches[2], const struct mult
 
 static size_t compare(size_t count) {
   blst_p2 point, product;
-  struct multiples *multiples = NULL;
+  memset(&point, 0, sizeof point);
+  struct multiples *multiples = multiples_of(&point);
+  if (multiples != NULL) fail("a table of the point at infinity");
   struct point_cache *const caches[] = {point_cache_open(false), point_cache_open(true)};
   if (caches[0] == NULL || caches[1] == NULL) fail("no memory");
   struct group group = {.count = 0};
