@@ -66,7 +66,7 @@ function hashBundle(): void {
 
 function askWrongly(keyring: Keyring): void {
   const wrong: (() => unknown)[] = [
-    () => addon.signBatch(keyring, new Float64Array(17), new Uint8Array(17 * 32)),
+    () => addon.signBatch(keyring, new Float64Array(33), new Uint8Array(33 * 32)),
     () => addon.signBatch(keyring, new Float64Array(2), new Uint8Array(63)),
     () => addon.signGroup(keyring, new Float64Array(0), new Uint8Array(32)),
     () => addon.signGroup({} as Keyring, new Float64Array(1), new Uint8Array(32)),
@@ -102,7 +102,7 @@ async function useKeyring(until: number): Promise<void> {
   const pick = (): Key | undefined => keys[random(keys.length)];
   /** Some of them may be gone, and some never were. */
   const pickSome = (): (Key | undefined)[] =>
-    Array.from({ length: 1 + random(16) }, () => (random(8) === 0 ? undefined : pick()));
+    Array.from({ length: 1 + random(32) }, () => (random(8) === 0 ? undefined : pick()));
   const handlesOf = (chosen: readonly (Key | undefined)[]): Float64Array =>
     Float64Array.from(chosen, (key) => key?.handle ?? [0, -1, 2.5, Number.NaN, 2 ** 60, 2 ** 24 * 7][random(6)] ?? 0);
   const compare = (chosen: readonly (Key | undefined)[], root: (index: number) => Uint8Array, bytes: ArrayBuffer) => {
