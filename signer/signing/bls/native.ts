@@ -21,7 +21,7 @@ const MAX_BATCH_JOBS = 32;
 /** Answers go out and new jobs come in while the others are signed. */
 const MAX_SINGLE_JOBS = 4;
 /** Made together, signatures of one root take less than half as long each. */
-const MAX_ALIKE_SINGLE_JOBS = 16;
+const MAX_ALIKE_JOBS = 16;
 /** Of each kind: enough that no thread waits for the main thread, which has much else to do. */
 const BATCHES_PER_THREAD = 4;
 /** The addon's limit (native/core-calls.c). */
@@ -147,17 +147,13 @@ export class NativeBlsCore implements BlsCore {
   #dispatch(): void {
     const most = this.#threads * BATCHES_PER_THREAD;
     while (this.#queue.singles > 0 && this.#batches.single < most) {
-      const { singles } = this.#queue;
-      const [share, shareAlike] = [this.#share(singles, MAX_SINGLE_JOBS), this.#share(singles, MAX_ALIKE_SINGLE_JOBS)];
-      this.#begin('single', this.#queue.takeSingles(share, shareAlike));
+      const share = Math.ceil(this.#queue.singles / this.#threads);
+      this.#begin('single', this.#queue.takeSingles(Math.min(share, MAX_SINGLE_JOBS), Math.min(share, MAX_ALIKE_JOBS)));
     }
     while (this.#queue.grouped > 0 && this.#batches.grouped < most) {
-      this.#begin('grouped', this.#queue.takeGrouped(this.#share(this.#queue.grouped, MAX_BATCH_JOBS)));
+      const share = Math.ceil(this.#queue.grouped / this.#threads);
+      this.#begin('grouped', this.#queue.takeGrouped(Math.min(share, MAX_BATCH_JOBS)));
     }
-  }
-
-  #share(waiting: number, most: number): number {
-    return Math.min(Math.ceil(waiting / this.#threads), most);
   }
 
   #begin(kind: JobKind, jobs: readonly Job[]): void {

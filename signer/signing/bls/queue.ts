@@ -25,7 +25,7 @@ export interface JobQueue {
   /** @param caller whose turn it takes */
   push(handle: KeyHandle, root: Uint8Array, lane: Lane, caller?: string): Promise<Uint8Array>;
   pushGroup(handles: readonly KeyHandle[], root: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
-  /** Priority first. @param mostAlike so many when they have one root */
+  /** Priority first. @param mostAlike so many when those beyond the count have the root of the last */
   takeSingles(count: number, mostAlike?: number): Job[];
   /** Jobs of one group, and so of one root. */
   takeGrouped(count: number): Job[];
@@ -154,23 +154,9 @@ export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
   for (const job of jobs) job.reject(error);
 }
 
-/** A caller alone has its one line, which stays when it is empty. */
 function createTurns() {
   const lines = new Map<string, ReturnType<typeof createLine>>();
   let length = 0;
-  const takeInTurn = (count: number, mostAlike: number): Job[] => {
-    const taken: Job[] = [];
-    for (const [caller, line] of lines) {
-      const isAlike = taken.length < mostAlike && hasRootOf(line.next, taken[0]);
-      if (line.length > 0 && taken.length >= count && !isAlike) break;
-      lines.delete(caller);
-      const [job] = line.take(1);
-      if (job === undefined) continue;
-      taken.push(job);
-      lines.set(caller, line); // behind the others; this loop comes to it again
-    }
-    return taken;
-  };
   return {
     get length() {
       return length;
@@ -185,10 +171,16 @@ function createTurns() {
       length += 1;
     },
     take(count: number, mostAlike: number): Job[] {
-      if (length === 0) return [];
-      let taken: Job[] = [];
-      if (lines.size > 1) taken = takeInTurn(count, mostAlike);
-      else for (const line of lines.values()) taken = line.take(Math.max(count, line.alike(mostAlike)));
+      const taken: Job[] = [];
+      for (const [caller, line] of lines) {
+        const isAlike = taken.length < mostAlike && hasRootOf(line.next, taken.at(-1));
+        if (line.length > 0 && taken.length >= count && !isAlike) break;
+        lines.delete(caller);
+        const [job] = line.take(1);
+        if (job === undefined) continue;
+        taken.push(job);
+        lines.set(caller, line); // behind the others; this loop comes to it again
+      }
       length -= taken.length;
       return taken;
     },
@@ -208,12 +200,6 @@ function createLine() {
     }
     return taken;
   };
-  /** How many have the root of the first. */
-  const alike = (most: number): number => {
-    let count = 1;
-    while (count < most && hasRootOf(jobs[first + count], jobs[first])) count += 1;
-    return count;
-  };
   return {
     get length() {
       return jobs.length - first;
@@ -224,13 +210,16 @@ function createLine() {
     push(job: Job) {
       jobs.push(job);
     },
-    alike,
     take,
-    takeAlike: (count: number): Job[] => take(alike(count)),
+    /** As many as have the root of the first. */
+    takeAlike(count: number): Job[] {
+      let alike = 1;
+      while (alike < count && hasRootOf(jobs[first + alike], jobs[first])) alike += 1;
+      return take(alike);
+    },
   };
 }
 
 function hasRootOf(job: Job | undefined, other: Job | undefined): boolean {
-  if (job === undefined || other === undefined) return false;
-  return job.root === other.root || Buffer.compare(job.root, other.root) === 0;
+  return job !== undefined && other !== undefined && Buffer.compare(job.root, other.root) === 0;
 }
