@@ -26,6 +26,7 @@ enum { ROW_POINTS = 1 << (WINDOW_BITS - 1) };
 /** From so many sums on, one inversion for all is cheaper than a third coordinate for each. */
 enum { WORTH_AN_INVERSION = 7 };
 enum { MAX_SUMS = WINDOWS };
+_Static_assert((int)MAX_SCALARS <= (int)MAX_SUMS, "scalars that are multiplied together have a sum each");
 
 struct multiples {
   /** [window][i] = (2i + 1) × 32^window × the point */
@@ -41,20 +42,23 @@ struct sums {
   blst_fp2 differences[MAX_SUMS];
   /** Of the differences up to here. */
   blst_fp2 products[MAX_SUMS];
+  blst_fp2 inverse_of_rest, inverse, slope, x;
 };
 
-/** point += addend, given 1 / (addend.x - point.x). Guide to Elliptic Curve Cryptography, §3.1.2. */
-static void add_affine(blst_p2_affine *point, const blst_p2_affine *addend, const blst_fp2 *inverse) {
-  blst_fp2 slope, x;
-  blst_fp2_sub(&slope, &addend->y, &point->y);
-  blst_fp2_mul(&slope, &slope, inverse);
-  blst_fp2_sqr(&x, &slope);
-  blst_fp2_sub(&x, &x, &point->x);
-  blst_fp2_sub(&x, &x, &addend->x);
-  blst_fp2_sub(&point->x, &point->x, &x);
-  blst_fp2_mul(&slope, &slope, &point->x);
-  blst_fp2_sub(&point->y, &slope, &point->y);
-  point->x = x;
+/** points[index] += addends[index], given 1 / (addend.x - point.x). Guide to Elliptic Curve Cryptography, §3.1.2. */
+static void add_one(struct sums *sums, size_t index, const blst_fp2 *inverse) {
+  blst_p2_affine *const point = &sums->points[index];
+  const blst_p2_affine *const addend = &sums->addends[index];
+  blst_fp2 *const slope = &sums->slope, *const x = &sums->x;
+  blst_fp2_sub(slope, &addend->y, &point->y);
+  blst_fp2_mul(slope, slope, inverse);
+  blst_fp2_sqr(x, slope);
+  blst_fp2_sub(x, x, &point->x);
+  blst_fp2_sub(x, x, &addend->x);
+  blst_fp2_sub(&point->x, &point->x, x);
+  blst_fp2_mul(slope, slope, &point->x);
+  blst_fp2_sub(&point->y, slope, &point->y);
+  point->x = *x;
 }
 
 /** points[i] += addends[i]. All share one inversion: Guide to Elliptic Curve Cryptography, algorithm 2.26. */
@@ -65,15 +69,13 @@ static void add_together(struct sums *sums, size_t count) {
     if (index == 0) products[0] = sums->differences[0];
     else blst_fp2_mul(&products[index], &products[index - 1], &sums->differences[index]);
   }
-  blst_fp2 inverse_of_rest;
-  blst_fp2_inverse(&inverse_of_rest, &products[count - 1]);
+  blst_fp2_inverse(&sums->inverse_of_rest, &products[count - 1]);
   for (size_t index = count - 1; index > 0; index--) {
-    blst_fp2 inverse;
-    blst_fp2_mul(&inverse, &inverse_of_rest, &products[index - 1]);
-    blst_fp2_mul(&inverse_of_rest, &inverse_of_rest, &sums->differences[index]);
-    add_affine(&sums->points[index], &sums->addends[index], &inverse);
+    blst_fp2_mul(&sums->inverse, &sums->inverse_of_rest, &products[index - 1]);
+    blst_fp2_mul(&sums->inverse_of_rest, &sums->inverse_of_rest, &sums->differences[index]);
+    add_one(sums, index, &sums->inverse);
   }
-  add_affine(&sums->points[0], &sums->addends[0], &inverse_of_rest);
+  add_one(sums, 0, &sums->inverse_of_rest);
 }
 
 // ----------------------------------------------------------------------------------------------------------- table
@@ -152,6 +154,7 @@ static void select_point(blst_p2_affine *point, const blst_p2_affine row[ROW_POI
     for (size_t part = 0; part < POINT_WORDS; part++) selected[part] |= candidate[part] & mask;
   }
   memcpy(point, selected, sizeof *point);
+  wipe(selected, sizeof selected);
 }
 
 /** What the window adds: its digit times its power of 32. */

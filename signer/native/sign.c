@@ -21,6 +21,7 @@ enum { TABLE_AT_USE = 16 };
  */
 enum { MAX_TABLES = 16 };
 enum { SCALAR_BITS = 8 * sizeof(blst_scalar) };
+_Static_assert((int)MAX_SIGNINGS <= (int)MAX_SCALARS, "signatures of one root are made together");
 
 /** draft-irtf-cfrg-bls-signature-05 §4.2.3, the suite of the consensus specification. */
 static const char DOMAIN_SEPARATION_TAG[] = "BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";

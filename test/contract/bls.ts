@@ -15,7 +15,7 @@ import { blsSignaturesContract } from './bls-signatures.ts';
 
 /**
  * The most jobs with roots of their own that a core may have under way per thread, by the bound on how long a priority
- * job waits. Jobs of one root take a tenth as long.
+ * job waits. Jobs of one root may be more, where they take less (test/signing/bls/native.test.ts).
  */
 const MAX_RUNNING_PER_CORE = 16;
 

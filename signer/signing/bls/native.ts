@@ -20,7 +20,7 @@ import {
 const MAX_BATCH_JOBS = 32;
 /** Answers go out and new jobs come in while the others are signed. */
 const MAX_SINGLE_JOBS = 4;
-/** Made together, signatures of one root take less than half as long each. */
+/** With a table of the root, signatures that are made together take a sixth as long each. */
 const MAX_ALIKE_JOBS = 16;
 /** Of each kind: enough that no thread waits for the main thread, which has much else to do. */
 const BATCHES_PER_THREAD = 4;
@@ -41,6 +41,7 @@ export class NativeBlsCore implements BlsCore {
   readonly #addon: Addon;
   readonly #keyring: Keyring;
   readonly #threads: number;
+  readonly #mostAlike: number;
   readonly #queue = createJobQueue(() => this.#dispatch());
   readonly #handles = new Float64Array(MAX_BATCH_JOBS);
   readonly #roots = new Uint8Array(MAX_BATCH_JOBS * ROOT_BYTES);
@@ -57,6 +58,7 @@ export class NativeBlsCore implements BlsCore {
   constructor(addon: Addon, options: NativeBlsCoreOptions = {}) {
     this.#addon = addon;
     this.#threads = Math.min(options.cores ?? availableParallelism(), MAX_THREADS);
+    this.#mostAlike = options.rootTables === false ? MAX_SINGLE_JOBS : MAX_ALIKE_JOBS;
     this.#inPlace = placesFor(this.#threads * BATCHES_PER_THREAD);
     this.#keyring = addon.openKeyring(options.mlock ?? 'best_effort', options.rootTables ?? true, this.#threads);
   }
@@ -148,7 +150,10 @@ export class NativeBlsCore implements BlsCore {
     const most = this.#threads * BATCHES_PER_THREAD;
     while (this.#queue.singles > 0 && this.#batches.single < most) {
       const share = Math.ceil(this.#queue.singles / this.#threads);
-      this.#begin('single', this.#queue.takeSingles(Math.min(share, MAX_SINGLE_JOBS), Math.min(share, MAX_ALIKE_JOBS)));
+      this.#begin(
+        'single',
+        this.#queue.takeSingles(Math.min(share, MAX_SINGLE_JOBS), Math.min(share, this.#mostAlike)),
+      );
     }
     while (this.#queue.grouped > 0 && this.#batches.grouped < most) {
       const share = Math.ceil(this.#queue.grouped / this.#threads);

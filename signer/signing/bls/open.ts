@@ -1,5 +1,6 @@
 // Opens the native BLS core. One that computes wrongly must not sign: it has to reproduce a known signature first.
 
+import { availableParallelism } from 'node:os';
 import type { Log } from '../../../common/observe/log.ts';
 import { ADDON_PATH, loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../../native/load.ts';
 import type { BlsCore } from './bls.ts';
@@ -34,7 +35,7 @@ export async function findNativeBlsCore(options: OpenNativeOptions): Promise<Bls
       return undefined;
     }
     const core = new NativeBlsCore(addon, options);
-    await provedOrClosed(core);
+    await provedOrClosed(core, options.cores);
     log.info({ core: core.kind, memory_locked: core.memoryLocked }, 'signing with the native BLS core');
     return core;
   } catch (error) {
@@ -63,19 +64,21 @@ export const KNOWN_ANSWER = {
     '876351b7fb6d2e58e48bc3ed71a9532b39a194d778784a33acb018316b4b87fe64eb93259e1008d54a474ec86f03cd5e1435a7461eae9c1890cfdbe63f6881b4ef4db9e18299013eaee4fb194ea79fb0f78066e3c3ff805cd5579c630cebc6bb',
 } as const;
 
-/** The native core signs a root that comes the 16th time in another way than a new one (native/sign.c). */
+/** The native core signs a root in another way from its 16th time on, and seven together in yet another (native). */
 const PROVING_SIGNATURES = 20;
+const PROVING_GROUP_OF_CORE = 8;
 
 /** @throws Error after closing a core that does not reproduce the known answer */
-export async function provedOrClosed(core: BlsCore): Promise<void> {
+export async function provedOrClosed(core: BlsCore, cores = availableParallelism()): Promise<void> {
   try {
     const { handle, publicKey } = core.addKey(Buffer.from(KNOWN_ANSWER.secretKey, 'hex'));
     const root = Buffer.from(KNOWN_ANSWER.root, 'hex');
     // alone: with many cores all the others might come while the root is new
     const first = await core.sign(handle, root, 'priority');
     const repeats = Array.from({ length: PROVING_SIGNATURES }, () => core.sign(handle, root, 'priority'));
-    const group = core.signGroup([handle, handle, handle], root, 'normal');
-    const signatures = [first, ...(await Promise.all(repeats)), ...(await group)];
+    const signatures: unknown[] = [first, ...(await Promise.all(repeats))];
+    const group = Array.from({ length: PROVING_GROUP_OF_CORE * cores }, () => handle);
+    signatures.push(...(await core.signGroup(group, root, 'normal')));
     core.removeKey(handle);
     if (Buffer.from(publicKey).toString('hex') !== KNOWN_ANSWER.publicKey)
       throw new Error('a known public key came out wrong');

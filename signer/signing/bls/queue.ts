@@ -27,7 +27,7 @@ export interface JobQueue {
   pushGroup(handles: readonly KeyHandle[], root: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
   /** Priority first. @param mostAlike so many when those beyond the count have the root of the last */
   takeSingles(count: number, mostAlike?: number): Job[];
-  /** Jobs of one group, and so of one root. */
+  /** As many as have the root of the first. */
   takeGrouped(count: number): Job[];
   rejectAll(error: SignerError): void;
 }
@@ -48,7 +48,8 @@ export function createJobQueue(onJobs: () => void): JobQueue {
   };
   const takeSingles = (count: number, mostAlike = count): Job[] => {
     const jobs = priority.take(count, mostAlike);
-    return jobs.length >= count ? jobs : jobs.concat(normal.take(count - jobs.length, mostAlike - jobs.length));
+    const left = count - jobs.length; // who has priority waits for few others
+    return left <= 0 ? jobs : jobs.concat(normal.take(left, jobs.length > 0 ? left : mostAlike));
   };
   return {
     get length() {
@@ -162,18 +163,15 @@ function createTurns() {
       return length;
     },
     push(job: Job, caller: string) {
-      let line = lines.get(caller);
-      if (line === undefined) {
-        line = createLine();
-        lines.set(caller, line);
-      }
+      const line = lines.get(caller) ?? createLine();
+      lines.set(caller, line); // where it was, if it was
       line.push(job);
       length += 1;
     },
     take(count: number, mostAlike: number): Job[] {
       const taken: Job[] = [];
       for (const [caller, line] of lines) {
-        const isAlike = taken.length < mostAlike && hasRootOf(line.next, taken.at(-1));
+        const isAlike = taken.length < mostAlike && hasRootOf(line.next(), taken.at(-1));
         if (line.length > 0 && taken.length >= count && !isAlike) break;
         lines.delete(caller);
         const [job] = line.take(1);
@@ -204,14 +202,9 @@ function createLine() {
     get length() {
       return jobs.length - first;
     },
-    get next(): Job | undefined {
-      return jobs[first];
-    },
-    push(job: Job) {
-      jobs.push(job);
-    },
+    next: (): Job | undefined => jobs[first],
+    push: (job: Job) => jobs.push(job),
     take,
-    /** As many as have the root of the first. */
     takeAlike(count: number): Job[] {
       let alike = 1;
       while (alike < count && hasRootOf(jobs[first + alike], jobs[first])) alike += 1;

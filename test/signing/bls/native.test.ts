@@ -8,7 +8,7 @@ import { type Addon, loadAddon } from '../../../signer/native/load.ts';
 import { NativeBlsCore } from '../../../signer/signing/bls/native.ts';
 import { blsCoreContract } from '../../contract/bls.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
-import { bytesOf, secretKeyOf } from '../../support/bls.ts';
+import { bytesOf, jobsHaveStarted, secretKeyOf } from '../../support/bls.ts';
 
 const KEY = secretKeyOf('a');
 
@@ -22,6 +22,30 @@ describe.skipIf(!addonForTests())('with the native addon', () => {
 
   describe('the native BLS core', () => {
     blsCoreContract((cores) => new NativeBlsCore(addon, { cores }));
+  });
+
+  describe('jobs of one root', () => {
+    const UNDER_WAY = { true: 64, false: 16 };
+
+    it.each([true, false])(
+      'are at most so many under way, and those with priority overtake them (tables: %s)',
+      async (rootTables) => {
+        const core = new NativeBlsCore(addon, { cores: 1, rootTables });
+        const { handle } = core.addKey(KEY);
+        const most = UNDER_WAY[`${rootTables}`];
+        let done = 0;
+        const jobs = Array.from({ length: 400 }, async () => {
+          await core.sign(handle, bytesOf('of many'), 'normal');
+          done += 1;
+        });
+        await jobsHaveStarted();
+        expect(core.load()).toEqual({ queued: 400 - most, running: most });
+        await core.sign(handle, bytesOf('of many'), 'priority');
+        expect(done).toBeLessThanOrEqual(most + 3); // and of those that were signed with it
+        await Promise.all(jobs);
+        await core.close();
+      },
+    );
   });
 
   describe('jobs are refused, every one,', () => {

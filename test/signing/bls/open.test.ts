@@ -127,6 +127,24 @@ describe('the portable core is chosen', () => {
       await core.close();
     },
   );
+
+  it.runIf(withAddon)('when only what it signs together is wrong, however many cores there are', async () => {
+    const addonPath = join(folder, 'wrong-together.cjs');
+    writeFileSync(
+      addonPath,
+      `const addon = require(${JSON.stringify(ADDON_PATH)});
+       module.exports = { ...addon, signGroup: async (keyring, handles, root) => {
+         const signatures = await addon.signGroup(keyring, handles, root);
+         if (handles.length >= 7) new Uint8Array(signatures)[50] ^= 1;
+         return signatures;
+       } };`,
+    );
+    for (const cores of [1, 2, 16]) {
+      const core = await openBlsCore({ log: recorder(), cores, addonPath });
+      expect(core.kind).toBe('portable');
+      await core.close();
+    }
+  });
 });
 
 describe('in an image nothing stands in for the native core', () => {

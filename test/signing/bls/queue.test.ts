@@ -56,3 +56,9 @@ it('jobs of one root are taken together, of one caller or of several in turn, an
   expect(queue.takeSingles(1, 8).map(({ handle }) => Number(handle))).toEqual([7, 100, 101]);
   expect(queue.takeSingles(1, 8).map(({ handle }) => Number(handle))).toEqual([102]);
 });
+
+it('what has priority is signed with few others, also when they have its root', () => {
+  const queue = queueOf(...numbered('one', 1, 40));
+  void queue.push(FIRST_OF_OTHER as KeyHandle, root, 'priority', 'other');
+  expect(queue.takeSingles(4, 16).map(({ handle }) => Number(handle))).toEqual([100, 1, 2, 3]);
+});
