@@ -158,7 +158,8 @@ static void select_point(blst_p2_affine *point, const blst_p2_affine row[ROW_POI
 }
 
 /** What the window adds: its digit times its power of 32. */
-static void choose(blst_p2_affine *point, const struct multiples *multiples, size_t window, const struct odd_scalar *odd) {
+static void choose(blst_p2_affine *point, const struct multiples *multiples, size_t window,
+                   const struct odd_scalar *odd) {
   const size_t bit = window * WINDOW_BITS + 1;
   const uint64_t two_bytes = (uint64_t)odd->bytes[bit / 8] | (uint64_t)odd->bytes[bit / 8 + 1] << 8;
   const uint64_t signs = two_bytes >> (bit % 8) & ((1 << WINDOW_BITS) - 1); // the digit is 2 × signs - 31

@@ -17,7 +17,7 @@ export async function openBlsCore(options: OpenBlsCoreOptions): Promise<BlsCore>
   const native = prefer === 'portable' ? undefined : await findNativeBlsCore(options);
   if (native !== undefined) return native;
   const core = new PortableBlsCore({ log, cores: options.cores });
-  await provedOrClosed(core);
+  await provedOrClosed(core, options.cores);
   log.info({ core: core.kind }, 'signing with the portable BLS core');
   return core;
 }

@@ -43,7 +43,7 @@ it('jobs with priority still come before all others, whoever has them', () => {
   expect(queue.takeSingles(2).map(({ handle }) => Number(handle))).toEqual([100, 1]);
 });
 
-it('jobs of one root are taken together, of one caller or of several in turn, and others as few as were asked for', () => {
+it('jobs of one root are taken together, of one caller or of several in turn, and others as few as asked for', () => {
   const other = new Uint8Array(32).fill(1);
   const queue = queueOf(...numbered('one', 1, 5));
   void queue.push(6 as KeyHandle, other, 'normal', 'one');
