@@ -168,7 +168,7 @@ it('the order, the case and the prefix of addresses change nothing', () => {
 it('a refused payment is told the condition that a rule about it has, and of no rule that is not about it', () => {
   const seen = { fee_recipient: 0, gas_limit: 0, builder: 0, builder_index: 0, none: 0 };
   fc.assert(
-    fc.property(policies, paymentRequest, (policies, request) => {
+    fc.property(policiesOf(rule), paymentRequest, (policies, request) => {
       const decision = evaluate(compilePolicies(policies), request);
       fc.pre(!decision.allowed && decision.why === 'no_matching_allow');
       const unmet = !decision.allowed && decision.why === 'no_matching_allow' ? decision.unmet : undefined;
@@ -184,7 +184,7 @@ it('a refused payment is told the condition that a rule about it has, and of no 
     }),
     { numRuns: 10_000 },
   );
-  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(10);
+  for (const count of Object.values(seen)) expect(count).toBeGreaterThan(30);
 });
 
 const ORDER = ['fee_recipients', 'max_gas_limit', 'builders', 'builder_indices'] as const;
