@@ -2,8 +2,9 @@
 // parent as the only way to the outside.
 
 import { ceremonyArns } from '../ceremony/definition.ts';
+import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../signer/aws/access.ts';
 import type { AwsCredentials } from '../signer/aws/client.ts';
-import { type AwsAccess, createKms, DEFAULT_AWS_ACCESS, type KmsOptions } from '../signer/aws/kms.ts';
+import { createKms, type KmsOptions } from '../signer/aws/kms.ts';
 import { openTableCredentials } from '../signer/aws/table-credentials.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from '../signer/boot/open-listeners.ts';
 import type { OpenAwsAccess, SignerParts } from '../signer/boot/parts.ts';

@@ -14,13 +14,14 @@ import type { World } from '../signer/boot/world.ts';
 import type { Config } from '../signer/config/options.ts';
 import type { SaidWarning } from '../signer/config/warnings.ts';
 import { takenByRequest } from '../signer/http/escapes.ts';
-import { lookAtStart, reportCheck, type Said, sayWarnings } from './commands/check.ts';
+import type { lookAtStart } from './commands/check.ts';
 import { web3SignersOf } from './commands/slashing-open.ts';
 import { type Loaded, type LoadInput, loadConfig } from './config/load.ts';
 import { returnFreedMemory } from './freed-memory.ts';
 import type { Found } from './look.ts';
 import { SERVICE_PARTS } from './parts.ts';
 import { reloadOnHangUps } from './reload.ts';
+import { type Said, sayWarnings } from './said.ts';
 
 /** For the front of Web3Signer's command line, which refuses a start without the record of its database. */
 export { web3SignersOf };
@@ -52,15 +53,16 @@ export async function serve(input: LoadInput, said: readonly SaidWarning[] = [])
     return;
   }
   if (loaded.check) {
-    process.exitCode = reportCheck(loaded, await lookAtMachine(loaded), process);
+    const { lookAtStart: look, reportCheck } = await import('./commands/check.ts');
+    process.exitCode = reportCheck(loaded, await lookAtMachine(loaded, look), process);
     return;
   }
   await run({ ...loaded, warnings: [...said, ...loaded.warnings] }, read);
 }
 
-async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>): Promise<Found> {
+async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>, look: typeof lookAtStart): Promise<Found> {
   using progress = showProgress(process, { doing: 'checking the files' });
-  return await lookAtStart(loaded.config, loaded, progress);
+  return await look(loaded.config, loaded, progress);
 }
 
 export async function runSlashing(argv: readonly string[], input: Pick<LoadInput, 'env' | 'readFile'>): Promise<void> {

@@ -1,7 +1,7 @@
 // What the program of an ordinary host has: every slashing store, both BLS cores, key files, plain and TLS listeners,
 // the reload, and the outside as the system gives it.
 
-import { DEFAULT_AWS_ACCESS } from '../signer/aws/kms.ts';
+import { DEFAULT_AWS_ACCESS } from '../signer/aws/access.ts';
 import type { SignerParts } from '../signer/boot/parts.ts';
 import { openBlsCore } from '../signer/signing/bls/open-either.ts';
 import { readConfigFile } from './config/consensus-config.ts';

@@ -9,7 +9,6 @@ import { encodeHex } from '../common/formats/hex.ts';
 import type { Clock } from '../common/observe/clock.ts';
 import type { Log, LogFields } from '../common/observe/log.ts';
 import { SignerError } from '../signer/api/errors.ts';
-import { createDynamoDBClient } from '../signer/aws/dynamodb.ts';
 import {
   OTHER_NETWORK,
   problemOf,
@@ -19,7 +18,6 @@ import {
 import type { Config, OptionPath } from '../signer/config/options.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 import type { Network } from '../signer/signing/networks.ts';
-import { lookAtSlashingTable } from '../signer/slashing/dynamodb/look.ts';
 import { unsafeNoopBackend } from '../signer/slashing/noop.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
 import { lookAtDatabase, openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
@@ -121,6 +119,8 @@ async function lookByBackend(
       return found === 'good' ? undefined : found === 'new' ? NEW_STORE : OLD_STORE;
     }
     case 'dynamodb': {
+      const { createDynamoDBClient } = await import('../signer/aws/dynamodb.ts');
+      const { lookAtSlashingTable } = await import('../signer/slashing/dynamodb/look.ts');
       const client = createDynamoDBClient({});
       try {
         const found = await lookAtSlashingTable(client, { tableName: options.table ?? '', genesisValidatorsRoot });

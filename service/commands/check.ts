@@ -13,18 +13,15 @@ import { writeViolations } from '../../common/command-line/violations-report.ts'
 import { systemClock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { Logger } from '../../common/observe/logger.ts';
-import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
+import { DEFAULT_AWS_ACCESS } from '../../signer/aws/access.ts';
 import { awsFault, LACKING_CREDENTIALS, lackingSetting } from '../../signer/aws/errors.ts';
-import { DEFAULT_AWS_ACCESS, type Kms } from '../../signer/aws/kms.ts';
-import { openCustodyParts } from '../../signer/boot/custody.ts';
+import type { Kms } from '../../signer/aws/kms.ts';
 import { openSecretMemory } from '../../signer/boot/secret-key-memory.ts';
 import { filterSystemCalls } from '../../signer/boot/system-call-filter.ts';
-import { lookAtChamber } from '../../signer/chamber/look.ts';
 import { StateTableFailure } from '../../signer/chamber/startup-failures.ts';
 import { networkOf, readNetwork } from '../../signer/config/network.ts';
 import type { Config, OptionPath } from '../../signer/config/options.ts';
-import { logWarnings, type SaidWarning, warningText } from '../../signer/config/warnings.ts';
-import { readRevisions } from '../../signer/keys/table/calls.ts';
+import { warningText } from '../../signer/config/warnings.ts';
 import { createMetrics } from '../../signer/metrics/metrics.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import type { Network } from '../../signer/signing/networks.ts';
@@ -33,12 +30,8 @@ import { lookAtKeyFiles } from '../key-files.ts';
 import { lookAtKnownClients } from '../known-clients.ts';
 import { lookAtCertificate, lookAtListeners } from '../listeners.ts';
 import { type Found, NOTHING, onThisMachine, together, whatAnswers } from '../look.ts';
+import { ignoredText, type Said } from '../said.ts';
 import { lookAtStore, lookAtStoreFiles } from '../stores.ts';
-
-export interface Said {
-  readonly warnings: readonly SaidWarning[];
-  readonly ignoredVariables: readonly string[];
-}
 
 /** @param found what the machine adds to what the configuration says by itself @returns the exit code */
 export function reportCheck(
@@ -47,23 +40,13 @@ export function reportCheck(
   { stdout, stderr, env }: Printed & { readonly env: Readonly<Record<string, string | undefined>> },
 ): number {
   for (const warning of [...said.warnings, ...found.warnings]) note({ stderr }, `warning: ${warningText(warning)}`);
-  if (said.ignoredVariables.length > 0) note({ stderr }, `note: ${ignored(said.ignoredVariables)}`);
+  if (said.ignoredVariables.length > 0) note({ stderr }, `note: ${ignoredText(said.ignoredVariables)}`);
   if (found.violations.length > 0) {
     writeViolations(found.violations, { stderr, env });
     return EXIT.configuration;
   }
   stdout.write(painter(stdout, env)('strongroom: the configuration is valid\n', 'good'));
   return EXIT.ok;
-}
-
-export function sayWarnings({ warnings, ignoredVariables }: Said, log: Log): void {
-  logWarnings(warnings, log);
-  if (ignoredVariables.length > 0) log.info({ variables: ignoredVariables.length }, ignored(ignoredVariables));
-}
-
-function ignored([first = '', ...others]: readonly string[]): string {
-  const more = others.length === 0 ? '' : ` and ${others.length} more`;
-  return `variables that Kubernetes injects for Services are ignored: ${first}${more}`;
 }
 
 export async function lookAtStart(
@@ -159,6 +142,7 @@ async function lookAtAwsSettings({ anti_slashing, key_sources, signer_state }: C
     key_sources.dynamodb.table !== undefined ||
     anti_slashing.backend === 'dynamodb';
   if (!isUsed) return NOTHING;
+  const { createDynamoDBClient } = await import('../../signer/aws/dynamodb.ts');
   const client = createDynamoDBClient({});
   try {
     await client.config.region();
@@ -178,6 +162,8 @@ async function lookAtTables(config: Config, network: Network): Promise<readonly 
 
 async function lookAtState(config: Config, network: Network): Promise<Found> {
   if (config.signer_state.table === undefined) return NOTHING;
+  const { openCustodyParts } = await import('../../signer/boot/custody.ts');
+  const { lookAtChamber } = await import('../../signer/chamber/look.ts');
   await using opened = new AsyncDisposableStack();
   const logger = { module: () => SILENT, droppedLines: () => 0, flush: () => undefined, end: async () => undefined };
   const tableName = config.signer_state.table;
@@ -226,6 +212,8 @@ async function lookAtCustodyKeys(keys: readonly CustodyKey[], threshold: number,
 async function lookAtKeyTable({ key_sources }: Config): Promise<Found> {
   const { table: tableName } = key_sources.dynamodb;
   if (tableName === undefined) return NOTHING;
+  const { createDynamoDBClient } = await import('../../signer/aws/dynamodb.ts');
+  const { readRevisions } = await import('../../signer/keys/table/calls.ts');
   const client = createDynamoDBClient({});
   try {
     await readRevisions({ client, tableName });

@@ -4,12 +4,11 @@
 import { existsSync } from 'node:fs';
 import { systemClock } from '../../common/observe/clock.ts';
 import { createLogger, type Logger } from '../../common/observe/logger.ts';
-import { DEFAULT_AWS_ACCESS } from '../../signer/aws/kms.ts';
-import { type CustodyConfig, openCustodyParts } from '../../signer/boot/custody.ts';
+import { DEFAULT_AWS_ACCESS } from '../../signer/aws/access.ts';
+import type { CustodyConfig } from '../../signer/boot/custody.ts';
 import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
 import type { World } from '../../signer/boot/world.ts';
-import { type BindingRow, bindingCodes, bindingTable } from '../../signer/chamber/binding-table.ts';
-import { unsealOnly } from '../../signer/chamber/look.ts';
+import type { BindingRow } from '../../signer/chamber/binding-table.ts';
 import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
 import type { Network } from '../../signer/signing/networks.ts';
@@ -72,6 +71,9 @@ async function commandCustody(
 ): Promise<CommandCustody | undefined> {
   const { table: tableName } = config.signer_state;
   if (tableName === undefined) return undefined;
+  const { openCustodyParts } = await import('../../signer/boot/custody.ts');
+  const { bindingCodes, bindingTable } = await import('../../signer/chamber/binding-table.ts');
+  const { unsealOnly } = await import('../../signer/chamber/look.ts');
   await using opened = new AsyncDisposableStack();
   const unsealing = openCustodyParts(config, { ...parts, aws: DEFAULT_AWS_ACCESS, tableName }, world, opened);
   const masterKey = await unsealOnly(unsealing);

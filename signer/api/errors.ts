@@ -20,10 +20,7 @@ export const ERROR_REASONS = {
   too_many_items: { status: 400, message: 'the request names more items than one request may' },
   missing_credentials: { status: 401, message: 'the request carries neither a token nor a client certificate' },
   malformed_credentials: { status: 401, message: 'the Authorization header is malformed or of an unsupported scheme' },
-  client_certificate_expired: {
-    status: 401,
-    message: 'the client certificate has expired, or is not valid yet',
-  },
+  client_certificate_expired: { status: 401, message: 'the client certificate has expired, or is not valid yet' },
   client_certificate_untrusted: {
     status: 401,
     message: 'the client certificate is not pinned, and its chain does not lead to a CA in tls.client_ca',
@@ -39,10 +36,7 @@ export const ERROR_REASONS = {
     status: 403,
     message: 'a browser sent this for a web page of an origin that server.cors_allowed_origins does not list',
   },
-  foreign_host: {
-    status: 403,
-    message: 'the request is addressed to a host that server.allowed_hosts does not list',
-  },
+  foreign_host: { status: 403, message: 'the request is addressed to a host that server.allowed_hosts does not list' },
   denied: { status: 403, message: 'no policy of the caller allows this request' },
   fee_recipient_not_allowed: {
     status: 403,

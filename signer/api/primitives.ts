@@ -15,41 +15,34 @@ export interface Bits {
 }
 
 /** base_fee_per_gas: the one number of a message that is larger than a uint64. */
-export const uint256 = leaf('a uint256, as a decimal string or an integer', readUint256, {
-  anyOf: [
-    { type: 'string', pattern: '^[0-9]{1,78}$' },
-    { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-  ],
-  description: 'uint256 as a decimal string, or as a JSON number up to 2^53 - 1',
-  examples: ['12'],
-});
+export const uint256 = leaf(
+  'a uint256, as a decimal string or an integer',
+  readUint256,
+  decimal('uint256 as a decimal string, or as a JSON number up to 2^53 - 1', 78),
+);
 
 export const boolean = leaf('true or false', (value) => (typeof value === 'boolean' ? value : undefined), {
   type: 'boolean',
 });
 
-export const uint64 = leaf('a uint64, as a decimal string or an integer', readUint64, {
-  anyOf: [
-    { type: 'string', pattern: '^[0-9]{1,20}$' },
-    { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-  ],
-  description: 'uint64 as a decimal string, or as a JSON number up to 2^53 - 1',
-  examples: ['12'],
-});
+export const uint64 = leaf(
+  'a uint64, as a decimal string or an integer',
+  readUint64,
+  decimal('uint64 as a decimal string, or as a JSON number up to 2^53 - 1', 20),
+);
 
 /** Larger ones are uint64 too, but in the slashing record one of them would refuse the key every later message. */
 export const slotOrEpoch = leaf(
   'a slot or epoch of at most 2^53 - 1, as a decimal string or an integer',
   readSlotOrEpoch,
-  {
-    anyOf: [
-      { type: 'string', pattern: '^[0-9]{1,20}$' },
-      { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER },
-    ],
-    description: 'slot or epoch, at most 2^53 - 1, as a decimal string or a JSON number',
-    examples: ['12'],
-  },
+  decimal('slot or epoch, at most 2^53 - 1, as a decimal string or a JSON number', 20),
 );
+
+function decimal(description: string, digits: number) {
+  const text = { type: 'string', pattern: `^[0-9]{1,${digits}}$` } as const;
+  const number = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
+  return { anyOf: [text, number], description, examples: ['12'] };
+}
 
 export const forkVersion = bytes(4);
 export const root = bytes(32);

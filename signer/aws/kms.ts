@@ -221,11 +221,3 @@ function kmsFault(error: unknown, attested = false): KeyFault {
   const named = error instanceof Error ? NAMED.get(error.name) : undefined;
   return named ?? SHARED[awsFault(error)];
 }
-
-/** The SDK's own chain, outside an enclave. */
-export interface AwsAccess {
-  readonly client: Pick<AwsClientOptions, 'region' | 'credentials' | 'authorities'>;
-  readonly kms: Pick<KmsOptions, 'credentials' | 'recipient' | 'encryptCredentials' | 'authorities'>;
-}
-
-export const DEFAULT_AWS_ACCESS: AwsAccess = { client: {}, kms: {} };

@@ -12,7 +12,6 @@ import { computeSigningRoot } from '../signing/roots/root.ts';
 import { inFlightSigning } from '../signing/sign.ts';
 import { openAuthorization } from './authorization.ts';
 import { startBackground, watchState } from './background.ts';
-import { openCustody } from './custody.ts';
 import { createEnding } from './ending.ts';
 import { openApplication } from './http-application.ts';
 import { type LoadingKeys, startLoadingKeys } from './keys.ts';
@@ -67,7 +66,12 @@ async function runSteps(
   await step('egress aliases', () => parts.openEgress(config.tee.nitro.egress, { telemetry }, world, opened));
   const aws = await step('credentials', () => parts.openAwsAccess(config, { telemetry }, world));
   const time = await step('time', () => parts.openTime(world, opened));
-  const custody = await step('custody', () => openCustody(config, { aws, network, telemetry }, world, opened));
+  const { table: tableName } = config.signer_state;
+  const custody = await step('custody', async () => {
+    if (tableName === undefined) return undefined;
+    const { openCustody } = await import('./custody.ts');
+    return await openCustody(config, { aws, network, tableName, telemetry }, world, opened);
+  });
   const { slashing, store, keeper, binding, floor } = await step('slashing protection', () =>
     openSlashingProtection(config, { aws, custody, ending, network, stores, telemetry, time }, world, opened),
   );

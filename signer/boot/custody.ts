@@ -1,4 +1,5 @@
-// Step "custody": the state table, the custody keys, and the chamber. It exists only with `signer_state`.
+// Step "custody": the state table, the custody keys, and the chamber. It exists only with `signer_state`, and is loaded
+// only then, with the clients of AWS.
 
 import {
   type Ceremony,
@@ -22,9 +23,10 @@ import {
 } from '../auth/stateful/rows.ts';
 import type { AuthHead, AuthKeys } from '../auth/stateful/state.ts';
 import { createAccessor, createToken, tokenDigest } from '../auth/tokens.ts';
+import type { AwsAccess } from '../aws/access.ts';
 import type { AwsClientOptions } from '../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
-import { type AwsAccess, createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
+import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import { tableNameIn } from '../aws/table-name.ts';
 import { type BindingTable, bindingCodes, bindingTable } from '../chamber/binding-table.ts';
 import { bootChamber, type MakeRootToken, type NewRootToken, type UnsealParts } from '../chamber/boot-chamber.ts';
@@ -57,6 +59,7 @@ export type CustodyConfig = Pick<Config, 'ceremony' | 'server' | 'signer_state' 
 export interface CustodyParts {
   readonly aws: AwsAccess;
   readonly network: Network;
+  readonly tableName: string;
   readonly telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled' | 'kmsCalled'>;
 }
 
@@ -66,12 +69,10 @@ export async function openCustody(
   parts: CustodyParts,
   world: World,
   opened: AsyncDisposableStack,
-): Promise<Custody | undefined> {
-  const { table: tableName } = config.signer_state;
-  if (tableName === undefined) return undefined;
+): Promise<Custody> {
   const { logger, clock, enclave } = world;
   const log = logger.module('chamber');
-  const { kms, client, ...unsealing } = openCustodyParts(config, { ...parts, tableName }, world, opened);
+  const { kms, client, ...unsealing } = openCustodyParts(config, parts, world, opened);
   const { table, terms } = unsealing;
   const { ceremony } = terms;
   const readAt = clock.monotonic();
@@ -91,7 +92,7 @@ export async function openCustody(
   const keyHealth = custodyHealth(ceremony.kmsKeys, { reachable: kms.reachable, clock });
   const isNewTable = booted.kind === 'unsealed' && booted.isNewTable;
   const origin = booted.kind === 'unsealed' ? booted.origin : undefined;
-  const binding = openBinding(chamber, client, tableName, opened);
+  const binding = openBinding(chamber, client, parts.tableName, opened);
   return { chamber, table, client, ceremony, keyHealth, readAt, isNewTable, origin, binding };
 }
 
@@ -108,8 +109,7 @@ function openBinding(
   return bindingTable(client, tableName, codes);
 }
 
-interface UnsealingParts extends Pick<CustodyParts, 'aws' | 'network'> {
-  readonly tableName: string;
+interface UnsealingParts extends Pick<CustodyParts, 'aws' | 'network' | 'tableName'> {
   readonly telemetry?: CustodyParts['telemetry'];
 }
 
@@ -135,10 +135,7 @@ export function openCustodyParts(
     client,
     table: stateTable(client, tableName),
     provenance: provenanceOf(enclave, deployment, config.tee.nitro.accepted_images),
-    terms: {
-      ceremony,
-      deployment,
-    },
+    terms: { ceremony, deployment },
     custodyKeys: custodyKeysOf(kms),
     memory: memoryPolicy(config.server, enclave),
     log,
@@ -166,13 +163,6 @@ export function rootTokenMaker(clock: World['clock']): MakeRootToken {
       keys.tokens.fill(0);
     }
   };
-}
-
-/** Undefined without a master key: rows then carry checksums. The caller wipes it. */
-export function slashingIntegrityKey(custody: Custody | undefined): Buffer | undefined {
-  return custody === undefined || custody.chamber.state === 'Sealed'
-    ? undefined
-    : custody.chamber.masterKey.subKey('slashingRowHmac');
 }
 
 type RootTokenWrite = Omit<NewRootToken, 'token'>;

@@ -5,24 +5,18 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import type { KeysLoading } from '../api/health.ts';
-import { createDynamoDBClient } from '../aws/dynamodb.ts';
-import type { AwsAccess } from '../aws/kms.ts';
+import type { AwsAccess } from '../aws/access.ts';
 import type { Config } from '../config/options.ts';
 import type { TakeOut } from '../keys/files/key-files.ts';
 import type { FilesystemLoad, LoadProgress } from '../keys/files/load-report.ts';
 import type { KeptKeystores, KeyFileSource } from '../keys/files/source.ts';
 import { KeystorePool, memoryLimitBytes } from '../keys/keystores/pool.ts';
 import { KeyStore } from '../keys/store.ts';
-import { readRevisions, type TableConnection } from '../keys/table/calls.ts';
-import { TableFreshness } from '../keys/table/freshness.ts';
-import { TableLoader } from '../keys/table/loader.ts';
-import { KeySealer } from '../keys/table/seal.ts';
-import { openKeyTable } from '../keys/table/table.ts';
-import type { KeyTable } from '../keys/table/types.ts';
 import type { SecretKeyVault } from '../keys/vault.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import { TenureBook } from '../tenure.ts';
 import type { Custody } from './custody.ts';
+import type { OpenedKeyTable, openConfiguredKeyTable } from './key-table.ts';
 import type { SecretMemory } from './secret-key-memory.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { SignerState, World } from './world.ts';
@@ -66,25 +60,15 @@ export async function startLoadingKeys(
   const pool = openPool(filesystem, world, opened);
   if (custody?.chamber.state === 'Sealed') {
     keys.seal();
-    return {
-      keys,
-      pool,
-      table: undefined,
-      imported: undefined,
-      reload: undefined,
-      loaded: Promise.resolve(),
-      progress: () => undefined,
-    };
+    const nothing = { table: undefined, imported: undefined, reload: undefined } as const;
+    return { keys, pool, ...nothing, loaded: Promise.resolve(), progress: () => undefined };
   }
   const stop = new AbortController();
   custody?.chamber.onSealed(() => {
     keys.seal();
     stop.abort(new SignerError('sealed'));
   });
-  const table =
-    custody === undefined
-      ? undefined
-      : await openConfiguredKeyTable(dynamodb, { aws, custody, store: keys, telemetry }, world, opened);
+  const table = custody && (await openTable(dynamodb, { aws, custody, store: keys, telemetry }, world, opened));
   const keyFiles = source?.keyFiles({ store: keys, pool, log, clock, signal: stop.signal });
   const imported = source?.imported;
   opened.defer(() => imported?.wipe());
@@ -123,6 +107,10 @@ export async function startLoadingKeys(
     });
   return { keys, pool, table, imported, reload, loaded, progress: () => progressOf(keys, keyFiles?.progress) };
 }
+
+/** Loaded, with the clients of AWS, by a signer that may have a key table. */
+const openTable: typeof openConfiguredKeyTable = async (...given) =>
+  (await import('./key-table.ts')).openConfiguredKeyTable(...given);
 
 /** Before the keystores are counted, and while a key table is read, only what is loaded is known. */
 function progressOf(
@@ -179,82 +167,9 @@ function openPool(
   opened: AsyncDisposableStack,
 ): KeystorePool {
   const pool = new KeystorePool(
-    {
-      keystoreLoadConcurrency,
-      memoryLimitBytes: memoryLimitBytes(),
-      cores: availableParallelism(),
-    },
+    { keystoreLoadConcurrency, memoryLimitBytes: memoryLimitBytes(), cores: availableParallelism() },
     { log: logger.module('keys') },
   );
   opened.defer(() => pool.close());
   return pool;
-}
-
-// The key table is looked at once, so that a table that is not there ends the start.
-
-export interface OpenedKeyTable {
-  readonly rows: KeyTable;
-  readonly loader: TableLoader;
-}
-
-interface ConfiguredKeyTableParts {
-  readonly aws: AwsAccess;
-  readonly custody: Custody;
-  readonly store: KeyStore;
-  readonly telemetry: Pick<Telemetry, 'metrics' | 'dynamodbCalled'>;
-}
-
-export async function openConfiguredKeyTable(
-  config: Config['key_sources']['dynamodb'],
-  { aws, custody, store, telemetry: { metrics, dynamodbCalled } }: ConfiguredKeyTableParts,
-  { logger, clock }: World,
-  opened: AsyncDisposableStack,
-): Promise<OpenedKeyTable | undefined> {
-  const { table: tableName, status_filter, refresh_interval_seconds, max_concurrent_reads } = config;
-  if (tableName === undefined) return undefined;
-  const log = logger.module('keys');
-  const client = createDynamoDBClient({ ...aws.client, onCall: dynamodbCalled });
-  opened.defer(() => client.destroy());
-  await assertReadable({ client, tableName });
-
-  const sealer = new KeySealer(custody.chamber.masterKey.subKey('keyEncryption'));
-  const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };
-  const loader = new TableLoader(
-    {
-      statusFilter: status_filter,
-      refreshIntervalSeconds: refresh_interval_seconds,
-      maxConcurrentReads: max_concurrent_reads,
-    },
-    {
-      ...parts,
-      store,
-      onLoaded: ({ refusedRows, seconds }) => {
-        metrics.keyLoadSeconds.set(seconds, { source: 'dynamodb' });
-        metrics.keyLoadFailures.set(refusedRows, { source: 'dynamodb' });
-      },
-      onLookFailed: () => metrics.keyTableReadFailures.inc(),
-    },
-  );
-  custody.chamber.onSealed(() => {
-    sealer.wipe();
-    void loader.stop();
-  });
-  opened.defer(async () => {
-    await loader.stop();
-    sealer.wipe();
-  });
-  return { rows: openKeyTable(parts), loader };
-}
-
-async function assertReadable(connection: TableConnection): Promise<void> {
-  try {
-    await readRevisions(connection);
-  } catch (error) {
-    const { fault, problem } = error instanceof SignerError ? (error.detail ?? {}) : {};
-    const remedy =
-      fault === 'not_found'
-        ? 'it does not exist; create it with `strongroom setup tables`'
-        : `it cannot be read (${String(fault)}: ${String(problem)})`;
-    throw new Error(`key_sources.dynamodb.table: the table ${connection.tableName}: ${remedy}`, { cause: error });
-  }
 }

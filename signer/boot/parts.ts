@@ -2,7 +2,7 @@
 // no key files and no reload, because enclave/ names none of them.
 
 import type { SignerTime } from '../../common/observe/clock.ts';
-import type { AwsAccess } from '../aws/kms.ts';
+import type { AwsAccess } from '../aws/access.ts';
 import type { ReadConfigFile } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
 import type { DescribeRoutes, MountRoutes } from '../http/app.ts';

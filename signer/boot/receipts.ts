@@ -14,7 +14,6 @@ import { type RecordDecision, recordsDecisions } from '../http/audit.ts';
 import type { ReceiptRoutes } from '../http/routes/receipts.ts';
 import { openReceiptLog, type ReceiptLog, type SignerFacts } from '../receipts/log.ts';
 import { removeOldEntries } from '../receipts/retention.ts';
-import { receiptsInStateTable } from '../receipts/state-table.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
 import type { Network } from '../signing/networks.ts';
 import { readIncarnations } from '../slashing/incarnation.ts';
@@ -58,7 +57,7 @@ export async function openReceipts(
   { clock, enclave, logger }: World,
   opened: AsyncDisposableStack,
 ): Promise<Receipts | undefined> {
-  const storage = storageOf(config, parts);
+  const storage = await storageOf(config, parts);
   if (storage === undefined) return undefined;
   const log = logger.module('server');
   const identity = await identityOf(parts, log);
@@ -109,9 +108,10 @@ export async function openReceipts(
 }
 
 /** The rules have seen to the path and the table. */
-function storageOf({ storage, path }: Config['receipts'], { custody, openFolder }: ReceiptsParts) {
+async function storageOf({ storage, path }: Config['receipts'], { custody, openFolder }: ReceiptsParts) {
   if (storage === undefined) return undefined;
   if (storage === 'state_table' && custody !== undefined) {
+    const { receiptsInStateTable } = await import('../receipts/state-table.ts');
     return receiptsInStateTable(custody.client, custody.table.tableName);
   }
   if (storage === 'folder' && path !== undefined && openFolder !== undefined) return openFolder(path);

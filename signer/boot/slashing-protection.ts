@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SignerTime } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
-import type { AwsAccess } from '../aws/kms.ts';
+import type { AwsAccess } from '../aws/access.ts';
 import { StoreBinding } from '../chamber/store-binding.ts';
 import { stalenessBoundSeconds } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
@@ -16,7 +16,7 @@ import { SlashingProtection } from '../slashing/protection.ts';
 import { type RestrainedStore, restrainStore, type StoreKeeper, sealedStore } from '../slashing/restraints.ts';
 import { tracedStore } from '../slashing/traced-store.ts';
 import type { OnJump, SlashingBackend, StoreFloor } from '../slashing/types.ts';
-import { type Custody, slashingIntegrityKey } from './custody.ts';
+import type { Custody } from './custody.ts';
 import type { Ending } from './ending.ts';
 import { floorOfStart, jumpWhenInDoubt } from './slashing-protection/boot-jump.ts';
 import { openSlashingBackend, type SlashingStores } from './slashing-protection/store.ts';
@@ -62,7 +62,7 @@ export async function openSlashingProtection(
     const slashing = new SlashingProtection(store, options, { clock: world.clock, log });
     return { slashing, store, keeper: undefined, binding: undefined, floor: null };
   }
-  const integrityKey = slashingIntegrityKey(custody);
+  const integrityKey = custody?.chamber.masterKey.subKey('slashingRowHmac'); // rows carry checksums without one
   const { now } = time;
   const { storeJumped: onJump } = telemetry;
   const floorOf = jumpFloor(network.time, now);

@@ -4,7 +4,6 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Readable } from 'node:stream';
-import cors from '@fastify/cors';
 import type { FastifyInstance } from 'fastify';
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
@@ -315,6 +314,7 @@ type OriginRefusal = (headers: IncomingHttpHeaders) => ErrorReason | undefined;
 /** Before the routes, and before admission: a preflight carries no credentials. */
 export async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
   if (origins === null) return;
+  const { default: cors } = await import('@fastify/cors');
   const methods: string[] = []; // each that a route is mounted with, from here on: preflights read it when they come
   app.addHook('onRoute', ({ method }) => {
     for (const name of [method].flat()) if (name !== 'OPTIONS' && !methods.includes(name)) methods.push(name);

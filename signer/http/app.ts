@@ -32,7 +32,7 @@ import { type Answer, sendAnswer, toSignerError } from './replies.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies, mountAuthTokens } from './routes/auth.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
-import { type GenerateRoutes, mountChamberKeysGenerate } from './routes/chamber-keys-generate.ts';
+import type { GenerateRoutes } from './routes/chamber-keys-generate.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { type ChamberKeyLimits, type KeyManagerLimits, mountChamberKeys, mountKeystores } from './routes/keys.ts';
 import { mountReceipts, type ReceiptRoutes } from './routes/receipts.ts';
@@ -98,6 +98,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     forceCloseConnections: 'idle',
     return503OnClosing: false, // listeners/listen.ts answers in the shape of every other error
     exposeHeadRoutes: false,
+    schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     clientErrorHandler: answerClientError,
     routerOptions: { maxParamLength: MAX_PATH_PARAMETER_CHARACTERS, ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => {
@@ -122,7 +123,7 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   mountSignBatch(app, createSignBatchHandler(options, { ...dependencies, audit, onAuthRejection }));
   mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);
-  mountKeys(app, dependencies.keyRoutes);
+  await mountKeys(app, dependencies.keyRoutes);
   dependencies.mountOwn?.(app);
   if (dependencies.attestation !== undefined) mountAttestation(app, dependencies.attestation);
   if (dependencies.receipts !== undefined) mountReceipts(app, dependencies.receipts);
@@ -134,9 +135,21 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   return app;
 }
 
-function mountKeys(app: FastifyInstance, { management, keyManager, chamber, generate }: KeyRoutes): void {
+/** Routes parse what they take, and have no schemas. Given nothing, fastify loads two packages that compile them. */
+function noSchemas(): never {
+  throw new Error('no route has a schema');
+}
+
+async function mountKeys(
+  app: FastifyInstance,
+  { management, keyManager, chamber, generate }: KeyRoutes,
+): Promise<void> {
   mountChamberKeys(app, chamber, management);
-  mountChamberKeysGenerate(app, generate, management);
+  const { options, ...routes } = generate;
+  if (Object.values(routes).some((route) => route !== undefined)) {
+    const { mountChamberKeysGenerate } = await import('./routes/chamber-keys-generate.ts');
+    mountChamberKeysGenerate(app, { ...routes, options }, management);
+  }
   if (keyManager !== undefined) mountKeystores(app, keyManager, management);
 }
 

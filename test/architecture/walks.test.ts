@@ -17,7 +17,7 @@ const walks = [...table.matchAll(/^\| (an? [a-z ]+) \| (`.*`) \|$/gm)].map(([, n
 
 function importsOf(file: string): string[] {
   const text = readFileSync(join(ROOT, file), 'utf8');
-  const targets = [...text.matchAll(/from '(\.{1,2}\/[^']+\.ts)'/g)];
+  const targets = [...text.matchAll(/(?:from |import\()'(\.{1,2}\/[^']+\.ts)'/g)];
   return targets.map(([, target = '']) => relative(ROOT, join(ROOT, dirname(file), target)));
 }
 

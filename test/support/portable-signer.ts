@@ -4,9 +4,9 @@
 import { renderViolations } from '../../common/command-line/violations-report.ts';
 import { systemClock } from '../../common/observe/clock.ts';
 import { createLogger } from '../../common/observe/logger.ts';
-import { sayWarnings } from '../../service/commands/check.ts';
 import { loadConfig } from '../../service/config/load.ts';
 import { SERVICE_PARTS } from '../../service/parts.ts';
+import { sayWarnings } from '../../service/said.ts';
 import { boot } from '../../signer/boot/boot.ts';
 import type { SignerParts } from '../../signer/boot/parts.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';

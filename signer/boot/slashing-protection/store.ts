@@ -3,10 +3,9 @@
 import { type Clock, systemClock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../../aws/kms.ts';
+import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../../aws/access.ts';
 import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';
-import { openDynamoDBBackend } from '../../slashing/dynamodb/backend.ts';
 import { type RowIntegrity, rowIntegrity } from '../../slashing/history/codes.ts';
 import { type JumpFloor, jumpFloor } from '../../slashing/jump.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
@@ -98,8 +97,9 @@ export const SHARED_STORES = {
       { log, clock },
     );
   },
-  dynamodb: (options, { genesisValidatorsRoot, integrity, aws, onCall, isForJump, log }) =>
-    openDynamoDBBackend(
+  dynamodb: async (options, { genesisValidatorsRoot, integrity, aws, onCall, isForJump, log }) => {
+    const { openDynamoDBBackend } = await import('../../slashing/dynamodb/backend.ts');
+    return await openDynamoDBBackend(
       {
         tableName: given(options.table, 'anti_slashing.table'),
         maxConcurrentWrites: options.max_concurrent_writes,
@@ -109,7 +109,8 @@ export const SHARED_STORES = {
         isForJump,
       },
       { log },
-    ),
+    );
+  },
 } as const satisfies SlashingStores;
 
 function addressOf(url: Config['anti_slashing']['url']): PostgresAddress {

@@ -12,11 +12,11 @@ import { createLogger } from '../../../common/observe/logger.ts';
 import { loadConfig } from '../../../service/config/load.ts';
 import { SERVICE_PARTS } from '../../../service/parts.ts';
 import { chamberStatusSchema } from '../../../signer/api/chamber.ts';
-import { DEFAULT_AWS_ACCESS } from '../../../signer/aws/kms.ts';
+import { DEFAULT_AWS_ACCESS } from '../../../signer/aws/access.ts';
 import { boot, type RunningSigner } from '../../../signer/boot/boot.ts';
 import { openCustody } from '../../../signer/boot/custody.ts';
 import { createEnding } from '../../../signer/boot/ending.ts';
-import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../signer/boot/keys.ts';
+import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../signer/boot/key-table.ts';
 import { openTelemetry } from '../../../signer/boot/telemetry.ts';
 import type { World } from '../../../signer/boot/world.ts';
 import { networkOf } from '../../../signer/config/network.ts';
@@ -97,16 +97,11 @@ async function administer(run: (table: OpenedKeyTable) => Promise<void>): Promis
   const ending = createEnding(inProcess.clock);
   const telemetry = await openTelemetry(config.opentelemetry, { ending }, inProcess, opened);
   const aws = DEFAULT_AWS_ACCESS;
-  const custody = await openCustody(
-    config,
-    { aws, network: networkOf(config, undefined), telemetry },
-    inProcess,
-    opened,
-  );
+  const network = networkOf(config, undefined);
+  const custody = await openCustody(config, { aws, network, tableName: stateTable, telemetry }, inProcess, opened);
   const core = await openBlsCore({ prefer: 'portable', cores: 1, log: logger.module('signing') });
   opened.defer(() => core.close());
   const store = new KeyStore({}, { vault: core, clock });
-  if (custody === undefined) throw new Error('no custody');
   const parts = { aws, custody, store, telemetry };
   const table = await openConfiguredKeyTable(config.key_sources.dynamodb, parts, inProcess, opened);
   if (table === undefined) throw new Error('no key table');

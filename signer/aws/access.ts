@@ -1,0 +1,12 @@
+// With which credentials and roots the clients of AWS are made. A signer that uses none of them loads no client.
+
+import type { AwsClientOptions } from './client.ts';
+import type { KmsOptions } from './kms.ts';
+
+export interface AwsAccess {
+  readonly client: Pick<AwsClientOptions, 'region' | 'credentials' | 'authorities'>;
+  readonly kms: Pick<KmsOptions, 'credentials' | 'recipient' | 'encryptCredentials' | 'authorities'>;
+}
+
+/** The SDK's own chain, outside an enclave. */
+export const DEFAULT_AWS_ACCESS: AwsAccess = { client: {}, kms: {} };

@@ -1,0 +1,50 @@
+// Which packages a signer on SQLite and key files has loaded once it has signed: those that it uses. Each of the others
+// would cost every start time and memory, and would be there for whoever finds a fault in it.
+
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Deployment, deploy } from '../support/deployment.ts';
+import { attestation, call, testKey } from '../support/requests.ts';
+
+/** Writes, at the end of the process, the URL of every module that it has loaded. */
+const LIST_MODULES = `
+import { appendFileSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+const loaded = [];
+registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+process.on('exit', () => appendFileSync(process.env.LOADED_MODULES, loaded.join('\\n')));
+`;
+
+let deployment: Deployment;
+let packages: ReadonlySet<string>;
+
+beforeAll(async () => {
+  deployment = deploy(1);
+  const list = join(deployment.folder, 'modules.txt');
+  const hook = `data:text/javascript,${encodeURIComponent(LIST_MODULES)}`;
+  const signer = await deployment.start({ env: { NODE_OPTIONS: `--import=${hook}`, LOADED_MODULES: list } });
+  const path = `${signer.url}/api/v1/eth2/sign/${testKey(0).publicKey}`;
+  expect(await call(path, { body: attestation({ source: 1, target: 2 }) })).toMatchObject({ status: 200 });
+  expect(await signer.stop()).toBe(0);
+  const urls = readFileSync(list, 'utf8').matchAll(/\/node_modules\/((?:@[^/]+\/)?[^/]+)\//g);
+  packages = new Set([...urls].map(([, name = '']) => name));
+});
+afterAll(() => rmSync(deployment.folder, { recursive: true }));
+
+describe('a signer on SQLite and key files', () => {
+  it.each(['fastify', 'zod', '@chainsafe/ssz'])('has loaded %s', (name) => {
+    expect(packages).toContain(name);
+  });
+
+  it.each([
+    ['clients of AWS', /^@(?:aws-sdk|smithy)\//],
+    ['client of PostgreSQL', /^pg(?:-|$)/],
+    ['compiler of schemas: no route has one', /^ajv(?:-|$)/],
+    ['words of mnemonics', /^@scure\/bip39$/],
+    ['age', /^age-encryption$/],
+    ['rules of browsers', /^@fastify\/cors$/],
+  ])('has no %s', (_what, pattern) => {
+    expect([...packages].filter((name) => pattern.test(name))).toEqual([]);
+  });
+});
