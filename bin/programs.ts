@@ -25,12 +25,12 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   server: {
     summary: 'Run the signer',
     describe: async () => (await import('../service/config/help.ts')).serverDescription(),
-    run: (argv) => runSigner('server', argv),
+    run: async (argv) => (await import('../service/main.ts')).main(argv),
   },
   slashing: {
     summary: 'Export, import, prune or show the slashing protection records',
     describe: async () => describeGroup((await import('../service/commands/slashing.ts')).SLASHING),
-    run: (argv) => runSigner('slashing', argv),
+    run: async (argv) => (await import('../service/commands/slashing.ts')).main(argv),
   },
   ceremony: {
     summary: "Plan the master key's custody, make and check age identities, record a ceremony, open the root token",
@@ -124,11 +124,6 @@ export const OVERVIEW: Description = {
 export async function describeAll(): Promise<Description> {
   const described = Object.entries(PROGRAMS).map(async ([name, { describe }]) => [name, await describe()] as const);
   return { ...OVERVIEW, commands: Object.fromEntries(await Promise.all(described)) };
-}
-
-async function runSigner(command: 'server' | 'slashing', argv: readonly string[]): Promise<void> {
-  const { main } = await import('../service/main.ts');
-  await main(command, argv);
 }
 
 async function runFirstStep(command: 'try' | 'init', argv: readonly string[]): Promise<void> {

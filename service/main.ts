@@ -1,5 +1,5 @@
-// argv → configuration → boot → serve: the program of an ordinary host. The only file of it that reads arguments and
-// ends the process (specification/operating.md#exit-codes).
+// argv → configuration → boot → serve: the program of an ordinary host. Of the files of a server the only one that
+// reads arguments and ends the process (specification/operating.md#exit-codes).
 
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { sayFailure } from '../common/command-line/failure.ts';
@@ -26,9 +26,8 @@ import { type Said, sayWarnings } from './said.ts';
 /** For the front of Web3Signer's command line, which refuses a start without the record of its database. */
 export { web3SignersOf };
 
-export async function main(command: 'server' | 'slashing', argv: readonly string[]): Promise<void> {
-  if (command === 'slashing') await runSlashing(argv, { env: process.env });
-  else await serve({ argv, env: process.env });
+export async function main(argv: readonly string[]): Promise<void> {
+  await serve({ argv, env: process.env });
 }
 
 /**
@@ -63,12 +62,6 @@ export async function serve(input: LoadInput, said: readonly SaidWarning[] = [])
 async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>, look: typeof lookAtStart): Promise<Found> {
   using progress = showProgress(process, { doing: 'checking the files' });
   return await look(loaded.config, loaded, progress);
-}
-
-export async function runSlashing(argv: readonly string[], input: Pick<LoadInput, 'env' | 'readFile'>): Promise<void> {
-  const { stdin, stdout, stderr } = process;
-  const { runSlashingCommand } = await import('./commands/slashing.ts');
-  process.exitCode = await runSlashingCommand(argv, { ...input, stdin, stdout, stderr });
 }
 
 async function run(

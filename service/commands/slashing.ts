@@ -6,6 +6,7 @@ import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
 import { OutputFileError } from '../../common/command-line/output-file.ts';
 import { type Failure, type Group, NoCommand, runProgram } from '../../common/command-line/program.ts';
 import { InterchangeError } from '../../signer/slashing/interchange/piece-parser.ts';
+import type { LoadInput } from '../config/load.ts';
 import { Web3SignerDatabaseError } from '../web3signer/records.ts';
 import type { SlashingTerminal } from './slashing-command.ts';
 
@@ -40,6 +41,15 @@ export const SLASHING: Group<SlashingTerminal> = {
     },
   ],
 };
+
+/** @param input also how the front of Web3Signer's command line gives a configuration that is no file */
+export async function main(
+  argv: readonly string[],
+  input: Pick<LoadInput, 'env' | 'readFile'> = { env: process.env },
+): Promise<void> {
+  const { stdin, stdout, stderr } = process;
+  process.exitCode = await runSlashingCommand(argv, { ...input, stdin, stdout, stderr });
+}
 
 export function runSlashingCommand(argv: readonly string[], terminal: SlashingTerminal): Promise<ExitCode> {
   return runProgram({ title: 'strongroom slashing', tree: SLASHING }, argv, terminal, explain);

@@ -71,7 +71,7 @@ function unpacked(name: string, { files }: Bundle, compiled?: Buffer): string {
 }
 
 /** The program of an ordinary host, as the bundler makes it. */
-const SERVICE = "import { main } from './service/main.ts';\nawait main('server', process.argv.slice(3));\n";
+const SERVICE = "import { main } from './service/main.ts';\nawait main(process.argv.slice(3));\n";
 
 /** The project's packages and addon, by links, and beside them a package for musl. @returns its folder */
 function projectWithMusl(project: string, arch: string): string {
