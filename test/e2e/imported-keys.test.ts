@@ -89,8 +89,8 @@ describe('imported keys of a service with persist_dir', () => {
     const imported = new Set<number>();
     const deleted = new Set<number>();
     let next = 10;
+    let signer = await start();
     for (let round = 0; round < sized(2, 4); round++) {
-      const signer = await start();
       const numbers = Array.from({ length: 6 }, () => next++);
       const [victim] = imported;
       const answers = numbers.map(async (number) => {
@@ -109,11 +109,10 @@ describe('imported keys of a service with persist_dir', () => {
       await signer.kill();
       await Promise.all([...answers, rest]);
 
-      const again = await start();
-      const there = await listed(again);
+      signer = await start();
+      const there = await listed(signer);
       for (const number of imported) expect(there).toContain(key(number));
       for (const number of deleted) expect(there).not.toContain(key(number));
-      await again.kill();
     }
     expect(imported.size).toBeGreaterThan(0);
     expect(deleted.size).toBeGreaterThan(0);

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { someOf } from '../support/scale.ts';
 import { cannedSigner } from './canned-signer.ts';
 import { folder, operator, plainly, start, TOKEN } from './connection-set-up.ts';
 import { type Answerer, answerRefusal } from './fixture-signer.ts';
@@ -19,12 +20,13 @@ describe('recover', () => {
       response.end(body);
     };
 
-  it.each([
+  const FOREIGN: readonly [string, Answerer][] = [
     ['another service', answering(200, '{"status":"ok"}')],
     ['a proxy without a signer behind it', answering(502, '<h1>Bad Gateway</h1>')],
     ['a proxy that wants a login', answering(401, 'who are you?')],
     ['a service that is not well', answering(503, '{"error":"down"}')],
-  ])('%s is a foreign answer, and deletes no latch', async (_name, answer) => {
+  ];
+  it.each(someOf(FOREIGN, 2))('%s is a foreign answer, and deletes no latch', async (_name, answer) => {
     const signer = await start(answer);
     const { code, stdout } = await plainly(signer, 'recover --json');
     expect({ code, troubles: JSON.parse(stdout).troubles }).toMatchObject({
@@ -75,7 +77,7 @@ describe('answers that are none', () => {
     expect((await plainly(signer, 'status')).code).toBe(4);
   });
 
-  it.each(['{"state":"Open"}', 'OK', ''])('an answer that is no status is refused: %s', async (text) => {
+  it.each(someOf(['{"state":"Open"}', 'OK', ''], 2))('an answer that is no status is refused: %s', async (text) => {
     const signer = await start((_, response) => response.end(text));
     const { code, stdout, stderr } = await plainly(signer, 'status --json');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -133,15 +135,18 @@ describe('answers that are none', () => {
 describe('the token', () => {
   it('comes from a variable, a file, stdin, the environment or the command line', async () => {
     writeFileSync(join(folder, 'token'), 'sr_client_file\n', { mode: 0o600 });
-    expect(await headerSeen('--token env:MINE', { MINE: 'sr_client_variable' })).toBe('Bearer sr_client_variable');
-    expect(await headerSeen('--token @token', {})).toBe('Bearer sr_client_file');
-    expect(await headerSeen('--token -', {}, 'sr_client_stdin')).toBe('Bearer sr_client_stdin');
-    expect(await headerSeen('', { SVC_OPERATOR_TOKEN: 'sr_client_settings' })).toBe('Bearer sr_client_settings');
-    expect(await headerSeen('', { SVC_OPERATOR_TOKEN: 'env:MINE', MINE: 'sr_client_both' })).toBe(
-      'Bearer sr_client_both',
-    );
-    expect(await headerSeen('--auth-token sr_client_literal', {})).toBe('Bearer sr_client_literal');
-    expect(await headerSeen('', {})).toBeUndefined();
+    const sources: readonly [args: string, env: Record<string, string>, input: string, header: string | undefined][] = [
+      ['--token @token', {}, '', 'Bearer sr_client_file'],
+      ['--token env:MINE', { MINE: 'sr_client_variable' }, '', 'Bearer sr_client_variable'],
+      ['--token -', {}, 'sr_client_stdin', 'Bearer sr_client_stdin'],
+      ['--auth-token sr_client_literal', {}, '', 'Bearer sr_client_literal'],
+      ['', { SVC_OPERATOR_TOKEN: 'env:MINE', MINE: 'sr_client_both' }, '', 'Bearer sr_client_both'],
+      ['', { SVC_OPERATOR_TOKEN: 'sr_client_settings' }, '', 'Bearer sr_client_settings'],
+      ['', {}, '', undefined],
+    ];
+    for (const [args, env, input, header] of someOf(sources, 4)) {
+      expect(await headerSeen(args, env, input)).toBe(header);
+    }
   });
 
   it('that no Bearer header can carry goes as the password of Basic', async () => {
@@ -159,7 +164,7 @@ async function headerSeen(
   const url = `--signer-url ${signer.url} --allow-plaintext-signer`;
   const { stdout, stderr } = await runShell(`printf '%s' '${input}' | strongroom operator status ${url} ${args}`, {
     folder,
-    env,
+    env: { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '', ...env },
   });
   expect(stdout + stderr).not.toMatch(/sr_client_[a-z]/);
   return signer.received[0]?.authorization;

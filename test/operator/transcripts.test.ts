@@ -1,5 +1,5 @@
-// The operator CLI as its users see it: the real program, over TLS, to a server with given answers. `vitest run -u`
-// rewrites the golden files; read what changed.
+// The operator CLI as its users see it: the real program, over TLS, to a server with given answers. `vitest run -u` with
+// TEST_SCALE=1 rewrites the golden files; read what changed.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,8 @@ import { cannedSigner } from './canned-signer.ts';
 import { type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
 import { goldenPath, rerun } from './transcript.ts';
 
-/** Thirty programs in a row on a busy machine. */
+/** Where the run keeps compiled code: what a command costs is half of it. */
+const COMPILED = { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' };
 
 let folder: string;
 let signer: FixtureSigner;
@@ -26,6 +27,7 @@ beforeAll(async () => {
   signer = await startFixtureSigner(cannedSigner, certificate);
   const refused = ['stateless', 'latched', 'unknown', 'denied', 'auth_sealed', 'sealed', 'stale'];
   connected = {
+    ...COMPILED,
     SVC_OPERATOR_SIGNER_URL: signer.url,
     SVC_OPERATOR_TLS_CA: certificate.cert,
     SVC_OPERATOR_TOKEN: 'sr_mgmt_test',
@@ -44,7 +46,7 @@ describe('golden transcripts', () => {
   });
 
   it('settings', async () => {
-    await expect(await rerun('settings', { folder, env: {} })).toMatchFileSnapshot(goldenPath('settings'));
+    await expect(await rerun('settings', { folder, env: COMPILED })).toMatchFileSnapshot(goldenPath('settings'));
   });
 
   it('usage: whatever is wrong on this side, nothing is sent', async () => {
