@@ -53,7 +53,6 @@ afterAll(async () => {
 function operator(args: string, token = rootToken, more: Record<string, string> = {}) {
   const env = {
     ...more,
-    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
     SVC_OPERATOR_SIGNER_URL: signer.tlsUrl ?? '',
     SVC_OPERATOR_TLS_CA: 'signer.crt',
     SVC_OPERATOR_TOKEN: token,

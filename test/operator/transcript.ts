@@ -48,7 +48,8 @@ export function runShell(
   line: string,
   { folder, env }: Session,
 ): Promise<{ readonly stdout: string; readonly stderr: string; readonly code: number }> {
-  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SVC_|XDG_|NODE_)/.test(name)));
+  const isOurs = (name: string): boolean => /^(?:SVC_|XDG_|NODE_(?!COMPILE_CACHE$))/.test(name);
+  const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOurs(name)));
   const { promise, resolve } = Promise.withResolvers<{ stdout: string; stderr: string; code: number }>();
   const child = execFile(
     'sh',

@@ -13,9 +13,6 @@ import { cannedSigner } from './canned-signer.ts';
 import { type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
 import { goldenPath, rerun } from './transcript.ts';
 
-/** Where the run keeps compiled code: what a command costs is half of it. */
-const COMPILED = { NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' };
-
 let folder: string;
 let signer: FixtureSigner;
 let connected: Record<string, string>;
@@ -27,7 +24,6 @@ beforeAll(async () => {
   signer = await startFixtureSigner(cannedSigner, certificate);
   const refused = ['stateless', 'latched', 'unknown', 'denied', 'auth_sealed', 'sealed', 'stale'];
   connected = {
-    ...COMPILED,
     SVC_OPERATOR_SIGNER_URL: signer.url,
     SVC_OPERATOR_TLS_CA: certificate.cert,
     SVC_OPERATOR_TOKEN: 'sr_mgmt_test',
@@ -46,7 +42,7 @@ describe('golden transcripts', () => {
   });
 
   it('settings', async () => {
-    await expect(await rerun('settings', { folder, env: COMPILED })).toMatchFileSnapshot(goldenPath('settings'));
+    await expect(await rerun('settings', { folder, env: {} })).toMatchFileSnapshot(goldenPath('settings'));
   });
 
   it('usage: whatever is wrong on this side, nothing is sent', async () => {
