@@ -104,7 +104,7 @@ export async function bindingChecker(): Promise<BindingChecker> {
       const file = join(directory, `${traces}.txt`);
       writeFileSync(file, bindingNumbers(events).text);
       const env = { ...process.env, TRACE: file };
-      const { stdout } = await run('./pan', ['-E', '-m200000'], { cwd: directory, env });
+      const { stdout } = await run('./pan', ['-E', '-m200000', '-w18'], { cwd: directory, env });
       const isFound = /assertion violated/.test(stdout);
       if (!isFound && /max search depth too small|out of memory|Search not completed/.test(stdout))
         throw new Error(`the search was cut short: ${stdout}`);

@@ -223,7 +223,7 @@ export async function traceChecker(): Promise<TraceChecker> {
       traces += 1;
       const file = join(directory, `${traces}.txt`);
       writeFileSync(file, `${numbers}\n`);
-      const { stdout } = await run('./pan', ['-E', '-m100000'], {
+      const { stdout } = await run('./pan', ['-E', '-m100000', '-w18'], {
         cwd: directory,
         env: { ...process.env, TRACE: file },
       });
