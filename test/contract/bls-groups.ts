@@ -35,20 +35,23 @@ export function blsGroupsContract(open: () => BlsCore): void {
   const groupOutcomes = async (group: ReturnType<BlsCore['signGroup']>): Promise<string[]> =>
     (await group).map((signature) => (signature instanceof SignerError ? signature.reason : hex(signature)));
 
-  it.each([1, 15, 16, 17, LARGE_GROUP])('of %i keys has the signatures of blst, in the order of the handles', async (size) => {
-    const keys = keysOf(core, size).toReversed();
-    for (const label of ['one root', 'another root', 'one root']) {
-      const root = bytesOf(`${label} of ${size}`);
-      const outcomes = await groupOutcomes(
-        core.signGroup(
-          keys.map(({ handle }) => handle),
-          root,
-          'normal',
-        ),
-      );
-      expect(outcomes).toEqual(keys.map(({ secretKey }) => expectedSignature(secretKey, root)));
-    }
-  });
+  it.each([1, 15, 16, 17, LARGE_GROUP])(
+    'of %i keys has the signatures of blst, in the order of the handles',
+    async (size) => {
+      const keys = keysOf(core, size).toReversed();
+      for (const label of ['one root', 'another root', 'one root']) {
+        const root = bytesOf(`${label} of ${size}`);
+        const outcomes = await groupOutcomes(
+          core.signGroup(
+            keys.map(({ handle }) => handle),
+            root,
+            'normal',
+          ),
+        );
+        expect(outcomes).toEqual(keys.map(({ secretKey }) => expectedSignature(secretKey, root)));
+      }
+    },
+  );
 
   it('of no keys is empty', async () => {
     expect(await core.signGroup([], ROOT, 'normal')).toEqual([]);

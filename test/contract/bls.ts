@@ -113,7 +113,10 @@ export function blsCoreContract(open: (cores: number) => BlsCore): void {
       const signed = keys
         .slice(0, UNDER_WAY)
         .map(({ secretKey }, index) => expectedSignature(secretKey, rootOf(index)));
-      expect(await Promise.all(waiting)).toEqual([...signed, ...Array(WIPED_KEYS - UNDER_WAY).fill('signing_unavailable')]);
+      expect(await Promise.all(waiting)).toEqual([
+        ...signed,
+        ...Array(WIPED_KEYS - UNDER_WAY).fill('signing_unavailable'),
+      ]);
       for (const { handle } of keys) expect(await sign(handle)).toBe('signing_unavailable');
       const secretKey = secretKeyOf('after the wipe');
       expect(await sign(core.addKey(secretKey).handle)).toBe(expectedSignature(secretKey));

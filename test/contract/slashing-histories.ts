@@ -143,7 +143,8 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
 
     it('a store that imported the export of another gives the verdicts of the other', async () => {
       const source = await fresh();
-      for (const message of randomMessages({ count: SIGNED_MESSAGES, keys: 4, span: 40, seed: 5 })) await checkOne(source, message);
+      for (const message of randomMessages({ count: SIGNED_MESSAGES, keys: 4, span: 40, seed: 5 }))
+        await checkOne(source, message);
       const copy = await fresh();
       await copy.importHistories(source.exportHistories());
       for (const probe of randomMessages({ count: COPY_PROBES, keys: 4, span: 44, seed: 6 })) {

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
 import type { SlashableMessage } from '../../../signer/slashing/types.ts';
-import { sized } from '../../support/scale.ts';
+import { IS_WHOLE, sized } from '../../support/scale.ts';
 import { block, checkOne, history, stream, verdictName, vote } from '../../support/slashing.ts';
 import { randomMessages } from '../../support/slashing-model.ts';
 import {
@@ -23,8 +23,8 @@ import {
 } from './signers-set-up.ts';
 
 const RACE_ROUNDS = sized(3, 10);
-const RANDOM_MESSAGES = sized(320, 800);
-const MIN_SAFE = sized(40, 100);
+const RANDOM_MESSAGES = IS_WHOLE ? 800 : 320;
+const MIN_SAFE = IS_WHOLE ? 100 : 40;
 const TERMINATIONS = sized(6, 20);
 const IMPORTED_KEYS = sized(300, 700);
 
