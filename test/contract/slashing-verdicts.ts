@@ -33,6 +33,7 @@ const RANDOM_MESSAGES = sized(120, 600);
 export function verdictsContract(harness: SlashingHarness): void {
   const { complete, manySigners, createStore, freshStore, open, fresh } = harness;
   describe('streams of messages', () => {
+    /** Of all streams: each has a key of its own. */
     let store: SlashingStore | undefined;
     let backend: SlashingBackend;
     beforeAll(async () => {
@@ -44,7 +45,7 @@ export function verdictsContract(harness: SlashingHarness): void {
       await store?.remove();
     });
 
-    const streams = Object.entries(STREAMS).map(([name, steps], key) => [name, steps, key] as const);
+    const streams = Object.entries(STREAMS).map(([name, steps], index) => [name, steps, index + 1] as const);
     it.each(streams)('%s', async (_name, steps, key) => {
       for (const step of steps) {
         const verdict = verdictName(await checkOne(backend, messageOf(step, key)));

@@ -21,7 +21,7 @@ import { runWorld } from '../support/fleet/run.ts';
 import { openClient } from '../support/fleet/sites.ts';
 import { IS_WHOLE, sized, someOf, testSeed } from '../support/scale.ts';
 
-const MESSAGES = sized(1_500, 6_000);
+const MESSAGES = sized(3_000, 6_000);
 const FIRST_SEED = testSeed(1);
 const MESSAGES_OF_A_WORLD = 3_000;
 const MESSAGES_WITHOUT_A_PROTECTION = 12_000;

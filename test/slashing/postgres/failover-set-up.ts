@@ -44,6 +44,7 @@ beforeEach(async () => {
   released = [];
   counted = [];
   log = recordingLog();
+  // A test may have ended while it was stopped.
   await primary.start();
   database = await primary.createDatabase();
   proxy = await startPostgresProxy(primary.port);
