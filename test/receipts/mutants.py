@@ -148,6 +148,7 @@ def main():
         sys.exit("the program itself does not judge as the vectors say")
     survivors, equivalent = [], set(EQUIVALENT)
     mutants = [what for what, _, _ in shared.mutants_of(ast.parse(source))]
+    count = len(mutants)
     for at, what in enumerate(mutants):
         if at % shared.EVERY:
             equivalent.discard(what)  # it is not told
@@ -166,7 +167,7 @@ def main():
             equivalent.discard(what)
         else:
             survivors.append(place)
-    print(json.dumps({"mutants": len(mutants), "survivors": survivors, "killed_equivalents": sorted(equivalent)}, indent=1))
+    print(json.dumps({"mutants": count, "survivors": survivors, "killed_equivalents": sorted(equivalent)}, indent=1))
 
 
 if __name__ == "__main__":

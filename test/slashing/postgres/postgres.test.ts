@@ -1,5 +1,5 @@
-// The contract of the slashing backends on a real PostgreSQL; a store is a database of its own, which is emptied for the
-// next one: to make one and to drop it costs as much as a test.
+// The contract of the slashing backends on a real PostgreSQL; a store is a database of its own, which is emptied for
+// the next one: to make one and to drop it costs as much as a test.
 
 import { afterAll, beforeAll } from 'vitest';
 import { slashingContract } from '../../contract/slashing.ts';
