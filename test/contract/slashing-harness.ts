@@ -8,10 +8,12 @@ export interface SlashingStore {
   remove(): Promise<void>;
 }
 
-/** What the parts of the contract work with; whatever they open is closed after each test. */
+/** What the parts of the contract work with; whatever they open by it is closed after each test. */
 export interface SlashingHarness {
   readonly complete: boolean;
   readonly manySigners: boolean;
+  /** For several tests, which close what they open of it and remove it. */
+  createStore(): Promise<SlashingStore>;
   freshStore(): Promise<SlashingStore>;
   open(store: SlashingStore, genesisValidatorsRoot?: string): Promise<SlashingBackend>;
   fresh(genesisValidatorsRoot?: string): Promise<SlashingBackend>;

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../signer/slashing/history/prune.ts';
 import type { SlashableMessage, ValidatorHistory } from '../../signer/slashing/types.ts';
+import { sized } from '../support/scale.ts';
 import {
   block,
   checkOne,
@@ -16,6 +17,12 @@ import {
 } from '../support/slashing.ts';
 import { randomMessages } from '../support/slashing-model.ts';
 import type { SlashingHarness } from './slashing-harness.ts';
+
+const SIGNED_MESSAGES = sized(80, 300);
+const COPY_PROBES = sized(80, 800);
+const PRUNING_PROBES = sized(80, 600);
+/** Else pruning is asked for next to nothing. */
+const MIN_REFUSED = sized(25, 100);
 
 export function historiesContract({ complete, fresh }: SlashingHarness): void {
   describe('import and export', () => {
@@ -136,10 +143,11 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
 
     it('a store that imported the export of another gives the verdicts of the other', async () => {
       const source = await fresh();
-      for (const message of randomMessages({ count: 300, keys: 4, span: 40, seed: 5 })) await checkOne(source, message);
+      for (const message of randomMessages({ count: SIGNED_MESSAGES, keys: 4, span: 40, seed: 5 }))
+        await checkOne(source, message);
       const copy = await fresh();
       await copy.importHistories(source.exportHistories());
-      for (const probe of randomMessages({ count: 800, keys: 4, span: 44, seed: 6 })) {
+      for (const probe of randomMessages({ count: COPY_PROBES, keys: 4, span: 44, seed: 6 })) {
         const original = kindOf(verdictName(await checkOne(source, probe)));
         const copied = kindOf(verdictName(await checkOne(copy, probe)));
         // Marks are imported without their roots: what could be repeated is refused.
@@ -174,7 +182,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       await checkOne(backend, vote(1, farEpoch - 1, farEpoch, 'far'));
       await checkOne(backend, block(2, 3, 'other key'));
 
-      const probes = randomMessages({ count: 600, keys: 1, span: 30, seed: 7 }).filter(
+      const probes = randomMessages({ count: PRUNING_PROBES, keys: 1, span: 30, seed: 7 }).filter(
         (probe) => probe.publicKey === publicKeyOf(0),
       );
       const refused: SlashableMessage[] = [];
@@ -193,7 +201,7 @@ export function historiesContract({ complete, fresh }: SlashingHarness): void {
       expect(after.validators).toBe(before.validators);
       expect(before.blocks + before.attestations - after.blocks - after.attestations).toBe(pruned);
 
-      expect(refused.length).toBeGreaterThan(100);
+      expect(refused.length).toBeGreaterThan(MIN_REFUSED);
       for (const probe of refused) expect([probe, (await checkOne(backend, probe)).kind]).toEqual([probe, 'refused']);
       expect(verdictName(await checkOne(backend, block(1, farSlot, 'far')))).toBe('repeat');
       expect(verdictName(await checkOne(backend, vote(1, farEpoch - 1, farEpoch, 'far')))).toBe('repeat');

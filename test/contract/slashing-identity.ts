@@ -8,7 +8,7 @@ import { sized } from '../support/scale.ts';
 import { block, checkOne, vote } from '../support/slashing.ts';
 import type { SlashingHarness } from './slashing-harness.ts';
 
-const ROUNDS = sized(6, 20);
+const ROUNDS = sized(3, 20);
 
 export function identityContract({ manySigners, freshStore, open, fresh }: SlashingHarness): void {
   describe('identity', () => {

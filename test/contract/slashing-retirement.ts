@@ -20,7 +20,7 @@ import {
 } from '../support/slashing.ts';
 import type { SlashingHarness } from './slashing-harness.ts';
 
-const FINAL_ROUNDS = sized(2, 5);
+const FINAL_ROUNDS = sized(1, 5);
 const STEPS_UNTIL_RETIREMENT = 3;
 /** Two messages each: fewer than a retirement may lose races. */
 const STEPS_DURING_RETIREMENT = 20;

@@ -1,5 +1,5 @@
-// Streams of messages on a fresh store, in order, each with its verdict: with the complete history, and with the
-// high-water marks only. A verdict is `safe`, `repeat` or the reason of the refusal.
+// Streams of messages of a key that is new to the store, in order, each with its verdict: with the complete history,
+// and with the high-water marks only. A verdict is `safe`, `repeat` or the reason of the refusal.
 
 import type { SlashingRefusal } from '../../signer/slashing/types.ts';
 

@@ -30,6 +30,7 @@ export function slashingContract(name: string, options: SlashingContractOptions)
   const harness: SlashingHarness = {
     complete: options.complete,
     manySigners: options.manySigners,
+    createStore: options.createStore,
     async freshStore() {
       const store = await options.createStore();
       stores.push(store);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { BoundStore } from '../../signer/chamber/binding-table.ts';
 import type { BindingEvent } from '../support/fleet/binding-trace.ts';
+import { HASH_TABLE } from './conformance.ts';
 
 const run = promisify(execFile);
 const FOLDER = import.meta.dirname;
@@ -104,7 +105,7 @@ export async function bindingChecker(): Promise<BindingChecker> {
       const file = join(directory, `${traces}.txt`);
       writeFileSync(file, bindingNumbers(events).text);
       const env = { ...process.env, TRACE: file };
-      const { stdout } = await run('./pan', ['-E', '-m200000'], { cwd: directory, env });
+      const { stdout } = await run('./pan', ['-E', '-m200000', HASH_TABLE], { cwd: directory, env });
       const isFound = /assertion violated/.test(stdout);
       if (!isFound && /max search depth too small|out of memory|Search not completed/.test(stdout))
         throw new Error(`the search was cut short: ${stdout}`);

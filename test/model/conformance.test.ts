@@ -15,10 +15,15 @@ import { BOUND_MS } from '../support/fleet/signer-parts.ts';
 import { openClient, openSites } from '../support/fleet/sites.ts';
 import { worldTime } from '../support/fleet/time.ts';
 import { fleetTrace } from '../support/fleet/trace.ts';
+import { IS_WHOLE, sized, someOf } from '../support/scale.ts';
 import { type BindingChecker, bindingChecker, bindingNumbers } from './binding-conformance.ts';
 import { keyTraces, type StoreTrace, type TraceChecker, traceChecker } from './conformance.ts';
 
-const SEEDS = [1, 4];
+const SEEDS = someOf([1, 4], 1);
+/** Of each kind. */
+const MAX_ALTERATIONS = sized(3, 10);
+const MIN_TRACES = IS_WHOLE ? 15 : 8;
+const MIN_CALLS = IS_WHOLE ? 150 : 75;
 const MESSAGES = 600;
 const BEAT_MS = BOUND_MS / 5;
 /** Of no key that moves a few times. */
@@ -65,8 +70,8 @@ describe('traces of the fleet', () => {
     }
     expect(rejected).toEqual([]);
     // Traces of a few calls would prove nothing. How long each is depends on when its store is replaced.
-    expect(accepted).toBeGreaterThan(15);
-    expect(calls).toBeGreaterThan(150);
+    expect(accepted).toBeGreaterThan(MIN_TRACES);
+    expect(calls).toBeGreaterThan(MIN_CALLS);
     expect(stores.filter(({ store, lines }) => store.endsWith('database') && lines.length > 0)).not.toEqual([]);
     console.info(`${accepted} traces, ${calls} calls`);
   });
@@ -75,7 +80,7 @@ describe('traces of the fleet', () => {
     const alterations = { refusal: 0, record: 0, tenure: 0 };
     for (const trace of stores.flatMap(keyTraces)) {
       const doubles = trace.calls.findIndex(({ answer }) => answer === 4);
-      if (doubles >= 0 && alterations.refusal < 10) {
+      if (doubles >= 0 && alterations.refusal < MAX_ALTERATIONS) {
         alterations.refusal += 1;
         expect([trace.name, await checker.isAccepted(altered(trace, doubles, { answer: 1 }))]).toEqual([
           trace.name,
@@ -83,7 +88,7 @@ describe('traces of the fleet', () => {
         ]);
       }
       const ended = trace.calls.findIndex(({ kind, hasFailed }) => kind === 2 && hasFailed !== true);
-      if (ended >= 0 && alterations.tenure < 10) {
+      if (ended >= 0 && alterations.tenure < MAX_ALTERATIONS) {
         alterations.tenure += 1;
         expect([trace.name, await checker.isAccepted(altered(trace, ended, { answer: LATER_TENURE }))]).toEqual([
           trace.name,
@@ -91,7 +96,7 @@ describe('traces of the fleet', () => {
         ]);
       }
       const signed = trace.calls.findIndex(({ answer, hasFailed }) => answer === 1 && hasFailed !== true);
-      if (signed >= 0 && alterations.record < 10) {
+      if (signed >= 0 && alterations.record < MAX_ALTERATIONS) {
         alterations.record += 1;
         expect([trace.name, await checker.isAccepted(altered(trace, signed, { answer: 4 }))]).toEqual([
           trace.name,

@@ -12,6 +12,8 @@ const FOLDER = import.meta.dirname;
 /** As in trace.pml. */
 const PLACES = 200;
 const MAX_CALLS = 4_000;
+/** 2^18 places for states: a search has fewer, and to clear the 128 MB of the default takes longer than it. */
+export const HASH_TABLE = '-w18';
 const VERDICTS: Readonly<Record<string, number>> = {
   safe: 1,
   repeat: 2,
@@ -223,7 +225,7 @@ export async function traceChecker(): Promise<TraceChecker> {
       traces += 1;
       const file = join(directory, `${traces}.txt`);
       writeFileSync(file, `${numbers}\n`);
-      const { stdout } = await run('./pan', ['-E', '-m100000'], {
+      const { stdout } = await run('./pan', ['-E', '-m100000', HASH_TABLE], {
         cwd: directory,
         env: { ...process.env, TRACE: file },
       });

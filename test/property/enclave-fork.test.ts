@@ -20,7 +20,7 @@ import { type WorldTime, worldTime } from '../support/fleet/time.ts';
 import { IS_WHOLE, sized, testSeed } from '../support/scale.ts';
 import { slashablePairs } from '../support/slashing-checker.ts';
 
-const MESSAGES = sized(3_000, 3_000);
+const MESSAGES = sized(1_000, 3_000);
 const FIRST_SEED = testSeed(1);
 const MESSAGES_OF_A_SEED = 3_000;
 /** Only so that a world that hangs is named. */

@@ -31,18 +31,19 @@ const timeoutMs = (messages: number): number => 900_000 + 200 * messages;
 
 /**
  * For each protection, seeds that find something without it: the first did, and the others are of the same emphasis.
+ * In this order the small size has three that are found soon.
  */
 const TEETH: Readonly<Record<Missing, readonly number[]>> = {
+  binding: [3, 10, 17],
   minimal_merging: [0, 7, 14, 21],
   retirement: [0, 7, 14, 21],
   jump: [2, 1, 3, 5],
-  binding: [3, 10, 17],
   local_floor: [2, 9, 16, 23],
   failover_jump: [18, 25, 11, 4, 32, 39],
   restored_jump: [18, 39, 4, 11, 25, 32],
+  memory: [34, 62, 41, 55, 69, 13],
   incarnation: [38, 31, 10, 17, 3, 24],
   closed_mark: [12, 5, 19, 26],
-  memory: [34, 62, 41, 55, 69, 13],
 };
 
 const MOST_SEEDS = Math.max(...Object.values(TEETH).map(({ length }) => length));
@@ -90,7 +91,7 @@ describe('a world of fleets', () => {
 });
 
 describe('without a protection', () => {
-  it.each(someOf(Object.entries(TEETH) as [Missing, readonly number[]][], 4))(
+  it.each(someOf(Object.entries(TEETH) as [Missing, readonly number[]][], 3))(
     'without %s some seed of %j yields a slashable pair',
     async (missing, seeds) => {
       for (const seed of seeds) {

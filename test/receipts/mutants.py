@@ -147,14 +147,15 @@ def main():
     if is_killed(load(source), cases):
         sys.exit("the program itself does not judge as the vectors say")
     survivors, equivalent = [], set(EQUIVALENT)
-    count = len(list(shared.mutants_of(ast.parse(source))))
-    for at in range(count):
-        tree = ast.parse(source)
-        what, node, change = list(shared.mutants_of(tree))[at]
-        place = f"verify_receipts.py:{node.lineno}: {what}"
+    mutants = [what for what, _, _ in shared.mutants_of(ast.parse(source))]
+    count = len(mutants)
+    for at, what in enumerate(mutants):
         if at % shared.EVERY:
             equivalent.discard(what)  # it is not told
             continue
+        tree = ast.parse(source)
+        _, node, change = shared.mutant_at(tree, at)
+        place = f"verify_receipts.py:{node.lineno}: {what}"
         change(node)
         try:
             program = load(source, tree)

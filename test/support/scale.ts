@@ -27,7 +27,7 @@ function readScale(text: string | undefined): number | undefined {
 }
 
 /** One mutant of so many is tried. The programs that try them read TEST_SCALE themselves. */
-export const MUTANTS_EVERY = IS_WHOLE ? 1 : 5;
+export const MUTANTS_EVERY = IS_WHOLE ? 1 : 10;
 
 /** What such a program is told. */
 export const SCALE_ENVIRONMENT: Readonly<Record<string, string>> = IS_WHOLE ? { TEST_SCALE: String(SCALE) } : {};

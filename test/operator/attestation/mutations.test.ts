@@ -10,8 +10,11 @@ import { verifyDocument } from '../../../common/attestation/verify.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
 import { createNsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
 import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
+import { sized } from '../../support/scale.ts';
 
-const MUTATIONS = 10_000;
+const MUTATIONS = sized(2_000, 10_000);
+/** Of each failure that lies deep. */
+const MIN_SEEN = sized(4, 20);
 /** How much more work than the valid document, which goes through every step, a mutation may be. */
 const MAX_RATIO = 5;
 /**
@@ -117,7 +120,7 @@ it(`none of ${MUTATIONS} mutations verifies, each ends in a known failure, with 
     'malformed_certificate',
     'untrusted_root',
   ];
-  const rare = [...codes, 'broken_chain', 'bad_signature'].filter((code) => (seen.get(code) ?? 0) < 20);
+  const rare = [...codes, 'broken_chain', 'bad_signature'].filter((code) => (seen.get(code) ?? 0) < MIN_SEEN);
   expect(rare).toEqual([]);
   keepSlowest(slowest);
   const limit = MAX_RATIO * workOf(original);

@@ -1,7 +1,7 @@
-// A primary that may be copied or followed, new for every test, and signers that reach it through a proxy which may
-// lead elsewhere afterwards; what they released is kept.
+// A primary that may be copied or followed, with a database that is new for every test, and signers that reach it
+// through a proxy which may lead elsewhere afterwards; what they released is kept.
 
-import { afterEach, beforeEach, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { type ChainTime, jumpFloor } from '../../../signer/slashing/jump.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
@@ -33,13 +33,19 @@ export let counted: string[];
 export const opened: { close(): Promise<void> }[] = [];
 export const clock = { now: () => slot * 12_000, monotonic: () => performance.now() };
 
+beforeAll(async () => {
+  primary = await startPostgres({ settings: { wal_level: 'replica', synchronous_standby_names: '' } });
+});
+
+afterAll(() => primary.close());
+
 beforeEach(async () => {
   slot = 1000;
   released = [];
   counted = [];
   log = recordingLog();
-  primary = await startPostgres({ settings: { wal_level: 'replica', synchronous_standby_names: '' } });
-  opened.push(primary);
+  // A test may have ended while it was stopped.
+  await primary.start();
   database = await primary.createDatabase();
   proxy = await startPostgresProxy(primary.port);
   opened.push(proxy);

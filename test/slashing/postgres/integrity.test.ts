@@ -21,17 +21,22 @@ afterAll(() => server.close());
 beforeEach(async () => {
   database = await server.createDatabase();
   backend = await openTestBackend(server.url(database));
-  await recordHistory(1);
-  await recordHistory(2);
-  await recordHistory(3);
+  await recordHistories([1, 2, 3]);
 });
 
 afterEach(() => backend.close());
 
-/** Blocks at 10, 20, 30 and votes 1→2, 3→4, 5→6. */
-async function recordHistory(key: number): Promise<void> {
-  for (const slot of [10, 20, 30]) await checkOne(backend, block(key, slot, 'a'));
-  for (const source of [1, 3, 5]) await checkOne(backend, vote(key, source, source + 1, 'v'));
+/** Blocks at 10, 20, 30 and votes 1→2, 3→4, 5→6 of each key. */
+async function recordHistories(keys: readonly number[]): Promise<void> {
+  const record = async (messages: readonly SlashableMessage[]) => {
+    const verdicts = await backend.checkAndRecord(
+      messages,
+      messages.map(() => NO_MARKS),
+    );
+    expect(verdicts.map(verdictName)).toEqual(keys.map(() => 'safe'));
+  };
+  for (const slot of [10, 20, 30]) await record(keys.map((key) => block(key, slot, 'a')));
+  for (const source of [1, 3, 5]) await record(keys.map((key) => vote(key, source, source + 1, 'v')));
 }
 
 const ofKey1 =

@@ -1,4 +1,5 @@
-// The contract of the slashing backends on a real PostgreSQL; a store is a database of its own.
+// The contract of the slashing backends on a real PostgreSQL; a store is a database of its own, which is emptied for
+// the next one: to make one and to drop it costs as much as a test.
 
 import { afterAll, beforeAll } from 'vitest';
 import { slashingContract } from '../../contract/slashing.ts';
@@ -6,6 +7,7 @@ import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { openTestBackend } from '../../support/slashing-postgres.ts';
 
 let server: PostgresServer;
+const emptied: string[] = [];
 
 beforeAll(async () => {
   server = await startPostgres();
@@ -17,11 +19,12 @@ slashingContract('postgres', {
   complete: true,
   manySigners: true,
   async createStore() {
-    const database = await server.createDatabase();
+    const database = emptied.pop() ?? (await server.createDatabase());
     return {
       open: (genesisValidatorsRoot) => openTestBackend(server.url(database), { genesisValidatorsRoot }),
       async remove() {
-        await server.query('postgres', `DROP DATABASE ${database} WITH (FORCE)`);
+        await server.query(database, 'DROP SCHEMA IF EXISTS strongroom CASCADE');
+        emptied.push(database);
       },
     };
   },

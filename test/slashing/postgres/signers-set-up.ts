@@ -1,6 +1,7 @@
 // Signers on one PostgreSQL of the file, each test with a database of its own, and what they found safe held against
 // the records.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
@@ -98,12 +99,12 @@ export async function untilSafe(
   for (let attempt = 0; ; attempt += 1) {
     const outcome = await signer.check(message(attempt)).catch(() => undefined);
     if (outcome !== undefined) return outcome.kind;
-    await new Promise((resolve) => setImmediate(resolve));
+    await pause(5);
   }
 }
 
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setImmediate(resolve));
+  while (!(await condition())) await pause(5);
 }
 
 export function at<Element>(list: readonly Element[], index: number): Element {

@@ -7,9 +7,13 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import { someOf } from '../../support/scale.ts';
 import { block, checkOne, history, stream, verdictName, vote } from '../../support/slashing.ts';
 import { IMPORTED, LAST_SLOT } from '../../support/slashing-import-steps.ts';
 import { close, folder, IMPORT_STEPS, open, openHere, path, prepare } from './import-set-up.ts';
+
+/** Each key is merged in one of the last steps. */
+const LAST_STEPS = 12;
 
 /** Which keys refuse everything that the file forbids; the others nothing of it. */
 async function merged(backend: SlashingBackend): Promise<number[]> {
@@ -34,14 +38,21 @@ async function expectRecords(backend: SlashingBackend): Promise<void> {
 
 it('kill -9 after any step: the keys before it are merged, the others as they were, and it can be repeated', async () => {
   await prepare();
-  const outcomes = new Set<string>();
-  for (let lastStep = 0; ; lastStep++) {
-    const copy = join(folder, `killed-${lastStep}.sqlite`);
-    const repeated = join(folder, `repeated-${lastStep}.sqlite`);
+  const importInto = (copy: string, lastStep: number) => {
     cpSync(path, copy);
     const child = spawnSync(process.execPath, [IMPORT_STEPS, copy, String(lastStep)], { encoding: 'utf8' });
     expect(child.stderr).toBe('');
-    if (child.signal === null) expect(Number(child.stdout)).toBe(lastStep);
+    return child;
+  };
+  const count = Number(importInto(join(folder, 'whole.sqlite'), Number.POSITIVE_INFINITY).stdout);
+  const steps = Array.from({ length: count }, (_, step) => step);
+  const outcomes = new Set<string>();
+  for (const lastStep of [...someOf(steps.slice(0, -LAST_STEPS), 6), ...someOf(steps.slice(-LAST_STEPS), 6), count]) {
+    const copy = join(folder, `killed-${lastStep}.sqlite`);
+    const repeated = join(folder, `repeated-${lastStep}.sqlite`);
+    const child = importInto(copy, lastStep);
+    expect([lastStep, child.signal]).toEqual([lastStep, lastStep === count ? null : 'SIGKILL']);
+    if (child.signal === null) expect(Number(child.stdout)).toBe(count);
     for (const suffix of ['', '-wal']) {
       cpSync(`${copy}${suffix}`, `${repeated}${suffix}`, { force: true });
       if (child.signal === null) break;
@@ -62,7 +73,6 @@ it('kill -9 after any step: the keys before it are merged, the others as they we
     const left = new DatabaseSync(repeated);
     expect(left.prepare('SELECT count(*) AS rows FROM staged').get()).toEqual({ rows: 0 });
     left.close();
-    if (child.signal === null) break;
   }
   expect([...outcomes]).toEqual(['', '1', '1 2', '1 2 3', '1 2 3 4']);
 });
