@@ -1,5 +1,5 @@
-// The operator CLI as its users see it: the real program, over TLS, to a server with given answers. `vitest run -u` with
-// TEST_SCALE=1 rewrites the golden files; read what changed.
+// The operator CLI as its users see it: the real program, over TLS, to a server with given answers. `vitest run -u`
+// with TEST_SCALE=1 rewrites the golden files; read what changed.
 
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
