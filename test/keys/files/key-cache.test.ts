@@ -16,7 +16,7 @@ const PASSWORD = 'TEST password';
 const FLIPS = sized(4, 12);
 let decrypted: number;
 
-/** The key of a slice takes most of a second of a core: at the small size one test derives it, the others a cheap one. */
+/** The key of a slice takes most of a second: at the small size one test derives it, the others a cheap one. */
 const derivation = vi.hoisted(() => ({ isCheap: false }));
 vi.mock('../../../signer/keys/files/sealed-bytes.ts', async (importOriginal) => {
   const real = await importOriginal<typeof SealedBytes>();
