@@ -27,7 +27,7 @@ export const FIRST_VOTE_EPOCH = 421_875;
 export const GUEST = {
   root: '/run/nsm-root',
   node: '/usr/bin/node',
-  bundle: '/app/main.mjs',
+  signer: '/app',
   /** As bundle.ts lays them. */
   programs: '/test/programs/bundle',
   settings: '/test/settings.json',

@@ -1,7 +1,7 @@
 // The parent's side of the guest: a power supply (the NSM), nitro-cli's heartbeat, AWS (stand-ins), the parent proxy,
 // and then the scenario. Everything that runs is a process; this one ends with the verdict.
 
-import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { AWS_NITRO } from '../../../../common/attestation/contract.ts';
 import { loadAddon } from '../../../../signer/native/load.ts';
@@ -56,10 +56,14 @@ process.exit(passed ? 0 : 1);
  * setting for that. What else the image contains stays as it was built.
  */
 function trustTheEmulator(root: string): void {
-  const bundle = readFileSync(GUEST.bundle, 'utf8');
-  const parts = bundle.split(AWS_NITRO.rootSha256);
-  if (parts.length !== 2) throw new Error(`the signer names the root of AWS ${parts.length - 1} times`);
-  writeFileSync(GUEST.bundle, parts.join(root));
+  const modules = readdirSync(GUEST.signer).filter((name) => name.endsWith('.mjs'));
+  const texts = modules.map((name) => [name, readFileSync(join(GUEST.signer, name), 'utf8')] as const);
+  const naming = texts.filter(([, text]) => text.includes(AWS_NITRO.rootSha256));
+  const [[name, text] = ['', '']] = naming;
+  const parts = text.split(AWS_NITRO.rootSha256);
+  if (naming.length !== 1 || parts.length !== 2)
+    throw new Error(`${naming.length} modules of the signer name the root of AWS, the first ${parts.length - 1} times`);
+  writeFileSync(join(GUEST.signer, name), parts.join(root));
 }
 
 function policyOf(images: readonly GuestSettings['registers'][]): Readonly<Record<string, readonly string[]>> {
