@@ -6,7 +6,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { bundleSigner, ownSources } from '../../eif/bundle/bundle.ts';
 import { describeImage } from '../../eif/describe.ts';
@@ -18,6 +18,7 @@ import { runWithRoot } from '../operator/run-operator.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { NEEDS_OTHER_USER } from '../support/nobody.ts';
+import { IS_WHOLE } from '../support/scale.ts';
 import {
   build,
   built,
@@ -26,6 +27,7 @@ import {
   inputs,
   PROGRAM,
   project,
+  quick,
   readable,
   record,
   user,
@@ -43,15 +45,25 @@ import {
   sha256,
 } from './image-program.ts';
 import { fileIn, pcr, registersIn, sectionsOf, sha384, signedRegister } from './image-sections.ts';
-import { copyOfCopy } from './project-copy.ts';
+import { copyProject } from './project-copy.ts';
 import { signingPair } from './signing-pair.ts';
+
+/** Of the image that is built once, asked once. */
+let description: { readonly table: string; readonly json: string };
+beforeAll(() => {
+  if (!withAddon) return;
+  const image = join(folder, 'image/image.eif');
+  const [table, json] = [eif(['describe', image]), eif(['describe', image, '--json'])];
+  expect([table.code, json.code]).toEqual([0, 0]);
+  description = { table: table.stdout, json: json.stdout };
+});
 
 describe.runIf(withAddon)('two builds', () => {
   it.skipIf(user === undefined)(
     `in another folder with a space and a quote in its name, by another user, under another umask, time zone, locale and home, are the same bytes${user === undefined ? ` (${NEEDS_OTHER_USER})` : ''}`,
     () => {
       const other = join(folder, "else where's", 'deeper');
-      copyOfCopy(project, other);
+      copyProject(other, project);
       cpSync(inputs, join(folder, 'copied-inputs'), { recursive: true });
       const env = {
         TZ: 'Pacific/Chatham',
@@ -88,7 +100,7 @@ describe.runIf(withAddon)('the registers of one image', () => {
     const { measurements } = JSON.parse(built.record.toString()) as { measurements: Record<string, string> };
     const { PCR0, PCR1, PCR2, PCR16, PCR17 } = measurements;
     expect(registersIn(built.stdout)).toEqual(measurements);
-    expect(registersIn(eif(['describe', join(folder, 'image/image.eif')]).stdout)).toEqual(measurements);
+    expect(registersIn(description.table)).toEqual(measurements);
     const plan = program('ceremony', 'plan', join(inputs, 'ceremony.yaml'));
     expect(registersIn(plan)).toEqual({ PCR17 });
     const check = program('parent-proxy', '--check', '-c', join(inputs, 'strongroom.yaml'));
@@ -195,7 +207,7 @@ describe.runIf(withAddon)('pcrs.json', () => {
     expect(JSON.parse(eif(['describe', image, '--json']).stdout).authorities).toEqual({ [host]: [shown] });
     const table = eif(['describe', image]).stdout;
     expect(table).toContain(`  ${host}: these alone\n    ${shown.sha256}  CN=stand-in\n`);
-    expect(JSON.parse(eif(['describe', join(folder, 'image/image.eif'), '--json']).stdout).authorities).toEqual({});
+    expect(JSON.parse(description.json).authorities).toEqual({});
   });
 
   it('an authority of a host that the configuration does not declare stops the build', () => {
@@ -223,9 +235,7 @@ describe.runIf(withAddon)('pcrs.json', () => {
 
 describe.runIf(withAddon)('a description', () => {
   it('computes from the image what the build said', () => {
-    const described = eif(['describe', join(folder, 'image/image.eif'), '--json']);
-    expect(described.code).toBe(0);
-    const { measurements, ceremony, configuration, signature, files } = JSON.parse(described.stdout);
+    const { measurements, ceremony, configuration, signature, files } = JSON.parse(description.json);
     const record = JSON.parse(built.record.toString());
     expect(measurements).toEqual(record.measurements);
     expect(ceremony.digest_sha384).toBe(record.ceremony.digest_sha384);
@@ -234,8 +244,7 @@ describe.runIf(withAddon)('a description', () => {
     const paths = files.map((ramdisk: { path: string }[]) => ramdisk.map(({ path }) => path));
     expect(paths[0]).toContain('lib/modules/strongroom/nsm.ko');
     expect(paths[1]).toContain('app/main.mjs');
-    const table = eif(['describe', join(folder, 'image/image.eif')]).stdout;
-    for (const value of Object.values(measurements)) expect(table).toContain(value);
+    for (const value of Object.values(measurements)) expect(description.table).toContain(value);
   });
 
   it('refuses a configuration that is not the one baked in', () => {
@@ -278,15 +287,20 @@ describe.runIf(withAddon)('a comparison', () => {
     const from = writeInputs(join(folder, 'changed-inputs'));
     writeFileSync(join(from, 'ceremony.yaml'), CEREMONY.replace('generation: 1', 'generation: 2'));
     const to = join(folder, 'changed');
-    build(from, to);
+    const baked = buildArguments(from, to);
+    const fetching = [
+      ...baked.filter((word) => word !== '--config' && !word.endsWith('strongroom.yaml')),
+      '--fetch-config',
+    ];
+    // At the small size one image has both.
+    expect(eif(IS_WHOLE ? baked : fetching, quick()).code).toBe(0);
     const compared = eif(['compare', join(folder, 'image/image.eif'), join(to, 'image.eif'), '--json']);
     expect(compared.code).toBe(1);
     expect(JSON.parse(compared.stdout)).toMatchObject({
       equal: false,
       difference: { section: 'ramdisk 2', path: 'app/compiled.mjs', measured: true },
     });
-    const fetched = buildArguments(from, to).filter((word) => word !== '--config' && !word.endsWith('strongroom.yaml'));
-    expect(eif([...fetched, '--fetch-config']).code).toBe(0);
+    if (IS_WHOLE) expect(eif(fetching, quick()).code).toBe(0);
     const described = JSON.parse(eif(['describe', join(to, 'image.eif'), '--json']).stdout);
     expect(described.configuration).toBe('fetched');
     expect(described.measurements.PCR16).toBeUndefined();
