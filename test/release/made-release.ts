@@ -72,17 +72,17 @@ export function writeKernel(folder: string): string {
   return join(folder, 'image.yaml');
 }
 
-/** Most of what a release takes is to compress Node.js in each of its forms: less well at the small size. */
-const COMPRESSING_LESS = `
+/** Most of what a release takes is to compress Node.js in each of its forms: at the small size it is stored. */
+const STORING = `
 import zlib from 'node:zlib';
 import { syncBuiltinESMExports } from 'node:module';
 const { gzipSync } = zlib;
-zlib.gzipSync = (data) => gzipSync(data, { level: 1 });
+zlib.gzipSync = (data) => gzipSync(data, { level: 0 });
 syncBuiltinESMExports();
 `;
 const SIZE_ENVIRONMENT = IS_WHOLE
   ? {}
-  : { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(COMPRESSING_LESS)}` };
+  : { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(STORING)}` };
 
 /** @param image an image.yaml, or none @returns the names of its files */
 export function makeRelease(
