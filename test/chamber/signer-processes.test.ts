@@ -11,8 +11,9 @@ import { healthSchema } from '../../signer/api/health.ts';
 import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { killChildren, type RunningSigner, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
 import { attestation, call, signCall, testKey } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 
-const REPLICAS = 8;
+const REPLICAS = sized(3, 8);
 
 let world: CustodyWorld;
 let folder: string;

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from 'vitest';
 import { addonForTests } from '../support/addon.ts';
 import { otherUser } from '../support/nobody.ts';
+import { IS_WHOLE } from '../support/scale.ts';
 import {
   type Built,
   buildArguments,
@@ -14,7 +15,7 @@ import {
   eif as runEif,
   writeInputs as writeInputsOf,
 } from './image-program.ts';
-import { copyProject } from './project-copy.ts';
+import { compiledBefore, copyProject } from './project-copy.ts';
 
 export const PROGRAM = fileURLToPath(new URL('../../bin/strongroom', import.meta.url));
 export const withAddon = addonForTests() && process.platform === 'linux' && process.arch === 'x64';
@@ -25,11 +26,17 @@ export let project: string;
 export let inputs: string;
 export let built: Built;
 
-export const eif = (argv: readonly string[]) => runEif(project, argv);
+export const eif = (argv: readonly string[], env = {}) => runEif(project, argv, { env });
 export const writeInputs = (to: string): string => writeInputsOf(project, to);
 
+/** Settings of builds after the first, which has held its parts against their sources and packages. */
+export const quick = (): Readonly<Record<string, string>> => ({
+  ...compiledBefore(join(project, 'build')),
+  npm_config_cache: join(folder, 'no-cache'),
+});
+
 export function build(from: string, to: string, more: readonly string[] = []): Built {
-  return buildWith(project, [...buildArguments(from, to), ...more], to);
+  return buildWith(project, [...buildArguments(from, to), ...more], to, { env: quick() });
 }
 
 export function readable(path: string): string {
@@ -45,7 +52,10 @@ beforeAll(() => {
   project = join(folder, 'project');
   copyProject(project);
   inputs = writeInputs(join(folder, 'inputs'));
-  built = build(inputs, join(folder, 'image'));
+  // At the small size the other user's build compiles, and finds what was compiled here.
+  const env = IS_WHOLE || user === undefined ? {} : compiledBefore(join(project, 'build'));
+  const to = join(folder, 'image');
+  built = buildWith(project, buildArguments(inputs, to), to, { env });
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 

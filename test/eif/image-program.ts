@@ -67,7 +67,8 @@ export function eif(project: string, argv: readonly string[], options: RunOption
   const shell = `umask ${umask}; exec "$0" eif "$@"`;
   const args = ['-c', shell, join(project, 'bin/strongroom'), ...argv];
   const [command, given] = user?.command('sh', args) ?? ['sh', args];
-  const run = spawnSync(command, given, { encoding: 'utf8', cwd: '/', env: { PATH: process.env['PATH'], ...env } });
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  const run = spawnSync(command, given, { encoding: 'utf8', cwd: '/', env: { PATH, NODE_COMPILE_CACHE, ...env } });
   return { code: run.status, stdout: run.stdout, stderr: run.stderr };
 }
 

@@ -1,5 +1,4 @@
-// The project in another folder, for builds that must come out alike: its sources copied, its compiled parts compiled
-// there.
+// The project in another folder, for builds that must come out alike: its sources copied, and what was compiled of them.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
@@ -12,17 +11,20 @@ const architecture = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
 /** Absolute. */
 export const NODE_OF_IMAGES = join(PROJECT_ROOT, 'node_modules', PINNED_NODE[architecture].package, 'bin/node');
 
-/** What was compiled already is taken along; `make` compiles it again only where its sources are newer. */
-export function copyProject(to: string): void {
-  copySources(PROJECT_ROOT, to);
-  cpSync(join(PROJECT_ROOT, 'build/native'), join(to, 'build/native'), { recursive: true, preserveTimestamps: true });
-  compile(to);
+/**
+ * What was compiled already is taken along; `make` compiles it again only where its sources are newer. A build compiles
+ * the addon and the first process once more, there, and refuses what was taken along when it differs.
+ * @param from a copy, where nobody edits sources in the meantime
+ */
+export function copyProject(to: string, from = PROJECT_ROOT): void {
+  copySources(from, to);
+  cpSync(join(from, 'build/native'), join(to, 'build/native'), { recursive: true, preserveTimestamps: true });
+  execFileSync('make', ['native', 'build/eif/init', 'build/launcher/strongroom'], { cwd: to, stdio: 'pipe' });
 }
 
-/** @param from a copy, whose sources nobody edits in the meantime; everything is compiled anew */
-export function copyOfCopy(from: string, to: string): void {
-  copySources(from, to);
-  compile(to);
+/** Settings of a build that is about something else than compiling: it gets as compiled what lies beneath the folder. */
+export function compiledBefore(folder: string): Readonly<Record<string, string>> {
+  return { CC: `sh '${join(import.meta.dirname, 'compiled-before.sh')}'`, COMPILED_BEFORE: folder };
 }
 
 function copySources(from: string, to: string): void {
@@ -50,8 +52,4 @@ function copySources(from: string, to: string): void {
   ];
   for (const part of parts) cpSync(join(from, part), join(to, part), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(to, 'node_modules'));
-}
-
-function compile(project: string): void {
-  execFileSync('make', ['native', 'build/eif/init', 'build/launcher/strongroom'], { cwd: project, stdio: 'pipe' });
 }

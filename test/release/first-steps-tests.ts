@@ -5,9 +5,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { VERSION } from '../../signer/api/version.ts';
 import { enter, NO_CHROOT, type Volume } from './chroot.ts';
-import { type MadeRelease, why } from './made-release.ts';
+import { type MadeRelease, packageTree, why } from './made-release.ts';
 
 const IMAGE_USER = 10_000;
 const NO_DPKG = spawnSync('dpkg-deb', ['--version']).status === 0 ? undefined : 'SKIPPED: needs dpkg-deb';
@@ -29,11 +28,7 @@ export function firstStepsTests(made: () => MadeRelease): void {
     const { data, temporary } = folders();
     return { program: [program], env: { TMPDIR: temporary }, data: { inside: data, outside: data }, temporary };
   };
-  const packaged = (): Place => {
-    const root = mkdtempSync(join(made().folder, 'deb-'));
-    execFileSync('dpkg-deb', ['--extract', join(made().release, `strongroom_${VERSION}_amd64.deb`), root]);
-    return unpacked(join(root, 'opt/strongroom/bin/strongroom'));
-  };
+  const packaged = (): Place => unpacked(join(packageTree(made()), 'opt/strongroom/bin/strongroom'));
   const contained = (): Place => {
     const { data, temporary } = folders();
     execFileSync('chown', [`${IMAGE_USER}:${IMAGE_USER}`, data, temporary]);

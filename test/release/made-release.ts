@@ -2,13 +2,14 @@
 // container engines do.
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { VERSION } from '../../signer/api/version.ts';
 import { KERNEL, sha256 } from '../eif/image-program.ts';
-import { copyProject } from '../eif/project-copy.ts';
+import { compiledBefore, copyProject } from '../eif/project-copy.ts';
 import type { OtherUser } from '../support/nobody.ts';
+import { IS_WHOLE } from '../support/scale.ts';
 
 /** The commit of a test's release; git has none of this name. */
 export const COMMIT = '0123456789abcdef0123456789abcdef01234567';
@@ -43,12 +44,20 @@ export function makeForTests(): MadeRelease {
   ];
   copyProject(project);
   const kernel = writeKernel(join(folder, 'kernel'));
-  makeRelease(project, release, kernel);
+  // At the small size test/eif compiles.
+  makeRelease(project, release, kernel, { env: IS_WHOLE ? {} : compiledBefore(join(project, 'build')) });
   const name = `strongroom-${VERSION}-linux-x86_64`;
   mkdirSync(unpacked);
   execFileSync('tar', ['-xzf', join(release, `${name}.tar.gz`), '-C', unpacked]);
   const image = unpackImage(join(release, `${name}.oci.tar`), join(folder, 'image'));
   return { folder, project, kernel, release, tree: join(unpacked, name), image };
+}
+
+/** The files of the package, unpacked once. */
+export function packageTree({ folder, release }: MadeRelease): string {
+  const to = join(folder, 'package');
+  if (!existsSync(to)) execFileSync('dpkg-deb', ['--extract', join(release, `strongroom_${VERSION}_amd64.deb`), to]);
+  return to;
 }
 
 export function filesIn(path: string): string[] {
@@ -63,21 +72,34 @@ export function writeKernel(folder: string): string {
   return join(folder, 'image.yaml');
 }
 
-/** @param image an image.yaml @returns the names of its files */
+/** Most of what a release takes is to compress Node.js in each of its forms: at the small size it is stored. */
+const STORING = `
+import zlib from 'node:zlib';
+import { syncBuiltinESMExports } from 'node:module';
+const { gzipSync } = zlib;
+zlib.gzipSync = (data) => gzipSync(data, { level: 0 });
+syncBuiltinESMExports();
+`;
+const SIZE_ENVIRONMENT = IS_WHOLE
+  ? {}
+  : { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(STORING)}` };
+
+/** @param image an image.yaml, or none @returns the names of its files */
 export function makeRelease(
   project: string,
   to: string,
-  image: string,
+  image: string | undefined,
   { env, user, umask = '022' }: MakeOptions = {},
 ): readonly string[] {
   const shell = `umask ${umask}; exec "$@"`;
   const program = [join(project, 'bin/pinned-node'), join(project, 'tools/release/main.ts')];
-  const args = ['-c', shell, 'sh', ...program, '--directory', to, '--commit', COMMIT, '--image', image];
+  const measured = image === undefined ? [] : ['--image', image];
+  const args = ['-c', shell, 'sh', ...program, '--directory', to, '--commit', COMMIT, ...measured];
   const [command, given] = user?.command('sh', args) ?? ['sh', args];
   const run = spawnSync(command, given, {
     encoding: 'utf8',
     cwd: '/',
-    env: { PATH: process.env['PATH'], SOURCE_DATE_EPOCH: String(TIME_SECONDS), ...env },
+    env: { PATH: process.env['PATH'], SOURCE_DATE_EPOCH: String(TIME_SECONDS), ...SIZE_ENVIRONMENT, ...env },
   });
   if (run.status !== 0) throw new Error(`exit ${run.status}: ${run.stderr}`);
   return readdirSync(to).sort();

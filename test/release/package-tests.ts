@@ -23,7 +23,7 @@ import {
   writeToolKeystore,
 } from '../support/web3signer-tools.ts';
 import { bootDebian, type Debian, noDebian } from './debian.ts';
-import { COMMIT, type MadeRelease, why } from './made-release.ts';
+import { COMMIT, type MadeRelease, packageTree, why } from './made-release.ts';
 
 const NO_DEBIAN = noDebian();
 const NO_DPKG = spawnSync('dpkg-deb', ['--version']).status === 0 ? undefined : 'SKIPPED: needs dpkg-deb';
@@ -74,9 +74,7 @@ export function packageTests(made: () => MadeRelease): void {
   });
 
   it.skipIf(NO_JUDGE !== undefined)(`has units that are confined: an exposure under 2${why(NO_JUDGE)}`, () => {
-    const unpacked = folderAt(made().folder, 'package');
-    execFileSync('dpkg-deb', ['--extract', file(), unpacked]);
-    const units = join(unpacked, 'usr/lib/systemd/system');
+    const units = join(packageTree(made()), 'usr/lib/systemd/system');
     expect(readdirSync(units).sort()).toEqual([
       'strongroom-enclave.service',
       'strongroom-metadata.service',

@@ -121,8 +121,9 @@ export function paperTests(made: () => MadeRelease): void {
         for (const part of product.subcomponents) expect(urls).toContain(part['@id']);
       }
     }
+    const foundOf = finderIn(made().tree);
     for (const { vulnerability, absent } of triage) {
-      expect({ vulnerability, ...foundOf(absent, made().tree) }).toEqual({
+      expect({ vulnerability, ...foundOf(absent) }).toEqual({
         vulnerability,
         imports: [],
         files: [],
@@ -165,8 +166,8 @@ export function paperTests(made: () => MadeRelease): void {
   });
 }
 
-/** What of this the release has after all. */
-function foundOf({ imports = [], files = [], text = [] }: Triage[number]['absent'], tree: string) {
+/** Says what of these the release has after all. */
+function finderIn(tree: string) {
   const all = filesIn(tree);
   const programs = all.filter((name) => name.startsWith('runtime/') || name.endsWith('.node'));
   const symbols = programs.flatMap((name) =>
@@ -178,9 +179,9 @@ function foundOf({ imports = [], files = [], text = [] }: Triage[number]['absent
   const libraries = programs
     .filter((name) => name.startsWith('runtime/lib'))
     .map((name) => readFileSync(join(tree, name)));
-  return {
+  return ({ imports = [], files = [], text = [] }: Triage[number]['absent']) => ({
     imports: imports.filter((name) => symbols.includes(name)),
     files: files.filter((name) => all.some((path) => basename(path) === name)),
     text: text.filter((written) => libraries.some((data) => data.includes(written))),
-  };
+  });
 }

@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VERSION } from '../../signer/api/version.ts';
 import { startSigner } from '../../tools/rehearsal/signer.ts';
-import { copyOfCopy } from '../eif/project-copy.ts';
+import { copyProject } from '../eif/project-copy.ts';
 import { addonForTests } from '../support/addon.ts';
 import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
+import { IS_WHOLE } from '../support/scale.ts';
 import {
   DEVNET_ROOT,
   ethereumPackage,
@@ -48,6 +49,9 @@ function sumsOf(path: string): string {
   return readFileSync(join(path, 'SHA256SUMS'), 'utf8');
 }
 
+/** At the small size the second release has no pcrs.json, which its provenance names: test/eif builds the image twice. */
+const isInBoth = (line: string): boolean => IS_WHOLE || !/\b(?:pcrs|provenance)\.json$/.test(line);
+
 /** npm's tarballs, which packages are held against, where another user reads them, too. */
 function readableCache(to: string): string {
   const below = '_cacache/content-v2/sha512';
@@ -63,20 +67,22 @@ describe.runIf(withAddon)('two releases', () => {
     () => {
       const { folder, project, kernel } = release();
       const other = join(folder, "else where's", 'deeper');
-      copyOfCopy(project, other);
+      copyProject(other, project);
       const to = folderAt(folder, 'again');
       chmodSync(to, 0o777);
-      const tarballs = { npm_config_cache: readableCache(folderAt(folder, 'npm')) };
       const env = {
-        ...tarballs,
+        ...(IS_WHOLE ? { npm_config_cache: readableCache(folderAt(folder, 'npm')) } : {}),
         TZ: 'Pacific/Chatham',
         LC_ALL: 'tr_TR.UTF-8',
         HOME: '/nonexistent',
         SSL_CERT_FILE: '/dev/null',
       };
-      const names = makeRelease(other, to, kernel, { env, umask: '077', ...(user === undefined ? {} : { user }) });
-      expect(names).toEqual(readdirSync(release().release).sort());
-      expect(sumsOf(to)).toBe(sumsOf(release().release));
+      const options = { env, umask: '077', ...(user === undefined ? {} : { user }) };
+      const names = makeRelease(other, to, IS_WHOLE ? kernel : undefined, options);
+      expect(names.filter(isInBoth)).toEqual(readdirSync(release().release).sort().filter(isInBoth));
+      const [again, first] = [to, release().release].map((path) => sumsOf(path).split('\n').filter(isInBoth));
+      expect(again).toEqual(first);
+      expect(again).toContainEqual(expect.stringMatching(/\.tar\.gz$/));
     },
   );
 });

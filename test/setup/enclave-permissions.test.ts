@@ -23,6 +23,7 @@ import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.t
 import {
   ACCOUNT,
   type GuardedAws,
+  type Policies,
   SIGNER,
   startGuardedAws,
   TABLE_USER,
@@ -37,6 +38,8 @@ let running: { parent: Parent; enclave: EnclaveProcess } | undefined;
 let yaml: string;
 /** The registers of the image that runs here. */
 let image: { readonly PCR0: string; readonly PCR17: string };
+/** All but that of the keys, which alone names images. */
+let policies: Policies;
 
 beforeAll(async () => {
   world = await startEnclaveWorld();
@@ -57,6 +60,7 @@ beforeAll(async () => {
   });
   writeFileSync(join(world.folder, 'strongroom.yaml'), yaml);
   writeFileSync(join(world.folder, 'ceremony.yaml'), stringify(world.ceremony, { aliasDuplicateObjects: false }));
+  policies = await policiesOfAnyImage();
 });
 afterEach(stop);
 afterAll(async () => {
@@ -97,19 +101,12 @@ async function printed(...args: string[]): Promise<PolicyDocument> {
   return JSON.parse(stdout) as PolicyDocument;
 }
 
-/** From now on every key has the policy for these images. */
-async function allow(...images: readonly Readonly<Record<string, string>>[]): Promise<void> {
-  const files = images.map((measurements, at) => {
-    const file = join(world.folder, `pcrs-${at}.json`);
-    writeFileSync(file, JSON.stringify({ measurements }));
-    return ['--pcrs', file];
-  });
-  const phase = ['--phase', 'first-boot'];
+const FIRST_BOOT = ['--phase', 'first-boot'];
+
+async function policiesOfAnyImage(): Promise<Policies> {
   const ceremony = ['--ceremony', 'ceremony.yaml'];
-  const role = await printed('iam', '--for', 'signer', ...ceremony, ...phase, ...HOME);
-  const user = await printed('iam', '--for', 'tables', ...ceremony, ...phase, ...HOME);
-  const who = ['--administrator', ADMINISTRATOR, '--signer', SIGNER, '--table-user', TABLE_USER];
-  const key = await printed('kms-policy', ...who, ...phase, ...files.flat());
+  const role = await printed('iam', '--for', 'signer', ...ceremony, ...FIRST_BOOT, ...HOME);
+  const user = await printed('iam', '--for', 'tables', ...ceremony, ...FIRST_BOOT, ...HOME);
   const kinds = { state: '', keys: '-keys', slashing: '-slashing' };
   const tables = await Promise.all(
     Object.entries(kinds).map(async ([kind, suffix]) => {
@@ -117,7 +114,18 @@ async function allow(...images: readonly Readonly<Record<string, string>>[]): Pr
       return [`${world.stateTable}${suffix}`, await printed('iam', '--for', 'table', ...keptOut, ...HOME)] as const;
     }),
   );
-  aws.use({ role, user, key, tables: Object.fromEntries(tables) });
+  return { role, user, tables: Object.fromEntries(tables) };
+}
+
+/** From now on every key has the policy for these images. */
+async function allow(...images: readonly Readonly<Record<string, string>>[]): Promise<void> {
+  const files = images.map((measurements, at) => {
+    const file = join(world.folder, `pcrs-${at}.json`);
+    writeFileSync(file, JSON.stringify({ measurements }));
+    return ['--pcrs', file];
+  });
+  const who = ['--administrator', ADMINISTRATOR, '--signer', SIGNER, '--table-user', TABLE_USER];
+  aws.use({ ...policies, key: await printed('kms-policy', ...who, ...FIRST_BOOT, ...files.flat()) });
 }
 
 const OTHER = 'ab'.repeat(48);
