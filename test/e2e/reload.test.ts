@@ -12,6 +12,7 @@ import { makeCertificate } from '../support/certificates.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { writeRawKey } from '../support/keys.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 
 const RELOADER = 'sr_client_TEST_TOKEN_that_may_reload_0000000001';
 const OTHER = 'sr_client_TEST_TOKEN_declared_later_000000000001';

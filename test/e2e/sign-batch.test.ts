@@ -6,6 +6,7 @@ import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy, deployKeyFiles } from '../support/deployment.ts';
 import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
 import { attestation, batchCall, forkInfo, randaoReveal, rootOf, signCall } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 import { JSON_ANSWER, keys, MANY, nameAt, names, outcomesOf, resultsOf } from './batch-requests.ts';
 
 describe.each(['native', 'portable'] as const)('on the %s core', (blsCore) => {
