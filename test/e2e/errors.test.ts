@@ -251,9 +251,7 @@ describe('503', () => {
     const told = (early.json['checks'] as { id: string; detail?: string; loading?: object }[]).find(
       ({ id }) => id === 'keys',
     );
-    expect(told?.detail).toMatch(
-      /^keys are still being loaded: (\d+ so far|[0-3] of 3(, about \d+ (s|min) left)?)$/,
-    );
+    expect(told?.detail).toMatch(/^keys are still being loaded: (\d+ so far|[0-3] of 3(, about \d+ (s|min) left)?)$/);
     expect(told?.loading).toMatchObject({ done: expect.any(Number) });
     await loading.logged('ready');
     const list = await call(`${loading.url}/api/v1/eth2/publicKeys`);

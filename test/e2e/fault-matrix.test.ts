@@ -127,32 +127,35 @@ function faultsOf(store: (typeof STORES)[number]): readonly TcpFault[] {
 }
 
 describe.each(STORES)('a %s that', (store) => {
-  it.each(faultsOf(store))('%s: 503 or a signature whose record stands, and signing by itself afterwards', async (fault) => {
-    const shared = await sharedStore(store);
-    const deployment = deploy(1);
-    const key = keyOf(deployment);
-    const signer = await start(deployment, shared);
-    expect(await verdictOn(signer, key, vote(2, 1))).toBe(200);
+  it.each(faultsOf(store))(
+    '%s: 503 or a signature whose record stands, and signing by itself afterwards',
+    async (fault) => {
+      const shared = await sharedStore(store);
+      const deployment = deploy(1);
+      const key = keyOf(deployment);
+      const signer = await start(deployment, shared);
+      expect(await verdictOn(signer, key, vote(2, 1))).toBe(200);
 
-    shared.proxy.set(fault);
-    const during: [target: number, status: number][] = [];
-    for (const target of [3, 4, 5]) during.push([target, await statusOf(signer, key, vote(target, 1))]);
-    // What needs no record is signed all the time.
-    expect(await verdictOn(signer, key, randaoReveal())).toBe(200);
-    for (const [, status] of during) expect([200, 503]).toContain(status);
-    // What is only slow answers; what cannot answer signs nothing.
-    const signed = during.filter(([, status]) => status === 200);
-    if (fault === 'is slow') await signsAgain(signer, key, 5);
-    if (fault !== 'is slow') expect(signed).toEqual([]);
+      shared.proxy.set(fault);
+      const during: [target: number, status: number][] = [];
+      for (const target of [3, 4, 5]) during.push([target, await statusOf(signer, key, vote(target, 1))]);
+      // What needs no record is signed all the time.
+      expect(await verdictOn(signer, key, randaoReveal())).toBe(200);
+      for (const [, status] of during) expect([200, 503]).toContain(status);
+      // What is only slow answers; what cannot answer signs nothing.
+      const signed = during.filter(([, status]) => status === 200);
+      if (fault === 'is slow') await signsAgain(signer, key, 5);
+      if (fault !== 'is slow') expect(signed).toEqual([]);
 
-    shared.proxy.set(undefined);
-    await signsAgain(signer, key, 10);
-    for (const [target] of signed) expect(await verdictOn(signer, key, vote(target, 2))).toBe(412);
-    expect(await verdictOn(signer, key, vote(2, 2))).toBe(412);
-    await expect
-      .poll(async () => (await call(`${signer.url}/healthcheck`, { token: null })).json['outcome'], POLL)
-      .toBe('UP');
-  });
+      shared.proxy.set(undefined);
+      await signsAgain(signer, key, 10);
+      for (const [target] of signed) expect(await verdictOn(signer, key, vote(target, 2))).toBe(412);
+      expect(await verdictOn(signer, key, vote(2, 2))).toBe(412);
+      await expect
+        .poll(async () => (await call(`${signer.url}/healthcheck`, { token: null })).json['outcome'], POLL)
+        .toBe('UP');
+    },
+  );
 
   it('stands still does not hold the end up beyond the one deadline', async () => {
     const shared = await sharedStore(store);
@@ -439,16 +442,19 @@ describe('a signer', () => {
     await signsAgain(next, key, 50);
   });
 
-  it.each(someOf([-3_600_000, 3_600_000], 1))('whose clock jumps by %i ms signs nothing twice', async (milliseconds) => {
-    const deployment = deploy(1);
-    const file = join(deployment.folder, 'clock');
-    writeFileSync(file, '0');
-    const key = keyOf(deployment);
-    const env = { NODE_OPTIONS: `--import=${CLOCK}`, FAULTY_CLOCK_FILE: file };
-    const signer = await start(deployment, { config: {}, env });
-    expect(await verdictOn(signer, key, vote(2, 1))).toBe(200);
-    writeFileSync(file, String(milliseconds));
-    expect(await verdictOn(signer, key, vote(2, 2))).toBe(412);
-    expect(await verdictOn(signer, key, vote(3, 1))).toBe(200);
-  });
+  it.each(someOf([-3_600_000, 3_600_000], 1))(
+    'whose clock jumps by %i ms signs nothing twice',
+    async (milliseconds) => {
+      const deployment = deploy(1);
+      const file = join(deployment.folder, 'clock');
+      writeFileSync(file, '0');
+      const key = keyOf(deployment);
+      const env = { NODE_OPTIONS: `--import=${CLOCK}`, FAULTY_CLOCK_FILE: file };
+      const signer = await start(deployment, { config: {}, env });
+      expect(await verdictOn(signer, key, vote(2, 1))).toBe(200);
+      writeFileSync(file, String(milliseconds));
+      expect(await verdictOn(signer, key, vote(2, 2))).toBe(412);
+      expect(await verdictOn(signer, key, vote(3, 1))).toBe(200);
+    },
+  );
 });

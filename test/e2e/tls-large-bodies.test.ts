@@ -95,7 +95,7 @@ const series: readonly [string, readonly Load[]][] = [
   ['batches of 2,048 keys', Array.from({ length: sized(3, 30) }, () => batchOf(2048))],
   [
     'rounds of batches, exports, lists, imports and large messages',
-    Array.from({ length: sized(1, 20) }, () => mixed).flat(),
+    Array.from({ length: sized(2, 20) }, () => mixed).flat(),
   ],
 ];
 
