@@ -13,6 +13,7 @@ import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.t
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { latestEpoch } from '../support/present.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
+import { someOf } from '../support/scale.ts';
 
 const WAIT = { timeout: LONGEST_WAIT_MS, interval: 50 };
 
@@ -103,35 +104,40 @@ describe('a parent that alters the configuration', () => {
     await parent.said('ready');
   });
 
-  it.each<[string, string, RegExp]>([
+  const refused: readonly (readonly [string, string, RegExp])[] = [
     ['is no YAML', '{', /the file/],
     ['is for no enclave', 'network: hoodi\n', /tee\.platform/],
     ['turns attested TLS off', '', /tls\.mode/],
     ['reaches a host that is not declared', '', /tee\.nitro\.egress\.endpoints/],
     ['brings a ceremony of its own', '', /ceremony/],
-  ])('is refused when what it gives %s, with the reason in its log', async (name, text, path) => {
-    const sections: Record<string, Record<string, unknown>> = {
-      'turns attested TLS off': { tls: { mode: 'disabled' } },
-      'reaches a host that is not declared': {
-        opentelemetry: { enabled: true, endpoint: 'http://evil.example.org:4317' },
-      },
-      'brings a ceremony of its own': { ceremony: world.ceremony },
-    };
-    const before = world.custody.kms.calls.length;
-    const handsOver = Buffer.from(text === '' ? world.yaml(sections[name]) : text);
-    parent = await world.startParent(undefined, { handsOver });
-    enclave = await world.startEnclave();
-    expect(await enclave.exited).toBe(78);
-    const { violations } = await failure();
-    expect((violations as { path: string }[]).map((violation) => violation.path).join()).toMatch(path);
-    expect(callsSince(before)).toEqual([]);
-  });
+  ];
+  it.each(someOf(refused, 2))(
+    'is refused when what it gives %s, with the reason in its log',
+    async (name, text, path) => {
+      const sections: Record<string, Record<string, unknown>> = {
+        'turns attested TLS off': { tls: { mode: 'disabled' } },
+        'reaches a host that is not declared': {
+          opentelemetry: { enabled: true, endpoint: 'http://evil.example.org:4317' },
+        },
+        'brings a ceremony of its own': { ceremony: world.ceremony },
+      };
+      const before = world.custody.kms.calls.length;
+      const handsOver = Buffer.from(text === '' ? world.yaml(sections[name]) : text);
+      parent = await world.startParent(undefined, { handsOver });
+      enclave = await world.startEnclave();
+      expect(await enclave.exited).toBe(78);
+      const { violations } = await failure();
+      expect((violations as { path: string }[]).map((violation) => violation.path).join()).toMatch(path);
+      expect(callsSince(before)).toEqual([]);
+    },
+  );
 
-  it.each<[string, (socket: Socket) => void]>([
-    ['cuts it', (socket) => socket.end(Buffer.of(0, 0, 1, 0, 1))],
+  const unfinished: readonly (readonly [string, (socket: Socket) => void])[] = [
     ['floods', flood],
+    ['cuts it', (socket) => socket.end(Buffer.of(0, 0, 1, 0, 1))],
     ['announces a gigabyte', (socket) => socket.end(Buffer.of(0x40, 0, 0, 0))],
-  ])('is given up after a bounded time when it %s', async (_, answer) => {
+  ];
+  it.each(someOf(unfinished, 1))('is given up after a bounded time when it %s', async (_, answer) => {
     parent = await world.startParent(undefined, { instead: { 7001: answer } });
     enclave = await world.startEnclave({ patienceMs: 300 });
     expect(await failure()).toMatchObject({ error: expect.stringContaining('the parent gives no configuration') });
@@ -140,13 +146,14 @@ describe('a parent that alters the configuration', () => {
 });
 
 describe('a parent in the way of AWS', () => {
-  it.each([
+  const forgeries = [
     ['plaintext_instead', 'as if the enclave had not asked for an envelope'],
     ['plaintext_beside', 'readable beside the envelope'],
     ['truncated_envelope', 'cut'],
     ['foreign_envelope', 'an envelope for somebody else'],
     ['impostor', 'in the name of another key'],
-  ] as const)('gets no master key in place with %s: %s', async (behaviour, _meaning) => {
+  ] as const;
+  it.each(someOf(forgeries, 2))('gets no master key in place with %s: %s', async (behaviour, _meaning) => {
     const arns = world.ceremony.kms_keys.flatMap((key) => key.arns);
     for (const arn of arns) world.custody.kms.setBehaviour(arn, behaviour, ['Decrypt']);
     try {
@@ -159,23 +166,28 @@ describe('a parent in the way of AWS', () => {
     }
   });
 
-  it.each<[string, 'absent' | ((socket: Socket) => void)]>([
+  const silent: readonly (readonly [string, 'absent' | ((socket: Socket) => void)])[] = [
     ['is not there', 'absent'],
     ['floods', flood],
     ['says nothing', () => undefined],
-  ])('ends the start after a bounded time when the credentials port %s', async (_, credentials) => {
-    parent = await world.startParent(undefined, { instead: { 7002: credentials } });
-    enclave = await world.startEnclave({ patienceMs: 300 });
-    expect(await failure()).toMatchObject({ error: expect.stringContaining('the parent gives no AWS credentials') });
-  });
+  ];
+  it.each(someOf(silent, 1))(
+    'ends the start after a bounded time when the credentials port %s',
+    async (_, credentials) => {
+      parent = await world.startParent(undefined, { instead: { 7002: credentials } });
+      enclave = await world.startEnclave({ patienceMs: 300 });
+      expect(await failure()).toMatchObject({ error: expect.stringContaining('the parent gives no AWS credentials') });
+    },
+  );
 });
 
 describe('a parent in the way of the log', () => {
-  it.each<[string, 'absent' | ((socket: Socket) => void)]>([
+  const deaf: readonly (readonly [string, 'absent' | ((socket: Socket) => void)])[] = [
+    ['does not read', (socket) => void socket.pause()],
     ['is not there', 'absent'],
     ['floods', flood],
-    ['does not read', (socket) => void socket.pause()],
-  ])('does not keep the signer from its work when it %s', async (_, log) => {
+  ];
+  it.each(someOf(deaf, 1))('does not keep the signer from its work when it %s', async (_, log) => {
     parent = await world.startParent(undefined, { instead: { 7000: log } });
     enclave = await world.startEnclave();
     const isUp = async () =>

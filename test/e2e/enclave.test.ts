@@ -24,14 +24,16 @@ beforeAll(async () => {
   world = await startEnclaveWorld();
 });
 afterAll(() => world.close());
-beforeEach(async () => {
+
+async function startParent(): Promise<void> {
   parent = await world.startParent();
-});
-afterEach(async () => {
+}
+
+async function end(): Promise<void> {
   await client?.close();
   await enclave.kill();
   await parent.close();
-});
+}
 
 /** Power on, and connect as the operator would. */
 async function start(): Promise<AttestedClient> {
@@ -58,132 +60,144 @@ describe('a signer in an enclave', () => {
   let publicKey: string;
   let signature: string;
 
-  it('initialises itself at its first boot: what it measured is what the operator can compute', async () => {
-    await start();
-    const configuration = createHash('sha384').update(world.yaml()).digest();
-    const ceremony = ceremonyDigest(parseCeremony(world.ceremony));
-    expect(enclave.nsm.pcr(16)).toEqual({ value: extendedOnce(configuration), locked: true });
-    expect(enclave.nsm.pcr(17)).toEqual({ value: extendedOnce(ceremony), locked: true });
+  describe('at each start', () => {
+    beforeEach(startParent);
+    afterEach(end);
 
-    root = await world.custody.rootToken(world.stateTable);
-    const { status, json } = await (client as AttestedClient).call('/api/v1/chamber/status', { token: root });
-    expect(status).toBe(200);
-    expect(json).toMatchObject({
-      state: 'Unsealed',
-      custody: { generation: 1, keys_reachable: 3 },
-      tee: {
-        platform: 'nitro',
-        configuration_digest: configuration.toString('hex'),
-        measurements: {
-          0: testPcr(0).toString('hex'),
-          1: testPcr(1).toString('hex'),
-          2: testPcr(2).toString('hex'),
-          8: testPcr(8).toString('hex'),
-          16: extendedOnce(configuration).toString('hex'),
-          17: extendedOnce(ceremony).toString('hex'),
+    it('initialises itself at its first boot: what it measured is what the operator can compute', async () => {
+      await start();
+      const configuration = createHash('sha384').update(world.yaml()).digest();
+      const ceremony = ceremonyDigest(parseCeremony(world.ceremony));
+      expect(enclave.nsm.pcr(16)).toEqual({ value: extendedOnce(configuration), locked: true });
+      expect(enclave.nsm.pcr(17)).toEqual({ value: extendedOnce(ceremony), locked: true });
+
+      root = await world.custody.rootToken(world.stateTable);
+      const { status, json } = await (client as AttestedClient).call('/api/v1/chamber/status', { token: root });
+      expect(status).toBe(200);
+      expect(json).toMatchObject({
+        state: 'Unsealed',
+        custody: { generation: 1, keys_reachable: 3 },
+        tee: {
+          platform: 'nitro',
+          configuration_digest: configuration.toString('hex'),
+          measurements: {
+            0: testPcr(0).toString('hex'),
+            1: testPcr(1).toString('hex'),
+            2: testPcr(2).toString('hex'),
+            8: testPcr(8).toString('hex'),
+            16: extendedOnce(configuration).toString('hex'),
+            17: extendedOnce(ceremony).toString('hex'),
+          },
         },
-      },
+      });
+
+      token = await signerToken(root);
+      const generated = await (client as AttestedClient).call('/api/v1/chamber/keys/generate-keys', {
+        token,
+        body: { count: 1 },
+      });
+      expect(generated.status).toBe(201);
+      [{ pubkey: publicKey }] = generated.json['keys'] as [{ pubkey: string }];
+      const signed = await sign(publicKey, token, attestation());
+      expect(signed.status).toBe(200);
+      signature = (await sign(publicKey, token, randaoReveal(3))).text;
+      expect(signature).toMatch(/0x[0-9a-f]{192}/);
+      expect((await sign(publicKey, token, attestation({ source: 9, target: 12 }))).status).toBe(412);
+      // the master key, and the key
+      expect(enclave.nsm.operations.filter((operation) => operation === 'GetRandom')).toHaveLength(2);
     });
 
-    token = await signerToken(root);
-    const generated = await (client as AttestedClient).call('/api/v1/chamber/keys/generate-keys', {
-      token,
-      body: { count: 1 },
+    it('unseals at the next boot with shares that KMS encrypts to it alone', async () => {
+      const before = world.custody.kms.calls.length;
+      await start();
+      const decrypts = world.custody.kms.calls.slice(before).filter(({ operation }) => operation === 'Decrypt');
+      expect(decrypts.length).toBeGreaterThanOrEqual(2);
+      expect(decrypts.every(({ document }) => document !== undefined)).toBe(true);
+      expect((await sign(publicKey, token, randaoReveal(3))).text).toBe(signature);
+      expect((await sign(publicKey, token, attestation({ source: 9, target: 12 }))).status).toBe(412);
     });
-    expect(generated.status).toBe(201);
-    [{ pubkey: publicKey }] = generated.json['keys'] as [{ pubkey: string }];
-    const signed = await sign(publicKey, token, attestation());
-    expect(signed.status).toBe(200);
-    signature = (await sign(publicKey, token, randaoReveal(3))).text;
-    expect(signature).toMatch(/0x[0-9a-f]{192}/);
-    expect((await sign(publicKey, token, attestation({ source: 9, target: 12 }))).status).toBe(412);
-    // the master key, and the key
-    expect(enclave.nsm.operations.filter((operation) => operation === 'GetRandom')).toHaveLength(2);
+
+    it('is sealed over attested TLS, and stays so until the latch is gone', async () => {
+      const { call: ask } = await start();
+      const sealed = await ask('/api/v1/chamber/seal', { token: root, body: { reason: 'a test' } });
+      expect(sealed).toMatchObject({ status: 200, json: { state: 'Sealed' } });
+      expect((await sign(publicKey, token, attestation())).status).toBe(503);
+      expect((await call(`${parent.probesUrl}/healthcheck`, { token: null })).status).toBe(503);
+      await client?.close();
+      await enclave.stop();
+
+      enclave = await world.startEnclave();
+      await parent.said('running sealed: nothing is signed');
+      client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
+      expect((await sign(publicKey, token, attestation())).status).toBe(503);
+      await client.close();
+      await enclave.stop();
+
+      await world.custody.deleteRow(world.stateTable, 'SEAL_OVERRIDE');
+      await parent.close();
+      parent = await world.startParent();
+      await start();
+      expect((await sign(publicKey, token, randaoReveal(3))).text).toBe(signature);
+    });
   });
 
-  it('unseals at the next boot with shares that KMS encrypts to it alone', async () => {
-    const before = world.custody.kms.calls.length;
-    await start();
-    const decrypts = world.custody.kms.calls.slice(before).filter(({ operation }) => operation === 'Decrypt');
-    expect(decrypts.length).toBeGreaterThanOrEqual(2);
-    expect(decrypts.every(({ document }) => document !== undefined)).toBe(true);
-    expect((await sign(publicKey, token, randaoReveal(3))).text).toBe(signature);
-    expect((await sign(publicKey, token, attestation({ source: 9, target: 12 }))).status).toBe(412);
-  });
+  describe('that runs', () => {
+    beforeAll(async () => {
+      await startParent();
+      await start();
+    });
+    afterAll(end);
 
-  it('answers probes and metrics on their ports, and nothing else there', async () => {
-    await start();
-    expect((await call(`${parent.probesUrl}/upcheck`, { token: null })).text).toBe('OK');
-    expect((await call(`${parent.probesUrl}/healthcheck`, { token: null })).json).toMatchObject({ status: 'UP' });
-    for (const path of [
-      `/api/v1/eth2/sign/${publicKey}`,
-      '/api/v1/chamber/status',
-      '/api/v1/auth/tokens/lookup-self',
-    ]) {
-      expect((await call(`${parent.probesUrl}${path}`, { token: root })).status).toBe(404);
-    }
-    const { text } = await call(parent.metricsUrl, { token: null });
-    expect(text).toMatch(/^svc_nsm_calls_total\{operation="ExtendPCR",outcome="ok"\} 2$/m);
-    expect(text).toMatch(/^svc_nsm_calls_total\{operation="Attestation",outcome="ok"\} [1-9]/m);
-    expect(text).toMatch(/^svc_egress_connections_total\{endpoint="1",outcome="connected"\} [1-9]/m);
-    expect(text).toMatch(/^svc_tls_certificate_expiry_timestamp_seconds\{mode="ratls"\} [1-9]/m);
-    expect(text).toMatch(/^svc_chamber_unsealed 1$/m);
-  });
-
-  it('is sealed over attested TLS, and stays so until the latch is gone', async () => {
-    const { call: ask } = await start();
-    const sealed = await ask('/api/v1/chamber/seal', { token: root, body: { reason: 'a test' } });
-    expect(sealed).toMatchObject({ status: 200, json: { state: 'Sealed' } });
-    expect((await sign(publicKey, token, attestation())).status).toBe(503);
-    expect((await call(`${parent.probesUrl}/healthcheck`, { token: null })).status).toBe(503);
-    await client?.close();
-    await enclave.stop();
-
-    enclave = await world.startEnclave();
-    await parent.said('running sealed: nothing is signed');
-    client = await attested(parent.tlsUrl, world.pki, registersOf(enclave.nsm));
-    expect((await sign(publicKey, token, attestation())).status).toBe(503);
-    await client.close();
-    await enclave.stop();
-
-    await world.custody.deleteRow(world.stateTable, 'SEAL_OVERRIDE');
-    await parent.close();
-    parent = await world.startParent();
-    await start();
-    expect((await sign(publicKey, token, randaoReveal(3))).text).toBe(signature);
-  });
-
-  it('takes no request before it is verified: a client with other registers goes away', async () => {
-    await start();
-    const others = new Map([...registersOf(enclave.nsm), [16, ['ab'.repeat(48)]] as const]);
-    await expect(attested(parent.tlsUrl, world.pki, others)).rejects.toThrow(/PCR16/);
-  });
-
-  it('ends gracefully when it is told to', async () => {
-    await start();
-    expect(await enclave.stop()).toBe(0);
-    expect(parent.lines.filter(({ source }) => source === 'enclave').map(({ msg }) => msg)).toContain('stopped');
-  });
-
-  it('tells its parent what it does and its console that it has started, and neither any secret', async () => {
-    const { call: ask } = await start();
-    expect((await ask('/api/v1/eth2/publicKeys', { token })).status).toBe(200);
-    await enclave.stop();
-    expect(parent.lines).toContainEqual(
-      expect.objectContaining({ source: 'enclave', scope: 'public_keys', client_ip: '127.0.0.1', outcome: 'ok' }),
-    );
-    expect(enclave.console()).not.toContain('"audit":true'); // nobody reads it, and it is slow
-    const told = JSON.stringify(parent.lines);
-    for (const text of [told, enclave.console()]) {
-      expect(text).toContain('measured');
-      for (const secret of ['TEST-secret-access-key', 'TEST-session-token', root, token]) {
-        expect(text).not.toContain(secret);
+    it('answers probes and metrics on their ports, and nothing else there', async () => {
+      expect((await call(`${parent.probesUrl}/upcheck`, { token: null })).text).toBe('OK');
+      expect((await call(`${parent.probesUrl}/healthcheck`, { token: null })).json).toMatchObject({ status: 'UP' });
+      for (const path of [
+        `/api/v1/eth2/sign/${publicKey}`,
+        '/api/v1/chamber/status',
+        '/api/v1/auth/tokens/lookup-self',
+      ]) {
+        expect((await call(`${parent.probesUrl}${path}`, { token: root })).status).toBe(404);
       }
-    }
+      const { text } = await call(parent.metricsUrl, { token: null });
+      expect(text).toMatch(/^svc_nsm_calls_total\{operation="ExtendPCR",outcome="ok"\} 2$/m);
+      expect(text).toMatch(/^svc_nsm_calls_total\{operation="Attestation",outcome="ok"\} [1-9]/m);
+      expect(text).toMatch(/^svc_egress_connections_total\{endpoint="1",outcome="connected"\} [1-9]/m);
+      expect(text).toMatch(/^svc_tls_certificate_expiry_timestamp_seconds\{mode="ratls"\} [1-9]/m);
+      expect(text).toMatch(/^svc_chamber_unsealed 1$/m);
+    });
+
+    it('takes no request before it is verified: a client with other registers goes away', async () => {
+      const others = new Map([...registersOf(enclave.nsm), [16, ['ab'.repeat(48)]] as const]);
+      await expect(attested(parent.tlsUrl, world.pki, others)).rejects.toThrow(/PCR16/);
+    });
+
+    it('tells its parent what it does and its console that it has started, and neither any secret', async () => {
+      expect((await (client as AttestedClient).call('/api/v1/eth2/publicKeys', { token })).status).toBe(200);
+      await enclave.stop();
+      expect(parent.lines).toContainEqual(
+        expect.objectContaining({ source: 'enclave', scope: 'public_keys', client_ip: '127.0.0.1', outcome: 'ok' }),
+      );
+      expect(enclave.console()).not.toContain('"audit":true'); // nobody reads it, and it is slow
+      const told = JSON.stringify(parent.lines);
+      for (const text of [told, enclave.console()]) {
+        expect(text).toContain('measured');
+        for (const secret of ['TEST-secret-access-key', 'TEST-session-token', root, token]) {
+          expect(text).not.toContain(secret);
+        }
+      }
+    });
+
+    it('ends gracefully when it is told to', async () => {
+      expect(await enclave.stop()).toBe(0);
+      expect(parent.lines.filter(({ source }) => source === 'enclave').map(({ msg }) => msg)).toContain('stopped');
+    });
   });
 });
 
 describe('a start inside an enclave', () => {
+  beforeEach(startParent);
+  afterEach(end);
+
   it('takes the configuration that the image carries, and asks nobody for another', async () => {
     const baked = world.yaml({ logging: { level: 'debug' } });
     enclave = await world.startEnclave({ baked });

@@ -23,6 +23,7 @@ import {
   signedGloasVectors,
 } from '../support/gloas.ts';
 import { call, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
+import { IS_WHOLE } from '../support/scale.ts';
 
 const SEPOLIA = publicNetwork('sepolia');
 const MIB = 1024 * 1024;
@@ -36,6 +37,32 @@ function deploySepolia(config: Record<string, unknown> = {}): Deployment {
 }
 
 const KEY = gloasVectors?.key.pubkey ?? testKey(0).publicKey;
+
+const ONLY_ATTESTATIONS = {
+  name: 'attestations',
+  rules: [
+    { effect: 'allow', scopes: ['sign'] },
+    { effect: 'deny', operations: ['EXECUTION_PAYLOAD_ENVELOPE'] },
+  ],
+};
+const OTHER_TOKEN = 'sr_client_TEST_TOKEN_that_signs_no_envelopes_0001';
+
+let plain: RunningSigner;
+/** Signs bids and inclusion lists, too. */
+let permissive: RunningSigner;
+beforeAll(async () => {
+  const deployment = deploySepolia();
+  const given = deployment.config['static_auth'] as { policies: object[]; tokens: object[] };
+  const static_auth = {
+    policies: [...given.policies, ONLY_ATTESTATIONS],
+    tokens: [...given.tokens, { secret: OTHER_TOKEN, policies: ['attestations'] }],
+  };
+  [plain, permissive] = await Promise.all([
+    deployment.start({ config: { static_auth } }),
+    deploySepolia({ signing: { builder: true, heze: true } }).start(),
+  ]);
+});
+afterAll(() => Promise.all([plain.stop(), permissive.stop()]));
 
 const inLog = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
@@ -61,23 +88,27 @@ function withoutConflicts(): GloasVector[][] {
 describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
   const rounds = withoutConflicts();
 
-  it.each(rounds.map((_, index) => index))('are signed in every shape: round %i', async (round) => {
-    const signer = await deploySepolia({ signing: { builder: true } }).start();
-    try {
-      for (const { request, signature, signing_root } of rounds[round] ?? []) {
-        for (const shape of shapesOf(request)) {
-          const answer = await signCall(signer.url, KEY, shape, json);
-          expect([shape, answer.json]).toEqual([shape, { signature }]);
+  // The first two have every type, and votes and envelopes of both kinds.
+  it.each([...rounds.keys()].slice(0, IS_WHOLE ? rounds.length : 2))(
+    'are signed in every shape: round %i',
+    async (round) => {
+      const signer = await deploySepolia({ signing: { builder: true } }).start();
+      try {
+        for (const { request, signature, signing_root } of rounds[round] ?? []) {
+          for (const shape of shapesOf(request)) {
+            const answer = await signCall(signer.url, KEY, shape, json);
+            expect([shape, answer.json]).toEqual([shape, { signature }]);
+          }
+          // What the audit line is for: the signature is found by what it is over.
+          const line = await signer.logged('request', { signing_root });
+          const operation = line['operation'] as Operation;
+          expect(Object.keys(positionMembers(line))).toEqual(POSITION_MEMBERS[operation].map(inLog));
         }
-        // What the audit line is for: the signature is found by what it is over.
-        const line = await signer.logged('request', { signing_root });
-        const operation = line['operation'] as Operation;
-        expect(Object.keys(positionMembers(line))).toEqual(POSITION_MEMBERS[operation].map(inLog));
+      } finally {
+        await signer.stop();
       }
-    } finally {
-      await signer.stop();
-    }
-  });
+    },
+  );
 
   it('are all in a round', () => {
     expect(rounds.flat()).toHaveLength(25);
@@ -87,10 +118,7 @@ describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
 
 describe.skipIf(gloasVectors === undefined)('inclusion lists', () => {
   it('are signed in every shape with signing.heze, and refused without', async () => {
-    const [plain, heze] = await Promise.all([
-      deploySepolia().start(),
-      deploySepolia({ signing: { heze: true } }).start(),
-    ]);
+    const heze = await deploySepolia({ signing: { heze: true } }).start();
     try {
       expect(hezeVectors).toHaveLength(1);
       for (const { request, signature } of hezeVectors) {
@@ -112,18 +140,13 @@ describe.skipIf(gloasVectors === undefined)('inclusion lists', () => {
       const early = messageAt(SEPOLIA, 'INCLUSION_LIST', 353_023 * 32, FORKS);
       expect((await signCall(heze.url, KEY, early, json)).json).toMatchObject({ reason: 'unsupported_fork' });
     } finally {
-      await Promise.all([plain.stop(), heze.stop()]);
+      await heze.stop();
     }
   });
 });
 
 describe('one place', () => {
-  let signer: RunningSigner;
-  beforeAll(async () => {
-    signer = await deploySepolia({ signing: { builder: true, heze: true } }).start();
-  });
-  afterAll(() => signer.stop());
-  const sign = (body: unknown) => signCall(signer.url, KEY, body, json);
+  const sign = (body: unknown) => signCall(permissive.url, KEY, body, json);
 
   it.each(['PAYLOAD_ATTESTATION_MESSAGE', 'EXECUTION_PAYLOAD_ENVELOPE', 'EXECUTION_PAYLOAD_BID', 'INCLUSION_LIST'])(
     'of a %s is signed again, and never with other content: 412 equivocation',
@@ -136,7 +159,7 @@ describe('one place', () => {
       expect(first.status).toBe(200);
       expect(again.json).toEqual(first.json);
       expect((await sign(other)).json).toMatchObject({ code: 412, reason: 'equivocation' });
-      const line = await signer.logged('request', { operation: type, reason: 'equivocation' });
+      const line = await permissive.logged('request', { operation: type, reason: 'equivocation' });
       expect(line).toMatchObject({ status: 412, public_key: KEY });
       const next = messageAt(SEPOLIA, type, SLOT + 1, FORKS);
       expect((await sign(next)).status).toBe(200);
@@ -164,12 +187,7 @@ describe('one place', () => {
 });
 
 describe('a request that contradicts itself', () => {
-  let signer: RunningSigner;
-  beforeAll(async () => {
-    signer = await deploySepolia().start();
-  });
-  afterAll(() => signer.stop());
-  const refusal = async (body: unknown) => (await signCall(signer.url, KEY, body, json)).json;
+  const refusal = async (body: unknown) => (await signCall(plain.url, KEY, body, json)).json;
 
   it('is 400, each kind with words of its own', async () => {
     const stated = messageAt(SEPOLIA, 'AGGREGATE_AND_PROOF_V2', SLOT, { ...FORKS, stated: 'FULU' });
@@ -216,31 +234,7 @@ function envelopeOf(bytes: number, slot: number): string {
   });
 }
 
-const ONLY_ATTESTATIONS = {
-  name: 'attestations',
-  rules: [
-    { effect: 'allow', scopes: ['sign'] },
-    { effect: 'deny', operations: ['EXECUTION_PAYLOAD_ENVELOPE'] },
-  ],
-};
-const OTHER_TOKEN = 'sr_client_TEST_TOKEN_that_signs_no_envelopes_0001';
-
 describe('envelopes', () => {
-  const deployment = deploySepolia();
-  let signer: RunningSigner;
-  beforeAll(async () => {
-    const given = deployment.config['static_auth'] as { policies: object[]; tokens: object[] };
-    signer = await deployment.start({
-      config: {
-        static_auth: {
-          policies: [...given.policies, ONLY_ATTESTATIONS],
-          tokens: [...given.tokens, { secret: OTHER_TOKEN, policies: ['attestations'] }],
-        },
-      },
-    });
-  });
-  afterAll(() => signer.stop());
-
   interface Sending {
     readonly token?: string | null;
     readonly chunked?: boolean;
@@ -251,7 +245,7 @@ describe('envelopes', () => {
   async function send(body: string, sending: Sending = {}): Promise<{ status: number | undefined; body: string }> {
     const { token = TEST_TOKEN, chunked = false, path = `/api/v1/eth2/sign/${KEY}`, headersOnly = false } = sending;
     const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
-    const request = http.request(`${signer.url}${path}`, {
+    const request = http.request(`${plain.url}${path}`, {
       method: 'POST',
       agent: false,
       headers: {
@@ -321,14 +315,14 @@ describe('envelopes', () => {
   it('do not keep others waiting: reveals are signed while an envelope is read', async () => {
     const large = send(envelopeOf(10 * MIB - 10, SLOT + 8));
     const reveals = Array.from({ length: 50 }, (_, index) =>
-      signCall(signer.url, KEY, messageAt(SEPOLIA, 'RANDAO_REVEAL', SLOT + index * 32, FORKS), json),
+      signCall(plain.url, KEY, messageAt(SEPOLIA, 'RANDAO_REVEAL', SLOT + index * 32, FORKS), json),
     );
     expect(new Set((await Promise.all(reveals)).map(({ status }) => status))).toEqual(new Set([200]));
     expect(await large).toMatchObject({ status: 200 });
   });
 
   it('are in the OpenAPI document, with the other messages of Gloas', async () => {
-    const { text: document } = await call(`${signer.url}/api/openapi.json`, { token: null });
+    const { text: document } = await call(`${plain.url}/api/openapi.json`, { token: null });
     for (const member of ['execution_payload_envelope', 'proposer_preferences', 'payload_attestation_message'])
       expect(document).toContain(`"${member}"`);
   });

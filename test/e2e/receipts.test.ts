@@ -3,7 +3,7 @@
 
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { callerDigest, type ReceiptEntry } from '../../common/receipts/entry.ts';
 import { bootOf } from '../../common/receipts/identity.ts';
 import { provesInclusion } from '../../common/receipts/proofs.ts';
@@ -39,14 +39,15 @@ let running: RunningSigner | undefined;
 /** No vote is asked for twice. */
 let target = 100;
 
-beforeEach(() => {
+function prepare(): void {
   deployment = deploy(3, { static_auth: { policies: POLICIES, tokens: TOKENS } });
   folder = join(deployment.folder, 'receipts');
-});
-afterEach(async () => {
+}
+
+async function end(): Promise<void> {
   await running?.kill();
   rmSync(deployment.folder, { recursive: true, force: true });
-});
+}
 
 async function start(receipts: object = {}): Promise<RunningSigner> {
   const config = { receipts: { storage: 'folder', path: folder, interval_seconds: 1, ...receipts } };
@@ -82,6 +83,9 @@ const receipts = (signer: RunningSigner, path: string, token: string | null = AU
   call(`${signer.url}/api/v1/receipts${path}`, { token });
 
 describe('the log of a signer', () => {
+  beforeEach(prepare);
+  afterEach(end);
+
   it('has one entry for each decision on a loaded key, single or of a batch, and nothing else', async () => {
     const signer = await start();
     const body = vote();
@@ -160,14 +164,6 @@ describe('the log of a signer', () => {
     expect(await faultsOf(storage())).toEqual(['open_end', 'unattested']);
   });
 
-  it('says of the signer what its heads can: the slashing store, and that there is no latch', async () => {
-    const signer = await start();
-    const { statement } = headOf((await receipts(signer, '/head')).text);
-    expect(statement.slashing?.store).toMatch(/^sqlite:[0-9a-f]{32}$/);
-    expect(statement.slashing?.revision).toMatch(/^incarnation:/);
-    expect(statement).toMatchObject({ latch: null, auth_revision: null });
-  });
-
   it('with receipts.retention_days loses old entries of an earlier start, says so in its heads, and keeps their hashes', async () => {
     const old = makeLog(testBoot(1), 1, { sizes: [300], startSeconds: -864_000 });
     writeLog(folder, old);
@@ -198,8 +194,21 @@ describe('the log of a signer', () => {
 });
 
 describe('the routes', () => {
+  let signer: RunningSigner;
+  beforeAll(async () => {
+    prepare();
+    signer = await start();
+  });
+  afterAll(end);
+
+  it('give a head that says of the signer what it can: the slashing store, and that there is no latch', async () => {
+    const { statement } = headOf((await receipts(signer, '/head')).text);
+    expect(statement.slashing?.store).toMatch(/^sqlite:[0-9a-f]{32}$/);
+    expect(statement.slashing?.revision).toMatch(/^incarnation:/);
+    expect(statement).toMatchObject({ latch: null, auth_revision: null });
+  });
+
   it('give heads, files and proofs that a client verifies by itself', async () => {
-    const signer = await start();
     for (let index = 0; index < 5; index++) await signCall(signer.url, key(index % 3), vote());
     const covering = async () => headOf((await receipts(signer, '/head')).text);
     await vi.waitFor(async () => expect((await covering()).size).toBe(5), WAIT);
@@ -226,7 +235,6 @@ describe('the routes', () => {
   });
 
   it('read no other file, and are for the scope receipts alone', async () => {
-    const signer = await start();
     writeFileSync(join(folder, 'secret'), 'TEST secret');
     const { boot } = (await receipts(signer, '/boots')).json as { boot: string };
     for (const path of [
@@ -248,6 +256,9 @@ describe('the routes', () => {
 });
 
 describe('a signer that cannot keep its log', () => {
+  beforeEach(prepare);
+  afterEach(end);
+
   const breakFolder = (): void => {
     renameSync(folder, `${folder}-away`);
     writeFileSync(folder, 'no folder');

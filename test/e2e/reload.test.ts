@@ -1,17 +1,18 @@
 // SIGHUP and POST /reload against the real program: new keys and tokens work, removed ones stop, nobody who asks
 // meanwhile notices, and what cannot be read changes nothing.
 
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
-import { type Deployment, deploy } from '../support/deployment.ts';
+import { deploy } from '../support/deployment.ts';
 import { writeRawKey } from '../support/keys.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 
 const RELOADER = 'sr_client_TEST_TOKEN_that_may_reload_0000000001';
 const OTHER = 'sr_client_TEST_TOKEN_declared_later_000000000001';
@@ -24,31 +25,41 @@ const TOKENS = [
   { secret: RELOADER, policies: ['reload'] },
 ];
 
-let signer: RunningSigner | undefined;
-afterEach(async () => {
-  await signer?.stop();
-  signer = undefined;
-});
+const RELOADS = sized(40, 200);
 
-async function started(keys: number): Promise<{ deployment: Deployment; signer: RunningSigner }> {
-  const deployment = deploy(0, { static_auth: { policies: POLICIES, tokens: TOKENS } });
-  for (let index = 0; index < keys; index++) put(deployment, index);
+const deployment = deploy(0, { static_auth: { policies: POLICIES, tokens: TOKENS } });
+const file = join(deployment.folder, 'strongroom.yaml');
+let signer: RunningSigner;
+let declared: string;
+beforeAll(async () => {
+  for (const index of [0, 1]) put(index);
   signer = await deployment.start();
-  return { deployment, signer };
+  declared = readFileSync(file, 'utf8');
+});
+afterAll(() => signer.stop());
+
+/** The tokens and options as they were at the start, and so many keys. */
+async function withKeys(keys: number): Promise<void> {
+  writeFileSync(file, declared);
+  rmSync(keyFolder, { recursive: true, force: true });
+  mkdirSync(keyFolder);
+  for (let index = 0; index < keys; index++) put(index);
+  expect(await reloaded()).toMatchObject({ status: 'completed' });
+  expect(await listed()).toEqual(sorted(...Array(keys).keys()));
 }
 
-const keyFolder = ({ folder }: Deployment) => join(folder, 'keys');
-const put = (deployment: Deployment, index: number) =>
-  writeRawKey(keyFolder(deployment), `k${index}`, Buffer.from(testKey(index).secret.slice(2), 'hex'));
-const take = (deployment: Deployment, index: number) => rmSync(join(keyFolder(deployment), `k${index}.yaml`));
+const keyFolder = join(deployment.folder, 'keys');
+const put = (index: number) => writeRawKey(keyFolder, `k${index}`, Buffer.from(testKey(index).secret.slice(2), 'hex'));
+const take = (index: number) => rmSync(join(keyFolder, `k${index}.yaml`));
 const keyOf = (index: number) => testKey(index).publicKey;
 const sorted = (...indexes: readonly number[]) => indexes.map(keyOf).sort();
 
-async function listed({ url }: RunningSigner): Promise<readonly string[]> {
-  return JSON.parse((await call(`${url}/api/v1/eth2/publicKeys`)).text);
+async function listed(): Promise<readonly string[]> {
+  return JSON.parse((await call(`${signer.url}/api/v1/eth2/publicKeys`)).text);
 }
 
-async function reloaded({ url }: RunningSigner, token: string = RELOADER): Promise<Record<string, unknown>> {
+async function reloaded({ url }: RunningSigner = signer): Promise<Record<string, unknown>> {
+  const token = RELOADER;
   expect((await call(`${url}/reload`, { method: 'POST', token })).status).toBe(202);
   for (;;) {
     const { json } = await call(`${url}/reload`, { token });
@@ -57,42 +68,38 @@ async function reloaded({ url }: RunningSigner, token: string = RELOADER): Promi
   }
 }
 
-function declare({ folder }: RunningSigner, change: (config: Record<string, unknown>) => void): void {
-  const file = readdirSync(folder).find((name) => name.endsWith('.yaml')) ?? '';
-  const config = parse(readFileSync(join(folder, file), 'utf8')) as Record<string, unknown>;
-  change(config);
-  writeFileSync(join(folder, file), stringify(config));
+function declare(change: Record<string, unknown>): void {
+  writeFileSync(file, stringify({ ...(parse(declared) as Record<string, unknown>), ...change }));
 }
 
 describe('reload', () => {
   it('new keys sign, removed ones are unknown, and their history is kept', async () => {
-    const { deployment, signer } = await started(2);
     expect((await signCall(signer.url, keyOf(1), attestation({ source: 1, target: 3 }))).status).toBe(200);
     expect((await call(`${signer.url}/reload`, { token: RELOADER })).json).toEqual({ status: 'idle' });
 
-    take(deployment, 1);
-    put(deployment, 2);
-    expect(await reloaded(signer)).toMatchObject({ status: 'completed' });
-    expect(await listed(signer)).toEqual(sorted(0, 2));
+    take(1);
+    put(2);
+    expect(await reloaded()).toMatchObject({ status: 'completed' });
+    expect(await listed()).toEqual(sorted(0, 2));
     expect((await signCall(signer.url, keyOf(2), randaoReveal())).status).toBe(200);
     expect((await signCall(signer.url, keyOf(1), randaoReveal())).status).toBe(404);
 
-    put(deployment, 1);
-    await reloaded(signer);
+    put(1);
+    await reloaded();
     const other = attestation({ source: 2, target: 3 });
     expect((await signCall(signer.url, keyOf(1), other)).status).toBe(412);
   });
 
   it('SIGHUP does the same', async () => {
-    const { deployment, signer } = await started(1);
-    put(deployment, 1);
+    await withKeys(3);
+    for (const index of [3, 4, 5]) put(index);
     process.kill(signer.pid, 'SIGHUP');
-    await signer.logged('the key files are loaded', { kept: 1, loaded: 1 });
-    expect(await listed(signer)).toEqual(sorted(0, 1));
+    await signer.logged('the key files are loaded', { kept: 3, loaded: 3 }); // no other reload does that
+    expect(await listed()).toEqual(sorted(0, 1, 2, 3, 4, 5));
   });
 
   it('takes the scope `reload`', async () => {
-    const { signer } = await started(1);
+    await withKeys(1);
     for (const method of ['GET', 'POST']) {
       expect((await call(`${signer.url}/reload`, { method })).status).toBe(403);
       expect((await call(`${signer.url}/reload`, { method, token: null })).status).toBe(401);
@@ -100,79 +107,69 @@ describe('reload', () => {
   });
 
   it('tokens: declared ones work from then on, removed ones are refused', async () => {
-    const { signer } = await started(1);
-    declare(signer, (config) => {
-      config['static_auth'] = {
-        policies: POLICIES,
-        tokens: [
-          { secret: OTHER, policies: ['full'] },
-          { secret: RELOADER, policies: ['reload'] },
-        ],
-      };
-    });
-    expect(await reloaded(signer)).toMatchObject({ status: 'completed' });
+    await withKeys(1);
+    const tokens = [
+      { secret: OTHER, policies: ['full'] },
+      { secret: RELOADER, policies: ['reload'] },
+    ];
+    declare({ static_auth: { policies: POLICIES, tokens } });
+    expect(await reloaded()).toMatchObject({ status: 'completed' });
     expect((await signCall(signer.url, keyOf(0), randaoReveal())).status).toBe(403);
     expect((await call(`${signer.url}/api/v1/eth2/publicKeys`, { token: OTHER })).status).toBe(200);
   });
 
   it('a configuration that is refused changes no token, and the keys are read all the same', async () => {
-    const { deployment, signer } = await started(1);
-    declare(signer, (config) => {
-      config['static_auth'] = { policies: [], tokens: [{ secret: OTHER, policies: ['nowhere'] }] };
-    });
-    put(deployment, 1);
-    expect(await reloaded(signer)).toMatchObject({ status: 'completed_with_errors' });
+    await withKeys(1);
+    declare({ static_auth: { policies: [], tokens: [{ secret: OTHER, policies: ['nowhere'] }] } });
+    put(1);
+    expect(await reloaded()).toMatchObject({ status: 'completed_with_errors' });
     await signer.logged('the configuration is refused: its tokens stay as they were');
-    expect(await listed(signer)).toEqual(sorted(0, 1));
+    expect(await listed()).toEqual(sorted(0, 1));
     expect((await call(`${signer.url}/reload`, { token: OTHER })).status).toBe(403);
   });
 
   it('tokens that would not start a signer change no token, and the keys are read all the same', async () => {
-    const { deployment, signer } = await started(1);
-    declare(signer, (config) => {
-      const twice = { secret: OTHER, policies: ['full'] };
-      config['static_auth'] = { policies: POLICIES, tokens: [twice, twice, ...TOKENS] };
-    });
-    put(deployment, 1);
-    expect(await reloaded(signer)).toMatchObject({ status: 'completed_with_errors' });
-    expect(await listed(signer)).toEqual(sorted(0, 1));
+    await withKeys(1);
+    const twice = { secret: OTHER, policies: ['full'] };
+    declare({ static_auth: { policies: POLICIES, tokens: [twice, twice, ...TOKENS] } });
+    put(1);
+    expect(await reloaded()).toMatchObject({ status: 'completed_with_errors' });
+    expect(await listed()).toEqual(sorted(0, 1));
     expect((await call(`${signer.url}/reload`, { token: OTHER })).status).toBe(403);
   });
 
   it('another option that was changed is named, and needs a restart', async () => {
-    const { signer } = await started(1);
-    declare(signer, (config) => {
-      config['signing'] = { queue_buffer_size: 77 };
-    });
-    await reloaded(signer);
+    await withKeys(1);
+    declare({ signing: { queue_buffer_size: 77 } });
+    await reloaded();
     const line = await signer.logged('these options were changed, and need a restart');
     expect(line['options']).toEqual(['signing.queue_buffer_size']);
   });
 
   it('a key file that is broken keeps its key, and the answer says that something is wrong', async () => {
-    const { deployment, signer } = await started(2);
-    writeFileSync(join(keyFolder(deployment), 'k1.yaml'), 'type: [');
-    expect(await reloaded(signer)).toMatchObject({
+    await withKeys(2);
+    writeFileSync(join(keyFolder, 'k1.yaml'), 'type: [');
+    expect(await reloaded()).toMatchObject({
       status: 'completed_with_errors',
       lastError: '1 keys could not be loaded; the log names their files',
     });
-    expect(await listed(signer)).toEqual(sorted(0, 1));
+    expect(await listed()).toEqual(sorted(0, 1));
     expect((await call(`${signer.url}/healthcheck`)).status).toBe(503);
-    put(deployment, 1);
-    expect(await reloaded(signer)).toMatchObject({ status: 'completed' });
+    put(1);
+    expect(await reloaded()).toMatchObject({ status: 'completed' });
     expect((await call(`${signer.url}/healthcheck`)).status).toBe(200);
   });
 
   it('a key folder that is gone fails the reload, and every key stays', async () => {
-    const { deployment, signer } = await started(1);
-    rmSync(keyFolder(deployment), { recursive: true });
-    expect(await reloaded(signer)).toMatchObject({ status: 'failed' });
+    await withKeys(1);
+    rmSync(keyFolder, { recursive: true });
+    expect(await reloaded()).toMatchObject({ status: 'failed' });
     expect((await signCall(signer.url, keyOf(0), randaoReveal())).status).toBe(200);
   });
 
   it('TLS files are read at once, before their poll is due', async () => {
-    const deployment = deploy(1);
-    const old = makeCertificate(deployment.folder, 'old');
+    const own = deploy(1);
+    const old = makeCertificate(own.folder, 'old');
     const config = {
       static_auth: { policies: POLICIES, tokens: TOKENS },
       tls: {
@@ -181,18 +178,19 @@ describe('reload', () => {
         file: { cert_path: old.cert, key_path: old.key, reload_interval_seconds: 86_400 },
       },
     };
-    signer = await deployment.start({ config });
-    const before = await fingerprintAt(signer.tlsUrl ?? '');
-    const next = makeCertificate(deployment.folder, 'next');
+    const serving = await own.start({ config });
+    const before = await fingerprintAt(serving.tlsUrl ?? '');
+    const next = makeCertificate(own.folder, 'next');
     copyFileSync(next.cert, old.cert);
     copyFileSync(next.key, old.key);
-    await reloaded(signer);
-    expect(await fingerprintAt(signer.tlsUrl ?? '')).not.toBe(before);
+    await reloaded(serving);
+    expect(await fingerprintAt(serving.tlsUrl ?? '')).not.toBe(before);
+    await serving.stop();
   });
 
-  it('two hundred reloads under load: no request fails, no key that stays vanishes, and nothing is left open', async () => {
-    const { deployment, signer } = await started(8);
-    await reloaded(signer);
+  it(`${RELOADS} reloads under load: no request fails, no key that stays vanishes, and nothing is left open`, async () => {
+    await withKeys(8);
+    await reloaded();
     const files = openFiles(signer);
     const over = new AbortController();
     const statuses = new Set<number>();
@@ -200,14 +198,14 @@ describe('reload', () => {
     const asking = [0, 1, 2].map(async (index) => {
       while (!over.signal.aborted) {
         statuses.add((await signCall(signer.url, keyOf(index), randaoReveal())).status);
-        const present = new Set(await listed(signer));
+        const present = new Set(await listed());
         for (const key of sorted(0, 1, 2, 3, 4, 5)) if (!present.has(key)) missing.add(key);
       }
     });
-    for (let round = 0; round < 200; round++) {
-      if (round % 2 === 0) take(deployment, 6);
-      else put(deployment, 6);
-      expect(await reloaded(signer)).toMatchObject({ status: 'completed' });
+    for (let round = 0; round < RELOADS; round++) {
+      if (round % 2 === 0) take(6);
+      else put(6);
+      expect(await reloaded()).toMatchObject({ status: 'completed' });
     }
     over.abort();
     await Promise.all(asking);

@@ -96,11 +96,15 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.close());
 
-/** Started and ended in order: the status of the answer. */
-async function askOnce(deployment: Deployment, epoch: number, head: string): Promise<number> {
+/** Started and ended in order: the statuses of the answers. */
+async function asked(deployment: Deployment, epoch: number, ...heads: readonly string[]): Promise<readonly number[]> {
   const signer = await deployment.start();
   try {
-    return (await signCall(signer.url, testKey(0).publicKey, vote(epoch, head))).status;
+    const statuses: number[] = [];
+    for (const head of heads) {
+      statuses.push((await signCall(signer.url, testKey(0).publicKey, vote(epoch, head))).status);
+    }
+    return statuses;
   } finally {
     await signer.stop();
   }
@@ -119,31 +123,34 @@ const PLACES: readonly (readonly [string, () => Place | undefined | Promise<Plac
       ] as const)),
 ];
 
-describe.each(someOf(PLACES, 3))('%s', (_name, open) => {
-  it.each([
-    ['is noticed by nothing: an earlier vote is contradicted', false, 200],
-    ['contradicts nothing after a jump by hand', true, 412],
-  ] as const)('%s', async (_what, jumps, expected) => {
-    const place = await open();
-    if (place === undefined) throw new Error('it could be mounted before');
-    const deployment = deploy(1, { ...CHAIN, anti_slashing: place.antiSlashing });
-    try {
-      const epoch = presentEpoch();
-      expect(await askOnce(deployment, epoch - 1, rootOf(1))).toBe(200);
-      await place.save();
-      expect(await askOnce(deployment, epoch, rootOf(1))).toBe(200);
-      expect(await askOnce(deployment, epoch, SECOND_HEAD)).toBe(412);
-      await place.comeBack();
-      if (jumps) {
-        const jump = ['slashing', 'jump', '-c', join(deployment.folder, 'strongroom.yaml')];
-        expect((await runStrongroom(jump)).code).toBe(0);
-      }
-      expect(await askOnce(deployment, epoch, SECOND_HEAD)).toBe(expected);
-    } finally {
-      place.close();
-      rmSync(deployment.folder, { recursive: true, force: true });
+const ENDINGS = [
+  ['is noticed by nothing: an earlier vote is contradicted', false, 200],
+  ['contradicts nothing after a jump by hand', true, 412],
+] as const;
+
+const returns = PLACES.flatMap(([name, open]) =>
+  ENDINGS.map(([what, ...ending]) => [`${name} ${what}`, open, ...ending] as const),
+);
+
+it.each(someOf(returns, 3))('%s', async (_what, open, jumps, expected) => {
+  const place = await open();
+  if (place === undefined) throw new Error('it could be mounted before');
+  const deployment = deploy(1, { ...CHAIN, anti_slashing: place.antiSlashing });
+  try {
+    const epoch = presentEpoch();
+    expect(await asked(deployment, epoch - 1, rootOf(1))).toEqual([200]);
+    await place.save();
+    expect(await asked(deployment, epoch, rootOf(1), SECOND_HEAD)).toEqual([200, 412]);
+    await place.comeBack();
+    if (jumps) {
+      const jump = ['slashing', 'jump', '-c', join(deployment.folder, 'strongroom.yaml')];
+      expect((await runStrongroom(jump)).code).toBe(0);
     }
-  });
+    expect(await asked(deployment, epoch, SECOND_HEAD)).toEqual([expected]);
+  } finally {
+    place.close();
+    rmSync(deployment.folder, { recursive: true, force: true });
+  }
 });
 
 describe('a key that left after the copy of its store was made', () => {
@@ -159,10 +166,10 @@ describe('a key that left after the copy of its store was made', () => {
         (await runStrongroom(['slashing', ...command, '-c', join(deployment.folder, 'strongroom.yaml')])).code,
       ).toBe(0);
     try {
-      expect(await askOnce(deployment, presentEpoch() - 1, rootOf(1))).toBe(200);
+      expect(await asked(deployment, presentEpoch() - 1, rootOf(1))).toEqual([200]);
       await place.save();
       await slashing(...retire);
-      expect(await askOnce(deployment, presentEpoch(), rootOf(1))).toBe(412);
+      expect(await asked(deployment, presentEpoch(), rootOf(1))).toEqual([412]);
       await place.comeBack();
       for (const command of commands) await slashing(...command);
       const signer = await deployment.start();

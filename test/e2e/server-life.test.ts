@@ -1,11 +1,12 @@
 // The life of the server process: how it starts, what refuses its start, and how it ends.
 
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
-import { parse } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall } from '../support/requests.ts';
@@ -13,12 +14,14 @@ import { attestation, call, randaoReveal, signCall } from '../support/requests.t
 /** A request has a permit, and waits for the slashing store. */
 const INSIDE = /svc_signing_in_flight\{pool="normal"\} 1/;
 
+const LOOPBACK = { listen_address: '127.0.0.1' };
+
 describe('starting', () => {
   it('--check says that a configuration is valid and starts nothing', async () => {
-    const deployment = deploy(1);
-    const signer = await deployment.start();
-    await signer.stop();
-    const result = await runStrongroom(['server', '--check', '-c', join(deployment.folder, 'strongroom.yaml')]);
+    const { folder, config } = deploy(1, { server: LOOPBACK, metrics: LOOPBACK });
+    const file = join(folder, 'strongroom.yaml');
+    writeFileSync(file, stringify(config, { aliasDuplicateObjects: false }));
+    const result = await runStrongroom(['server', '--check', '-c', file]);
     expect(result).toEqual({ code: 0, stdout: 'strongroom: the configuration is valid\n', stderr: '' });
   });
 
@@ -65,11 +68,11 @@ describe('starting', () => {
   });
 
   it('a port that is taken ends the start with exit code 1', async () => {
-    const signer = await deploy(1).start();
-    const { port } = new URL(signer.url);
-    const server = { listen_port: Number(port) };
+    const holder = createServer();
+    await once(holder.listen(0, '127.0.0.1'), 'listening');
+    const server = { listen_port: (holder.address() as AddressInfo).port };
     await expect(deploy(1).start({ config: { server } })).rejects.toThrow(/exit 1: .*listeners: .*EADDRINUSE/s);
-    await signer.stop();
+    holder.close();
   });
 
   it('unknown commands and --help', async () => {

@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import { deploy } from '../support/deployment.ts';
 import { type Answer, attestation, batchCall, randaoReveal, rootOf } from '../support/requests.ts';
+import { sized } from '../support/scale.ts';
 import { outcomesOf, resultsOf } from './batch-requests.ts';
 
 describe('a batch that does not end', () => {
@@ -12,7 +13,7 @@ describe('a batch that does not end', () => {
     const some = deployment.keys.map(({ publicKey }) => publicKey);
     let lost = 0;
     const signed = new Map<string, string>();
-    for (let round = 0; round < 6; round++) {
+    for (let round = 0; round < sized(2, 6); round++) {
       const vote = { source: 50 + round, target: 51 + round };
       const dying = await deployment.start();
       // A batch that was answered says that the next ones are under way.

@@ -3,9 +3,10 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
-import { deploy, deployKeyFiles } from '../support/deployment.ts';
+import { deployKeyFiles } from '../support/deployment.ts';
 import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
 import { attestation, batchCall, forkInfo, randaoReveal, rootOf, signCall } from '../support/requests.ts';
+import { sized, someOf } from '../support/scale.ts';
 import { JSON_ANSWER, keys, MANY, nameAt, names, outcomesOf, resultsOf } from './batch-requests.ts';
 
 describe.each(['native', 'portable'] as const)('on the %s core', (blsCore) => {
@@ -16,13 +17,16 @@ describe.each(['native', 'portable'] as const)('on the %s core', (blsCore) => {
   });
   afterAll(() => signer.stop());
 
-  it(`${MANY} keys get the bytes of ${MANY} single requests, in their order`, async () => {
+  it(`${MANY} keys get the bytes of single requests, in their order`, async () => {
     const vote = attestation({ source: 100, target: 101 });
     const results = resultsOf(await batchCall(signer.url, names, vote));
     expect(results.map(({ identifier }) => identifier)).toEqual(names);
     expect(results.filter(({ signature }) => signature === undefined)).toEqual([]);
-    const singles = await Promise.all(names.map((name) => signCall(signer.url, name, vote, JSON_ANSWER)));
-    expect(singles.map(({ json }) => json['signature'])).toEqual(results.map(({ signature }) => signature));
+    const compared = someOf(results, sized(200, MANY));
+    const singles = await Promise.all(
+      compared.map(({ identifier }) => signCall(signer.url, identifier, vote, JSON_ANSWER)),
+    );
+    expect(singles.map(({ json }) => json['signature'])).toEqual(compared.map(({ signature }) => signature));
   });
 
   it('one slashable key gets 412, and the others sign', async () => {
@@ -35,7 +39,7 @@ describe.each(['native', 'portable'] as const)('on the %s core', (blsCore) => {
   });
 
   it('two batches that contradict each other: each key signs one of them at most', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < sized(2, 5); round++) {
       const vote = { source: 300 + round, target: 301 + round };
       const answers = await Promise.all(
         [names.slice(0, 600), names.slice(0, 600).toReversed()].map((some, head) =>
@@ -77,13 +81,9 @@ describe.each(['native', 'portable'] as const)('on the %s core', (blsCore) => {
     expect(singles.map(({ json }) => json['signature'])).toEqual(results.map(({ signature }) => signature));
     expect(results[0]?.signature).toMatch(/^0x[0-9a-f]{192}$/);
   });
-});
 
-describe('a batch of payload attestations', () => {
-  it('is signed, and each key signs one content a slot', async () => {
-    const deployment = deploy(3);
-    const signer = await deployment.start();
-    const some = deployment.keys.map(({ publicKey }) => publicKey);
+  it('PAYLOAD_ATTESTATION_MESSAGE is signed, and each key signs one content a slot', async () => {
+    const some = names.slice(0, 3);
     const payload = (present: boolean) => ({
       type: 'PAYLOAD_ATTESTATION_MESSAGE',
       fork_info: {
@@ -106,6 +106,5 @@ describe('a batch of payload attestations', () => {
       'signed',
       '412 equivocation',
     ]);
-    await signer.stop();
   });
 });

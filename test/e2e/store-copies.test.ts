@@ -31,12 +31,12 @@ const TEST_LIMIT_MS = LONGEST_WAIT_MS * ROUNDS;
 const expectRounds = (way: () => Promise<void>) => expectInRounds(ROUNDS, way);
 
 let fleets: AskedFleets;
-let postgres: PostgresServer;
+let postgres: Promise<PostgresServer> | undefined;
 beforeAll(async () => {
-  [fleets, postgres] = await Promise.all([AskedFleets.start(), startPostgres()]);
+  fleets = await AskedFleets.start();
 });
 afterAll(async () => {
-  await Promise.all([fleets.close(), postgres.close()]);
+  await Promise.all([fleets.close(), postgres?.then((server) => server.close())]);
 });
 
 describe.concurrent('the row of the store, put back from a backup', () => {
@@ -146,7 +146,8 @@ describe('a fleet that ended in order', () => {
 });
 
 describe.concurrent('two copies of one store, started at the same moment', () => {
-  const way = async (copyOf: (fleet: AskedFleet) => Promise<{ original: object; copy: () => Promise<object> }>) =>
+  type CopyOf = (fleet: AskedFleet) => Promise<{ original: object; copy: () => Promise<object> }>;
+  const way = async (copyOf: CopyOf) =>
     fleets.with(async (fleet) => {
       const { original, copy } = await copyOf(fleet);
       const one = await fleet.start('first', { ...original });
@@ -162,41 +163,42 @@ describe.concurrent('two copies of one store, started at the same moment', () =>
       expect(votes.pairs()).toEqual([]);
     });
 
-  it(
-    'of a file: one of them signs',
-    () =>
-      expectRounds(() =>
-        way(async (fleet) => {
-          const [original, copied] = [fleet.sqlite('x'), fleet.sqlite('copy')];
-          return {
-            original,
-            async copy() {
-              cpSync(original.path, copied.path, { preserveTimestamps: true });
-              return copied;
-            },
-          };
-        }),
-      ),
-    TEST_LIMIT_MS,
-  );
+  const stores: readonly (readonly [string, CopyOf])[] = [
+    [
+      'a file',
+      async (fleet) => {
+        const [original, copied] = [fleet.sqlite('x'), fleet.sqlite('copy')];
+        return {
+          original,
+          async copy() {
+            cpSync(original.path, copied.path, { preserveTimestamps: true });
+            return copied;
+          },
+        };
+      },
+    ],
+    [
+      'a PostgreSQL database, by TEMPLATE',
+      async () => {
+        postgres ??= startPostgres();
+        const server = await postgres;
+        const database = await server.createDatabase();
+        const at = (name: string) => ({ backend: 'postgres', url: server.url(name) });
+        return {
+          original: at(database),
+          async copy() {
+            const clone = `${database}_clone`;
+            await server.query('postgres', `CREATE DATABASE ${clone} TEMPLATE ${database}`);
+            return at(clone);
+          },
+        };
+      },
+    ],
+  ];
 
-  it(
-    'of a PostgreSQL database, by TEMPLATE: one of them signs',
-    () =>
-      expectRounds(() =>
-        way(async () => {
-          const database = await postgres.createDatabase();
-          const at = (name: string) => ({ backend: 'postgres', url: postgres.url(name) });
-          return {
-            original: at(database),
-            async copy() {
-              const clone = `${database}_clone`;
-              await postgres.query('postgres', `CREATE DATABASE ${clone} TEMPLATE ${database}`);
-              return at(clone);
-            },
-          };
-        }),
-      ),
+  it.each(someOf(stores, 1))(
+    'of %s: one of them signs',
+    (_name, copyOf) => expectRounds(() => way(copyOf)),
     TEST_LIMIT_MS,
   );
 
@@ -258,7 +260,7 @@ describe.concurrent('without a state table, a file that is not the one that was 
     ],
   ];
 
-  it.each(someOf(ways, 4))(
+  it.each(someOf(ways, 2))(
     '%s: the next start jumps',
     (_name, end, replace) =>
       expectRounds(async () => {

@@ -90,12 +90,12 @@ const imported: Load = {
 /** Each before each other, so that every body follows every size of answer. */
 const mixed = [exported, imported, recorded, large, listed, batchOf(256), exported, batchOf(2048), imported, large];
 const series: readonly [string, readonly Load[]][] = [
-  ['batches of 256 keys', Array.from({ length: sized(60, 300) }, () => batchOf(256))],
-  ['batches of 1,024 keys', Array.from({ length: sized(12, 60) }, () => batchOf(1024))],
-  ['batches of 2,048 keys', Array.from({ length: sized(6, 30) }, () => batchOf(2048))],
+  ['batches of 256 keys', Array.from({ length: sized(15, 300) }, () => batchOf(256))],
+  ['batches of 1,024 keys', Array.from({ length: sized(4, 60) }, () => batchOf(1024))],
+  ['batches of 2,048 keys', Array.from({ length: sized(3, 30) }, () => batchOf(2048))],
   [
     'rounds of batches, exports, lists, imports and large messages',
-    Array.from({ length: sized(4, 20) }, () => mixed).flat(),
+    Array.from({ length: sized(2, 20) }, () => mixed).flat(),
   ],
 ];
 
