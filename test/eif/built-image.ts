@@ -29,11 +29,10 @@ export let built: Built;
 export const eif = (argv: readonly string[], env = {}) => runEif(project, argv, { env });
 export const writeInputs = (to: string): string => writeInputsOf(project, to);
 
-/** Settings of builds after the first, which has held its parts against their sources and packages. */
-export const quick = (): Readonly<Record<string, string>> => ({
-  ...compiledBefore(join(project, 'build')),
-  npm_config_cache: join(folder, 'no-cache'),
-});
+/** At the small size only one build holds its parts against sources and packages: the other user's, or the first. */
+export function quick(): Readonly<Record<string, string>> {
+  return IS_WHOLE ? {} : { ...compiledBefore(join(project, 'build')), npm_config_cache: join(folder, 'no-cache') };
+}
 
 export function build(from: string, to: string, more: readonly string[] = []): Built {
   return buildWith(project, [...buildArguments(from, to), ...more], to, { env: quick() });
@@ -52,7 +51,7 @@ beforeAll(() => {
   project = join(folder, 'project');
   copyProject(project);
   inputs = writeInputs(join(folder, 'inputs'));
-  // At the small size the other user's build compiles, and finds what was compiled here.
+  // With the packages, so that the records are the same.
   const env = IS_WHOLE || user === undefined ? {} : compiledBefore(join(project, 'build'));
   const to = join(folder, 'image');
   built = buildWith(project, buildArguments(inputs, to), to, { env });

@@ -1,30 +1,40 @@
-// The project in another folder, for builds that must come out alike: its sources copied, and what was compiled of them.
+// The project in another folder, for builds that must come out alike: its sources copied, its compiled parts compiled
+// there.
 
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { PINNED_NODE } from '../../eif/node-binary.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
+import { IS_WHOLE } from '../support/scale.ts';
 
 const architecture = process.arch === 'arm64' ? 'aarch64' : 'x86_64';
 
 /** Absolute. */
 export const NODE_OF_IMAGES = join(PROJECT_ROOT, 'node_modules', PINNED_NODE[architecture].package, 'bin/node');
 
+/** What was compiled already is taken along; `make` compiles it again only where its sources are newer. */
+export function copyProject(to: string): void {
+  copySources(PROJECT_ROOT, to);
+  copyAddon(PROJECT_ROOT, to);
+  compile(to);
+}
+
 /**
- * What was compiled already is taken along; `make` compiles it again only where its sources are newer. A build compiles
- * the addon and the first process once more, there, and refuses what was taken along when it differs.
- * @param from a copy, where nobody edits sources in the meantime
+ * Everything is compiled anew. At the small size the addon is taken along: an image that is built there is refused when
+ * it is not what its sources compile to.
+ * @param from a copy, whose sources nobody edits in the meantime
  */
-export function copyProject(to: string, from = PROJECT_ROOT): void {
+export function copyOfCopy(from: string, to: string): void {
   copySources(from, to);
-  cpSync(join(from, 'build/native'), join(to, 'build/native'), { recursive: true, preserveTimestamps: true });
-  execFileSync('make', ['native', 'build/eif/init', 'build/launcher/strongroom'], { cwd: to, stdio: 'pipe' });
+  if (!IS_WHOLE) copyAddon(from, to);
+  compile(to);
 }
 
 /** Settings of a build that is about something else than compiling: it gets as compiled what lies beneath the folder. */
 export function compiledBefore(folder: string): Readonly<Record<string, string>> {
-  return { CC: `sh '${join(import.meta.dirname, 'compiled-before.sh')}'`, COMPILED_BEFORE: folder };
+  const program = join(import.meta.dirname, 'compiled-before.sh');
+  return { CC: 'sh "$$COMPILED_BEFORE_PROGRAM"', COMPILED_BEFORE_PROGRAM: program, COMPILED_BEFORE: folder };
 }
 
 function copySources(from: string, to: string): void {
@@ -52,4 +62,12 @@ function copySources(from: string, to: string): void {
   ];
   for (const part of parts) cpSync(join(from, part), join(to, part), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(PROJECT_ROOT, 'node_modules'), join(to, 'node_modules'));
+}
+
+function copyAddon(from: string, to: string): void {
+  cpSync(join(from, 'build/native'), join(to, 'build/native'), { recursive: true, preserveTimestamps: true });
+}
+
+function compile(project: string): void {
+  execFileSync('make', ['native', 'build/eif/init', 'build/launcher/strongroom'], { cwd: project, stdio: 'pipe' });
 }

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { VERSION } from '../../signer/api/version.ts';
 import { startSigner } from '../../tools/rehearsal/signer.ts';
-import { copyProject } from '../eif/project-copy.ts';
+import { copyOfCopy } from '../eif/project-copy.ts';
 import { addonForTests } from '../support/addon.ts';
 import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
 import { IS_WHOLE } from '../support/scale.ts';
@@ -67,7 +67,7 @@ describe.runIf(withAddon)('two releases', () => {
     () => {
       const { folder, project, kernel } = release();
       const other = join(folder, "else where's", 'deeper');
-      copyProject(other, project);
+      copyOfCopy(project, other);
       const to = folderAt(folder, 'again');
       chmodSync(to, 0o777);
       const env = {
