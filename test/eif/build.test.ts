@@ -328,6 +328,7 @@ describe.runIf(withAddon)('a comparison', () => {
     if (IS_WHOLE) expect(eif(fetching, quick()).code).toBe(0);
     const described = JSON.parse(eif(['describe', join(to, 'image.eif'), '--json']).stdout);
     expect(described.configuration).toBe('fetched');
+    expect(described.measurements.PCR17).not.toBe(record().measurements['PCR17']);
     expect(described.measurements.PCR16).toBeUndefined();
     const asked = eif(['describe', join(to, 'image.eif'), '--config', join(inputs, 'strongroom.yaml'), '--json']);
     expect(JSON.parse(asked.stdout).measurements.PCR16).toBe(pcr(sha384(Buffer.from(CONFIGURATION))));

@@ -31,7 +31,7 @@ export function copyOfCopy(from: string, to: string): void {
   compile(to);
 }
 
-/** Settings of a build that is about something else: what it compiles it gets from a folder beneath this one. */
+/** Settings of a build that is about something else: what it asks to be compiled it gets from a folder beneath this. */
 export function compiledBefore(folder: string): Readonly<Record<string, string>> {
   const program = join(import.meta.dirname, 'compiled-before.sh');
   return { CC: 'sh "$$COMPILED_BEFORE_PROGRAM"', COMPILED_BEFORE_PROGRAM: program, COMPILED_BEFORE: folder };

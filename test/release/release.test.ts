@@ -49,7 +49,7 @@ function sumsOf(path: string): string {
   return readFileSync(join(path, 'SHA256SUMS'), 'utf8');
 }
 
-/** At the small size the second release has no pcrs.json, and another provenance: test/eif builds images twice. */
+/** At the small size the second release has no pcrs.json, and so another provenance: test/eif builds images twice. */
 const isInBoth = (line: string): boolean => IS_WHOLE || !/\b(?:pcrs|provenance)\.json$/.test(line);
 
 /** npm's tarballs, which packages are held against, where another user reads them, too. */
