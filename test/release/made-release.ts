@@ -72,18 +72,6 @@ export function writeKernel(folder: string): string {
   return join(folder, 'image.yaml');
 }
 
-/** Most of what a release takes is to compress Node.js in each of its forms: at the small size it is stored. */
-const STORING = `
-import zlib from 'node:zlib';
-import { syncBuiltinESMExports } from 'node:module';
-const { gzipSync } = zlib;
-zlib.gzipSync = (data) => gzipSync(data, { level: 0 });
-syncBuiltinESMExports();
-`;
-const SIZE_ENVIRONMENT = IS_WHOLE
-  ? {}
-  : { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(STORING)}` };
-
 /** @param image an image.yaml, or none @returns the names of its files */
 export function makeRelease(
   project: string,
@@ -99,7 +87,7 @@ export function makeRelease(
   const run = spawnSync(command, given, {
     encoding: 'utf8',
     cwd: '/',
-    env: { PATH: process.env['PATH'], SOURCE_DATE_EPOCH: String(TIME_SECONDS), ...SIZE_ENVIRONMENT, ...env },
+    env: { PATH: process.env['PATH'], SOURCE_DATE_EPOCH: String(TIME_SECONDS), ...env },
   });
   if (run.status !== 0) throw new Error(`exit ${run.status}: ${run.stderr}`);
   return readdirSync(to).sort();

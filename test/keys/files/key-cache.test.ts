@@ -1,32 +1,20 @@
 // The key cache: later starts decrypt nothing, whatever changed is noticed, and a file that is damaged, foreign or half
 // written costs time and no key.
 
-import { scryptSync } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { KeyFiles } from '../../../signer/keys/files/key-files.ts';
 import type { FilesystemLoad } from '../../../signer/keys/files/load-report.ts';
-import type * as SealedBytes from '../../../signer/keys/files/sealed-bytes.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { publicKeyOf, testSecret, writeKeystore, writeRawKey } from '../../support/keys.ts';
-import { IS_WHOLE, sized } from '../../support/scale.ts';
+import { sized } from '../../support/scale.ts';
 import { at, clock, core, log, pool } from './key-folder.ts';
 
 const PASSWORD = 'TEST password';
 const FLIPS = sized(4, 12);
 let decrypted: number;
 
-/** The key of a slice takes most of a second: at the small size one test derives it, the others a cheap one. */
-const derivation = vi.hoisted(() => ({ isCheap: false }));
-vi.mock('../../../signer/keys/files/sealed-bytes.ts', async (importOriginal) => {
-  const real = await importOriginal<typeof SealedBytes>();
-  const deriveSealKey: typeof real.deriveSealKey = async (secret, salt) =>
-    derivation.isCheap ? scryptSync(secret, salt, 32, { N: 2 }) : real.deriveSealKey(secret, salt);
-  return { ...real, deriveSealKey };
-});
-
 beforeEach(() => {
-  derivation.isCheap = !IS_WHOLE;
   const { decrypt } = pool;
   decrypted = 0;
   pool.decrypt = (...given) => {
@@ -65,7 +53,6 @@ async function start(): Promise<Start> {
 
 describe('the key cache', () => {
   it('a second start decrypts nothing and has the same keys', async () => {
-    derivation.isCheap = false;
     expect(await start()).toMatchObject({ decrypted: 6, loaded: 6 });
     expect(await start()).toMatchObject({ decrypted: 0, loaded: 6, failures: [], keys: numbered(0, 1, 2, 3, 4, 5) });
   });
