@@ -1,10 +1,9 @@
-// argv → configuration → boot → serve: the program of an ordinary host. Of the files of a server the only one that
-// reads arguments and ends the process (specification/operating.md#exit-codes).
+// argv → configuration → boot → serve: the program of an ordinary host. No other file of a server reads arguments
+// or ends the process (specification/operating.md#exit-codes).
 
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { sayFailure } from '../common/command-line/failure.ts';
 import { hasColor } from '../common/command-line/paint.ts';
-import { showProgress } from '../common/command-line/progress.ts';
 import { endOnBugs, endOnSignals, limitHeapGrowth, liveWorkers } from '../common/command-line/serving.ts';
 import { writeViolations } from '../common/command-line/violations-report.ts';
 import { systemClock } from '../common/observe/clock.ts';
@@ -14,11 +13,9 @@ import type { World } from '../signer/boot/world.ts';
 import type { Config } from '../signer/config/options.ts';
 import type { SaidWarning } from '../signer/config/warnings.ts';
 import { takenByRequest } from '../signer/http/escapes.ts';
-import type { lookAtStart } from './commands/check.ts';
 import { web3SignersOf } from './commands/slashing-open.ts';
 import { type Loaded, type LoadInput, loadConfig } from './config/load.ts';
 import { returnFreedMemory } from './freed-memory.ts';
-import type { Found } from './look.ts';
 import { SERVICE_PARTS } from './parts.ts';
 import { reloadOnHangUps } from './reload.ts';
 import { type Said, sayWarnings } from './said.ts';
@@ -52,16 +49,11 @@ export async function serve(input: LoadInput, said: readonly SaidWarning[] = [])
     return;
   }
   if (loaded.check) {
-    const { lookAtStart: look, reportCheck } = await import('./commands/check.ts');
-    process.exitCode = reportCheck(loaded, await lookAtMachine(loaded, look), process);
+    const { check } = await import('./commands/check.ts');
+    process.exitCode = await check(loaded, process);
     return;
   }
   await run({ ...loaded, warnings: [...said, ...loaded.warnings] }, read);
-}
-
-async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>, look: typeof lookAtStart): Promise<Found> {
-  using progress = showProgress(process, { doing: 'checking the files' });
-  return await look(loaded.config, loaded, progress);
 }
 
 async function run(

@@ -6,8 +6,8 @@
 import type { CustodyKey } from '../../ceremony/definition.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { painter } from '../../common/command-line/paint.ts';
-import { NO_PROGRESS, type Progress } from '../../common/command-line/progress.ts';
-import { note, type Printed } from '../../common/command-line/terminal.ts';
+import { NO_PROGRESS, type Progress, showProgress } from '../../common/command-line/progress.ts';
+import { note, type Piped, type Printed } from '../../common/command-line/terminal.ts';
 import { renderPath } from '../../common/command-line/violations.ts';
 import { writeViolations } from '../../common/command-line/violations-report.ts';
 import { systemClock } from '../../common/observe/clock.ts';
@@ -26,6 +26,7 @@ import { createMetrics } from '../../signer/metrics/metrics.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import type { Network } from '../../signer/signing/networks.ts';
 import { readConfigFile } from '../config/consensus-config.ts';
+import type { Loaded } from '../config/load.ts';
 import { lookAtKeyFiles } from '../key-files.ts';
 import { lookAtKnownClients } from '../known-clients.ts';
 import { lookAtCertificate, lookAtListeners } from '../listeners.ts';
@@ -33,12 +34,20 @@ import { type Found, NOTHING, onThisMachine, together, whatAnswers } from '../lo
 import { ignoredText, type Said } from '../said.ts';
 import { lookAtStore, lookAtStoreFiles } from '../stores.ts';
 
+type CheckTerminal = Printed & Pick<Piped, 'env'>;
+
+/** Looks at the machine, and says what it found. @returns the exit code */
+export async function check(loaded: Extract<Loaded, { ok: true }>, terminal: CheckTerminal): Promise<number> {
+  return reportCheck(loaded, await lookAtMachine(loaded, terminal), terminal);
+}
+
+async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>, terminal: CheckTerminal): Promise<Found> {
+  using progress = showProgress(terminal, { doing: 'checking the files' });
+  return await lookAtStart(loaded.config, loaded, progress);
+}
+
 /** @param found what the machine adds to what the configuration says by itself @returns the exit code */
-export function reportCheck(
-  said: Said,
-  found: Found,
-  { stdout, stderr, env }: Printed & { readonly env: Readonly<Record<string, string | undefined>> },
-): number {
+export function reportCheck(said: Said, found: Found, { stdout, stderr, env }: CheckTerminal): number {
   for (const warning of [...said.warnings, ...found.warnings]) note({ stderr }, `warning: ${warningText(warning)}`);
   if (said.ignoredVariables.length > 0) note({ stderr }, `note: ${ignoredText(said.ignoredVariables)}`);
   if (found.violations.length > 0) {

@@ -145,10 +145,10 @@ async function mountKeys(
   { management, keyManager, chamber, generate }: KeyRoutes,
 ): Promise<void> {
   mountChamberKeys(app, chamber, management);
-  const { options, ...routes } = generate;
+  const { options: _options, ...routes } = generate;
   if (Object.values(routes).some((route) => route !== undefined)) {
     const { mountChamberKeysGenerate } = await import('./routes/chamber-keys-generate.ts');
-    mountChamberKeysGenerate(app, { ...routes, options }, management);
+    mountChamberKeysGenerate(app, generate, management);
   }
   if (keyManager !== undefined) mountKeystores(app, keyManager, management);
 }
