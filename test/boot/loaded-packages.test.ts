@@ -1,5 +1,5 @@
-// Which packages a signer on SQLite and key files has loaded once it has signed: those that it uses. Each of the others
-// would cost every start time and memory, and would be there for whoever finds a fault in it.
+// Which packages a signer on SQLite and key files has loaded once it has signed: those that it uses. Each further one
+// would cost every start time and memory, and an attacker could use its faults.
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ const UNUSED = [
   /^@fastify\/cors$/,
 ];
 
-it('a signer on SQLite and key files has no client of AWS or PostgreSQL, no schemas, mnemonics, age or CORS', async () => {
+it('a signer on SQLite and key files has no client of AWS or PostgreSQL, no schemas, mnemonics or age', async () => {
   const deployment = deploy(1);
   try {
     const loaded = await packagesLoaded(deployment);

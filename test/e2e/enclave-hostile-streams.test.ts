@@ -196,7 +196,7 @@ describe('what the parent sends to the listeners', () => {
     await expect.poll(refusals).toMatch(/^svc_connections_refused_total\{reason="proxy_header"\} 120$/m);
   });
 
-  it(`${200 * BATCHES} connections at once: who is served stays served, and the next is served when they are gone`, async () => {
+  it(`${200 * BATCHES} connections at once: who is served stays served, and then the next is served`, async () => {
     const client = await start();
     const listeners = [parent?.tlsUrl, parent?.probesUrl].map((url = '') => new URL(url));
     const crowd: Socket[] = [];

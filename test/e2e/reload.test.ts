@@ -188,7 +188,7 @@ describe('reload', () => {
     await serving.stop();
   });
 
-  it(`${RELOADS} reloads under load: no request fails, no key that stays vanishes, and nothing is left open`, async () => {
+  it(`${RELOADS} reloads under load: no request fails, no key that stays vanishes, nothing is left open`, async () => {
     await withKeys(8);
     await reloaded();
     const files = openFiles(signer);

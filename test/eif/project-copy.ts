@@ -21,9 +21,9 @@ export function copyProject(to: string): void {
 }
 
 /**
- * Everything is compiled anew. At the small size the addon is taken along: an image that is built there is refused when
- * it is not what its sources compile to.
- * @param from a copy, whose sources nobody edits in the meantime
+ * `make` compiles everything anew. At the small size the copy takes the addon along: an image build refuses one that is
+ * not what its sources compile to.
+ * @param from a copy: no developer edits its sources in the meantime
  */
 export function copyOfCopy(from: string, to: string): void {
   copySources(from, to);

@@ -184,14 +184,15 @@ describe('a database is refused as a whole', () => {
     expect((await merge(database)).summary.validators).toBe(2);
   });
 
+  const SECOND_VOTE = '(SELECT id FROM signed_attestations ORDER BY id OFFSET 1 LIMIT 1)';
   const CHANGES = [
     'INSERT INTO signed_attestations (validator_id, source_epoch, target_epoch) VALUES (1, 40, 41)',
     'INSERT INTO signed_blocks (validator_id, slot) VALUES (2, 9000)',
     'DELETE FROM signed_attestations WHERE target_epoch = 1',
-    'DELETE FROM signed_attestations WHERE id = (SELECT id FROM signed_attestations ORDER BY id OFFSET 1 LIMIT 1)',
+    `DELETE FROM signed_attestations WHERE id = ${SECOND_VOTE}`,
     'UPDATE low_watermarks SET slot = slot + 1',
     'UPDATE signed_blocks SET signing_root = NULL WHERE id = (SELECT max(id) FROM signed_blocks)',
-    'UPDATE signed_attestations SET target_epoch = 9999 WHERE id = (SELECT id FROM signed_attestations ORDER BY id OFFSET 1 LIMIT 1)',
+    `UPDATE signed_attestations SET target_epoch = 9999 WHERE id = ${SECOND_VOTE}`,
     'UPDATE validators SET enabled = false WHERE id = 1',
   ];
   it.each(someOf(CHANGES, 5))('whose rows change while it is read: %s', async (change) => {
