@@ -125,7 +125,7 @@ bench-timing: install core ## Look for what the time of an answer tells, over RE
 bench-ethereum: install core ## Vote as all of Ethereum, slot after slot: KEYS=… (1000000), SLOTS=… (10)
 	@$(NODE) bench/ethereum/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(SLOTS),--slots $(SLOTS)) $(if $(MODE),--mode $(MODE))
 
-bench-peers: install core ## Measure strongroom beside Dirk, built by the Go that is here; KEYS=… (1000), ROUNDS=… (3)
+bench-peers: install core ## Measure strongroom beside Dirk, built by the Go that is here; KEYS=… (1000), ROUNDS=… (6)
 	@$(NODE) bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 soak: install core ## Load signers over all backends for MINUTES=… (30): chart in build/soak.svg, and whether it is flat
