@@ -6,15 +6,16 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { TransportListener } from '../../signer/native/transport.ts';
-import { attested, registersOf } from '../support/attested-client.ts';
+import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import { attestation, call, rootOf } from '../support/requests.ts';
 import { sized, someOf } from '../support/scale.ts';
 import { dial } from '../support/streams.ts';
 import {
   connectAttested,
   enclave,
+  end,
   eventually,
   expectNoSecrets,
   opened,
@@ -29,6 +30,8 @@ import {
 } from './hostile-parent-set-up.ts';
 
 describe('answers in the place of KMS', () => {
+  afterEach(end);
+
   /** In front of the real stand-in, changing what it answers to Decrypt. */
   async function forger(change: (answer: Record<string, unknown>, earlier: Record<string, unknown>[]) => unknown) {
     const earlier: Record<string, unknown>[] = [];
@@ -84,27 +87,7 @@ describe('answers in the place of KMS', () => {
 });
 
 describe('what the parent carries', () => {
-  it('has no way out but the declared ones: nothing else is ever asked for, or has a name', async () => {
-    const others: TransportListener[] = [];
-    let strays = 0;
-    for (const port of [22, 80, 443, 7003, 8000, 8003, 9000, 9443]) {
-      others.push(
-        await world.streams.listen(port, (socket) => {
-          strays += 1;
-          socket.destroy();
-        }),
-      );
-    }
-    opened.push({ close: () => Promise.all(others.map((listener) => listener.close())) });
-    await signs(await start());
-    expect(strays).toBe(0);
-    const names = readFileSync(join(world.folder, 'hosts'), 'utf8').trimEnd().split('\n');
-    expect(names.map((line) => line.split(' ')[1])).toEqual([
-      'localhost',
-      'dynamodb.eu-central-1.amazonaws.com',
-      'kms.eu-central-1.amazonaws.com',
-    ]);
-  });
+  afterEach(end);
 
   it('cut and slow streams cost answers, never a second vote: what was signed is recorded, and it goes on afterwards', async () => {
     let weather: 'fair' | 'cut' | 'slow' = 'fair';
@@ -164,12 +147,39 @@ describe('what the parent carries', () => {
   });
 });
 
-describe('what the parent sends to the listeners', () => {
+describe('a parent that carries as it should', () => {
   /** Of a hundred connections to each of two listeners: more in all than the 512 that the signer takes over TLS. */
   const BATCHES = sized(7, 10);
 
-  it('garbage, half a PROXY header, none, an endless one: cut off, while a client is served', async () => {
-    const client = await start();
+  let client: AttestedClient;
+  let strays = 0;
+  beforeAll(async () => {
+    const others: TransportListener[] = [];
+    for (const port of [22, 80, 443, 7003, 8000, 8003, 9000, 9443]) {
+      others.push(
+        await world.streams.listen(port, (socket) => {
+          strays += 1;
+          socket.destroy();
+        }),
+      );
+    }
+    opened.push({ close: () => Promise.all(others.map((listener) => listener.close())) });
+    client = await start();
+  });
+  afterAll(end);
+
+  it('has no way out but the declared ones: nothing else is ever asked for, or has a name', async () => {
+    await signs(client);
+    expect(strays).toBe(0);
+    const names = readFileSync(join(world.folder, 'hosts'), 'utf8').trimEnd().split('\n');
+    expect(names.map((line) => line.split(' ')[1])).toEqual([
+      'localhost',
+      'dynamodb.eu-central-1.amazonaws.com',
+      'kms.eu-central-1.amazonaws.com',
+    ]);
+  });
+
+  it('sends garbage, half a PROXY header, none, an endless one: cut off, while a client is served', async () => {
     const bad = [
       Buffer.alloc(2000, 0xff),
       Buffer.from('PROXY TCP4 203.0.113.7 10.0.0.5 5000 9443\r\n'),
@@ -196,8 +206,7 @@ describe('what the parent sends to the listeners', () => {
     await expect.poll(refusals).toMatch(/^svc_connections_refused_total\{reason="proxy_header"\} 120$/m);
   });
 
-  it(`${200 * BATCHES} connections at once: who is served stays served, and then the next is served`, async () => {
-    const client = await start();
+  it(`brings ${200 * BATCHES} connections at once: who is served stays served, and then the next is served`, async () => {
     const listeners = [parent?.tlsUrl, parent?.probesUrl].map((url = '') => new URL(url));
     const crowd: Socket[] = [];
     for (let batch = 0; batch < BATCHES; batch++) {

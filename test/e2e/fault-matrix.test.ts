@@ -312,13 +312,17 @@ it('a KMS that is slow delays a start, which then signs', async () => {
 });
 
 describe.skipIf(!canSlowDisks)('a slow disk under sqlite', () => {
+  const deployment = deploy(2);
+  let signer: RunningSigner;
   let disk: SlowDisk | undefined;
+  beforeAll(async () => {
+    signer = await deployment.start({ config: { server: SHORT } });
+  });
   afterEach(() => disk?.end());
+  afterAll(() => signer.kill());
 
   it('delays signatures that need a record, and no others', async () => {
-    const deployment = deploy(1);
     const key = keyOf(deployment);
-    const signer = await start(deployment, { config: {}, env: {} });
     disk = await slowDisk(signer.pid, 500);
     const voting = Promise.withResolvers<number>();
     void statusOf(signer, key, vote(2, 1)).then(voting.resolve, voting.reject);
@@ -330,9 +334,7 @@ describe.skipIf(!canSlowDisks)('a slow disk under sqlite', () => {
   });
 
   it('slower than a request may take: 503, nothing released twice, and signing by itself afterwards', async () => {
-    const deployment = deploy(1);
-    const key = keyOf(deployment);
-    const signer = await start(deployment, { config: {}, env: {} });
+    const key = deployment.keys[1]?.publicKey ?? '';
     expect(await verdictOn(signer, key, vote(2, 1))).toBe(200);
     disk = await slowDisk(signer.pid, 2 * 1000 * SHORT.request_timeout_seconds);
     expect(await statusOf(signer, key, vote(3, 1))).toBe(503);

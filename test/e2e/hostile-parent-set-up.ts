@@ -2,7 +2,7 @@
 // start waits, and jumps to the present, because the one before was killed: votes are of the epoch after it, which the
 // test lets come. All keys are TEST keys.
 
-import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest';
+import { afterAll, beforeAll, expect, vi } from 'vitest';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import type { Parent, ParentOptions } from '../support/enclave-parent.ts';
 import type { EnclaveProcess, StartOptions } from '../support/enclave-process.ts';
@@ -47,11 +47,13 @@ beforeAll(async () => {
   [publicKey = '', ...spareKeys] = keys.map(({ pubkey }) => pubkey);
   await stop();
 });
-afterEach(async () => {
+afterAll(() => world.close());
+
+/** Of a start and of what was opened for it. */
+export async function end(): Promise<void> {
   await stop();
   for (const each of opened.splice(0).toReversed()) await each.close();
-});
-afterAll(() => world.close());
+}
 
 async function stop(): Promise<void> {
   for (const client of clients.splice(0)) await client.close();

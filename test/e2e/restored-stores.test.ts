@@ -155,10 +155,11 @@ it.each(someOf(returns, 3))('%s', async (_what, open, jumps, expected) => {
 
 describe('a key that left after the copy of its store was made', () => {
   const retire = ['retire', testKey(0).publicKey];
-  it.each([
-    ['is noticed by nothing, and a jump does not end it again', [['jump']], 'signed'],
+  const ways = [
     ['signs nothing when it is retired again before the start', [['jump'], retire], 'key_retired'],
-  ] as const)('%s', async (_what, commands, expected) => {
+    ['is noticed by nothing, and a jump does not end it again', [['jump']], 'signed'],
+  ] as const;
+  it.each(someOf(ways, 1))('%s', async (_what, commands, expected) => {
     const place = await database();
     const deployment = deploy(1, { ...CHAIN, anti_slashing: place.antiSlashing });
     const slashing = async (...command: readonly string[]): Promise<void> =>

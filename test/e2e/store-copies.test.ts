@@ -59,14 +59,13 @@ describe.concurrent('the row of the store, put back from a backup', () => {
       expect(votes.pairs()).toEqual([]);
     });
 
-  it(
-    'lets the former store go on by a jump only, after a restart of its signer',
-    () => expectRounds(() => way(false)),
-    TEST_LIMIT_MS,
-  );
-  it(
-    'lets the former store go on by a jump only, in a process that waited',
-    () => expectRounds(() => way(true)),
+  const former = [
+    ['in a process that waited', true],
+    ['after a restart of its signer', false],
+  ] as const;
+  it.each(someOf(former, 1))(
+    'lets the former store go on by a jump only, %s',
+    (_name, isFrozen) => expectRounds(() => way(isFrozen)),
     TEST_LIMIT_MS,
   );
 });
