@@ -7,8 +7,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
-    // A test of programs waits for most of its time, so two files share a core.
-    maxWorkers: Math.min(8, 2 * availableParallelism()),
+    // A test of programs waits for most of its time, so three files share a core.
+    maxWorkers: Math.min(8, 3 * availableParallelism()),
     // Only so that a test that hangs is named: on a machine with twenty times more to do than cores everything else
     // ends long before.
     testTimeout: 900_000,
