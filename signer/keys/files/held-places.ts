@@ -7,9 +7,11 @@ export interface Held {
   readonly contents?: string;
 }
 
-/** The keys of a look, by file. A raw key is its text alone, because there may be a million. */
+type Kept = Held | string | undefined;
+
+/** The keys of a look, by file. A raw key is its text alone, in a file of its own, too: there may be a million. */
 export class HeldPlaces {
-  readonly #files = new Map<string, (Held | string | undefined)[]>();
+  readonly #files = new Map<string, string | Kept[]>();
   readonly #contents = new Map<string, string>();
 
   /** All that the file with these contents describes has been put. */
@@ -24,21 +26,23 @@ export class HeldPlaces {
 
   put({ file, document }: KeyPlace, { publicKey, contents }: Held): void {
     const held = contents === undefined ? publicKey : { publicKey, contents };
-    const documents = this.#files.get(file);
     // Most files have one document: an array that begins empty would take room for sixteen more.
-    if (documents === undefined && document === 1) return void this.#files.set(file, [held]);
-    const longer = documents ?? [];
+    if (document === 1 && !Array.isArray(this.#files.get(file))) {
+      this.#files.set(file, typeof held === 'string' ? held : [held]);
+      return;
+    }
+    const longer = this.#documentsOf(file);
     while (longer.length < document) longer.push(undefined);
     longer[document - 1] = held;
     this.#files.set(file, longer);
   }
 
   at({ file, document }: KeyPlace): Held | undefined {
-    return heldOf(this.#files.get(file)?.[document - 1]);
+    return heldOf(this.#documentsOf(file)[document - 1]);
   }
 
   *inFile(file: string): Generator<[document: number, held: Held]> {
-    for (const [index, kept] of (this.#files.get(file) ?? []).entries()) {
+    for (const [index, kept] of this.#documentsOf(file).entries()) {
       const held = heldOf(kept);
       if (held !== undefined) yield [index + 1, held];
     }
@@ -46,7 +50,12 @@ export class HeldPlaces {
 
   /** The highest that was put. */
   documentsIn(file: string): number {
-    return this.#files.get(file)?.length ?? 0;
+    return this.#documentsOf(file).length;
+  }
+
+  #documentsOf(file: string): Kept[] {
+    const kept = this.#files.get(file);
+    return typeof kept === 'string' ? [kept] : (kept ?? []);
   }
 
   /** Over what is here, place by place. */
@@ -58,6 +67,6 @@ export class HeldPlaces {
   }
 }
 
-function heldOf(kept: Held | string | undefined): Held | undefined {
+function heldOf(kept: Kept): Held | undefined {
   return typeof kept === 'string' ? { publicKey: kept } : kept;
 }
