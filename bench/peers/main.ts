@@ -24,7 +24,7 @@ import { type PeerFigure, type PeerRounds, tableOf } from './report.ts';
 const { values } = parseArgs({
   options: {
     keys: { type: 'string', default: '1000' },
-    /** Two runs of three differed by more than their spreads: the machine changes more than three can show. */
+    /** Two runs of three rounds had spreads that did not meet: the machine changes more within minutes. */
     rounds: { type: 'string', default: '6' },
     /** V8 goes on optimizing for some 40,000 requests. */
     'warm-up': { type: 'string', default: '40' },

@@ -206,7 +206,7 @@ describe('a parent that carries as it should', () => {
     await expect.poll(refusals).toMatch(/^svc_connections_refused_total\{reason="proxy_header"\} 120$/m);
   });
 
-  it(`brings ${200 * BATCHES} connections at once: who is served stays served, and then the next is served`, async () => {
+  it(`brings ${200 * BATCHES} connections at once: who is served stays served, then the next is`, async () => {
     const listeners = [parent?.tlsUrl, parent?.probesUrl].map((url = '') => new URL(url));
     const crowd: Socket[] = [];
     for (let batch = 0; batch < BATCHES; batch++) {

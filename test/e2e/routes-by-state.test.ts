@@ -242,7 +242,7 @@ describe('a fleet', () => {
       expect(row?.['incarnation']).not.toEqual(copiedAt?.['incarnation']);
     }, WAIT);
     const isCopy = /a later state of this slashing store, of which this is a copy/;
-    await expectCommandsOfOtherStore(copied, isCopy, ['export', 'reinstate']);
+    await expectCommandsOfOtherStore(copied, isCopy, ['export', 'jump']);
   });
 
   it('that cannot see its state honours no credentials', async () => {

@@ -21,8 +21,8 @@ export function copyProject(to: string): void {
 }
 
 /**
- * `make` compiles everything anew. At the small size the copy takes the addon along: an image build refuses one that is
- * not what its sources compile to.
+ * `make` compiles everything anew there. At the small size this function copies the addon, too: an image build refuses
+ * an addon that is not what its sources compile to.
  * @param from a copy: no developer edits its sources in the meantime
  */
 export function copyOfCopy(from: string, to: string): void {
