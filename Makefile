@@ -3,7 +3,7 @@ NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
-.PHONY: help install core demo demo-custody demo-enclave test test-all test-fast test-guest test-clients \
+.PHONY: help install core demo demo-custody demo-enclave test test-setup test-all test-fast test-guest test-clients \
   watch debug check lint types format docs site screenshots bench conformance release clean
 .PHONY: check-model check-slashing check-memory bench-floods bench-pair bench-timing bench-ethereum bench-peers soak fuzz fuzz-http
 
@@ -34,10 +34,16 @@ demo-enclave: install core-quietly ## Build an image and show it in QEMU: boot, 
 
 VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
-SLOW := 'test/{chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,property}/**' \
-  'test/{release,runbooks,web3signer}/**' 'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' \
+SLOW := 'test/{chamber,contract,e2e,eif,guest,harden,model,operator,parent-proxy,property}/**' \
+  'test/{release,runbooks,slashing-check,web3signer}/**' 'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' \
   'test/keys/{files,keystores,management,table}/**' 'test/signing/bls/**' \
-  test/config/check.test.ts test/config/check-start.test.ts test/deploy/runbooks.test.ts \
+  test/attestation/mutants.test.ts test/ceremony/day.test.ts test/clients/profiles.test.ts \
+  test/command-line/completion.test.ts \
+  test/config/check.test.ts test/config/check-start.test.ts test/config/examples.test.ts \
+  test/conformance/kit.test.ts test/deploy/prometheus.test.ts test/deploy/runbooks.test.ts \
+  test/enclave/kms/cms.test.ts test/observe/log-color.test.ts test/receipts/mutants.test.ts \
+  test/receipts/storage.test.ts test/setup/checkout.test.ts test/signing/envelope-reader.test.ts \
+  test/signing/fork-attacks.test.ts \
   test/formats/strict-json-cost.test.ts test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
   test/ceremony/check-identity.test.ts test/ceremony/participants-guide.test.ts \
   test/setup/enclave-permissions.test.ts test/setup/signer-permissions.test.ts test/ceremony/custody-guide.test.ts
@@ -45,10 +51,13 @@ SLOW := 'test/{chamber,contract,e2e,eif,guest,harden,operator,parent-proxy,prope
 test: install core ## Run all tests, or those of FILE=…; the last line is `N passed, N failed, N skipped`
 	@$(VITEST) run $(FILE)
 
+test-setup: ## Print the apt-get line of all that tests need beyond make, gcc and curl, and are skipped without
+	@awk '!/^(#|$$)/ && $$2 != "-" { gsub(",", "\n", $$2); print $$2 }' test/support/needs.txt | LC_ALL=C sort -u | xargs echo apt-get install
+
 test-all: ## Run them with the long ones at the whole size, as CI does; TEST_SCALE=20 is twenty times that
 	@$(MAKE) --no-print-directory test TEST_SCALE=$(or $(TEST_SCALE),1)
 
-test-fast: install core ## Run the tests that start no programs, databases or images: under two minutes on two cores
+test-fast: install core ## Run the tests that start no programs, databases or images: under four minutes on two cores
 	@$(VITEST) run $(foreach files,$(SLOW),--exclude $(files))
 
 watch: install core ## Run the tests of FILE=… again whenever a file that they import changes

@@ -9,7 +9,7 @@ import { systemClock } from '../common/observe/clock.ts';
 import { SlashingProtection } from '../signer/slashing/protection.ts';
 import { openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../signer/slashing/types.ts';
-import { forwardedStore, unrestrained } from '../test/support/restrained.ts';
+import { unrestrained } from '../test/support/restrained.ts';
 import { MAIN_ROOT, quietLog, vote } from '../test/support/slashing.ts';
 
 const SECONDS = 2;
@@ -68,7 +68,7 @@ async function measure(concurrency: number, grouped: boolean): Promise<Result> {
 /** The same backend with one transaction a check. */
 function single(sqlite: SlashingBackend): SlashingBackend {
   return {
-    ...forwardedStore(sqlite),
+    ...sqlite,
     batchLimits: { maxMessages: 1, maxInFlight: 64, minIntervalMs: 0 },
   };
 }

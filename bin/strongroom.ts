@@ -21,6 +21,8 @@ const OWN_OPTIONS = ['--help', '-h', ...VERSION_OPTIONS];
 const RUNS_ALONE = ['try', 'init', 'server', 'web3signer', 'parent-proxy', 'completion'];
 /** These programs go on when the reader of their log has ended. */
 const SERVES = ['server', 'web3signer', 'parent-proxy'];
+/** What a library leaves open, such as a connection to a neighbour that does not answer, keeps a command so long. */
+const LEFT_OPEN_MS = 2_000;
 
 const [name, ...rest] = commandLine(helpLast(process.argv.slice(2)));
 
@@ -78,6 +80,8 @@ if (name !== undefined && VERSION_OPTIONS.includes(name)) {
   if (help === undefined) {
     if (SERVES.includes(name)) process.stdout.off('error', endUnread);
     await program.run(rest);
+    // A command has said how it ended; a program that serves has not, and goes on.
+    if (process.exitCode !== undefined) setTimeout(() => process.exit(), LEFT_OPEN_MS).unref();
   } else help();
 }
 

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { renderPlace } from '../common/command-line/text.ts';
 import { renderPath, suggest } from '../common/command-line/violations.ts';
-import { isAgeRecipient } from './age-recipient.ts';
+import { isAgeRecipient, notARecipient } from './age-recipient.ts';
 import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
 /** Shares are points of GF(2^8) other than zero, so no more than 255 of them (specification/custody.md#ceremony). */
@@ -37,7 +37,7 @@ const custodyKeysSchema = z.array(custodyKeySchema).max(MAX_CUSTODY_KEYS, `must 
 
 export const ageRecipientSchema = z
   .string('must be an age X25519 public key, age1…')
-  .refine(isAgeRecipient, 'must be an age X25519 public key, age1…, with a valid checksum');
+  .refine(isAgeRecipient, { error: ({ input }) => notARecipient(String(input)) });
 
 export const ceremonySchema = z
   .strictObject({

@@ -1,8 +1,10 @@
-// Which commit the sources are: named only where git says that they are that commit. Changed sources are called so, and
-// sources that git does not know are of the commit that somebody vouches for, or of an unknown one.
+// Which commit the sources are: named only where every file is the commit's own, byte for byte, and git knows of none
+// besides. The build calls changed sources so. Sources that git does not know are of the commit that the builder names,
+// or of an unknown one.
 
 import { execFileSync } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
+import { join } from 'node:path';
 import { BuildError } from './inputs.ts';
 
 /**
@@ -30,15 +32,30 @@ export function isCheckout(root: string): boolean {
 }
 
 export function git(root: string, ...args: readonly string[]): string {
-  const env = { ...process.env, LC_ALL: 'C' };
-  return execFileSync('git', ['-C', root, ...args], {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env,
-  }).trim();
+  return gitWith('', root, ...args);
+}
+
+/** @param input that git reads */
+function gitWith(input: string, root: string, ...args: readonly string[]): string {
+  // `git replace` shows another object under a commit's name.
+  const env = { ...process.env, LC_ALL: 'C', GIT_NO_REPLACE_OBJECTS: '1' };
+  return execFileSync('git', ['-C', root, ...args], { encoding: 'utf8', input, stdio: 'pipe', env }).trim();
 }
 
 function commitOf(root: string): string {
   const commit = git(root, 'rev-parse', 'HEAD');
-  return git(root, 'status', '--porcelain') === '' ? commit : `${commit}-modified`;
+  const isSame = git(root, 'status', '--porcelain') === '' && hasItsBytes(root, commit);
+  return isSame ? commit : `${commit}-modified`;
+}
+
+/**
+ * What `git status` can be told not to see: a file that is assumed to be unchanged or kept out of a sparse checkout, or
+ * one that a filter makes equal before git compares.
+ */
+function hasItsBytes(root: string, commit: string): boolean {
+  const files = git(root, 'ls-tree', '-r', '-z', '--format=%(objectname) %(path)', commit).split('\0').filter(Boolean);
+  const paths = files.map((file) => file.slice(file.indexOf(' ') + 1));
+  if (!paths.every((path) => existsSync(join(root, path)))) return false;
+  const hashes = gitWith(paths.join('\n'), root, 'hash-object', '--no-filters', '--stdin-paths').split('\n');
+  return files.every((file, place) => file.startsWith(`${hashes[place]} `));
 }

@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { z } from 'zod';
@@ -82,21 +83,23 @@ function installed(root: string, folder: string, published: ReadonlyMap<string, 
   });
 }
 
-function cacheOfNpm(root: string): string | undefined {
+/** Where the npm that installed the packages put their tarballs. */
+export function cacheOfNpm(root: string): string {
   try {
     return execFileSync('npm', ['config', 'get', 'cache'], { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim();
   } catch {
-    return undefined; // no npm here: nothing is compared
+    // The system has no npm: that of the checkout (tools/checkout/npm) has npm's default.
+    return process.env['npm_config_cache'] ?? join(homedir(), '.npm');
   }
 }
 
 /** @returns undefined when the cache does not have it @throws BuildError for a lockfile without the package's digest */
-function tarballOf(cache: string | undefined, integrity: string | undefined): Buffer | undefined {
+function tarballOf(cache: string, integrity: string | undefined): Buffer | undefined {
   const [, digest] = /(?:^| )sha512-([A-Za-z0-9+/]+=*)(?: |$)/.exec(integrity ?? '') ?? [];
   if (digest === undefined) throw new BuildError('the lockfile has a package without its SHA-512', [REMEDY]);
   const hex = Buffer.from(digest, 'base64').toString('hex');
-  const file = join(cache ?? '', '_cacache/content-v2/sha512', hex.slice(0, 2), hex.slice(2, 4), hex.slice(4));
-  if (cache === undefined || !existsSync(file)) return undefined;
+  const file = join(cache, '_cacache/content-v2/sha512', hex.slice(0, 2), hex.slice(2, 4), hex.slice(4));
+  if (!existsSync(file)) return undefined;
   const bytes = readFileSync(file);
   // What lies in the cache is as good as its digest.
   return createHash('sha512').update(bytes).digest('hex') === hex ? bytes : undefined;

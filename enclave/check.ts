@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { parseCeremony } from '../ceremony/definition.ts';
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { renderViolations } from '../common/command-line/violations-report.ts';
+import { authoritiesOf } from '../signer/tee/authorities.ts';
 import { COMPILED } from './compiled.ts';
 import { readMeasuredConfiguration, undeclaredHosts } from './measure.ts';
 import './start.ts';
@@ -13,7 +14,8 @@ import './start.ts';
 const [file, name = file] = process.argv.slice(2);
 if (COMPILED !== undefined && file !== undefined && name !== undefined) {
   const compiledCeremony = parseCeremony(COMPILED.ceremony);
-  const read = readMeasuredConfiguration(readFileSync(file), { name, compiledCeremony, runs: true });
+  const compiledAuthorities = authoritiesOf(COMPILED.authorities);
+  const read = readMeasuredConfiguration(readFileSync(file), { name, compiledCeremony, compiledAuthorities });
   if (!read.ok) {
     process.stderr.write(renderViolations(read.violations));
     process.exitCode = EXIT.configuration;

@@ -14,8 +14,7 @@ import { type ConfigurationRead, readLayers } from '../signer/config/load.ts';
 import type { Config } from '../signer/config/options.ts';
 import { RULES } from '../signer/config/rules/rules.ts';
 import { type ConfigWarning, WARNINGS } from '../signer/config/warnings.ts';
-import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
-import { authoritiesOf, type NamedAuthorities } from '../signer/tee/authorities.ts';
+import { type AuthoritiesOf, authoritiesOf, type NamedAuthorities } from '../signer/tee/authorities.ts';
 import {
   type Measurements,
   type Nsm,
@@ -79,10 +78,11 @@ export async function measureEnclave(
   if (isDebugMode(measurements)) log.warn({}, DEBUG_MODE);
   if (nsm.signsNothing) log.warn({}, UNSIGNED_EVIDENCE);
   const name = image.configuration === 'baked' ? CONFIGURATION_PATH : 'the configuration from the parent,';
-  const read = readMeasuredConfiguration(bytes, { name, compiledCeremony: ceremony, runs: true });
+  const authorities = authoritiesOf(image.authorities);
+  const compiled = { compiledCeremony: ceremony, compiledAuthorities: authorities };
+  const read = readMeasuredConfiguration(bytes, { name, ...compiled });
   if (!read.ok) throw new ConfigurationRefused(read.violations);
   const { config, warnings } = read;
-  warnOfSecrets(config, log);
   tellAuthorities(image, config, log);
   return {
     config,
@@ -91,7 +91,7 @@ export async function measureEnclave(
       nsm,
       documents: platform.documents,
       ceremony,
-      authorities: authoritiesOf(image.authorities),
+      authorities,
       measurements,
       configurationDigest,
       nsmCalls: calls.all,
@@ -104,13 +104,6 @@ const DEBUG_MODE =
 
 const UNSIGNED_EVIDENCE =
   'THE IMAGE STATES THAT ITS EVIDENCE IS UNSIGNED (strongroom.evidence=unsigned): it is for tests; no client and no key policy believes it';
-
-const STATIC_AUTH =
-  'static_auth is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do, ' +
-  'and none of them has a lifetime; signer_state keeps tokens from it';
-
-const DATABASE_PASSWORD =
-  'a password is in the configuration, which the parent reads: it can do in the database whatever the signer may do there';
 
 /** What opens the shares of the master key, and what keeps its record, in any partition. */
 const HOST_OF_AWS = /^(?:dynamodb|kms)\./;
@@ -131,37 +124,21 @@ export function undeclaredHosts(authorities: NamedAuthorities, config: Config): 
   return Object.keys(authorities).filter((hostname) => !declared.has(hostname));
 }
 
-/** The configuration is no place for secrets, baked or fetched: it passes the parent, and lies in the image. */
-function warnOfSecrets({ static_auth: { tokens, anonymous }, anti_slashing }: Config, log: Log): void {
-  const options = [
-    ...(tokens.length > 0 ? ['static_auth.tokens[].secret'] : []),
-    ...(anonymous.policies.length > 0 ? ['static_auth.anonymous.policies'] : []),
-  ];
-  if (options.length > 0) log.warn({ options }, STATIC_AUTH);
-  const { backend, url } = anti_slashing;
-  const address =
-    backend === 'postgres' && url !== undefined ? parsePostgresUrl(url.reveal().toString('utf8')) : undefined;
-  if (address?.kind === 'address' && address.password !== '') {
-    log.warn({ options: ['anti_slashing.url'] }, DATABASE_PASSWORD);
-  }
-}
-
 /** @param name what messages call the file */
 export function readMeasuredConfiguration(
   bytes: Uint8Array,
   {
     name,
-    compiledCeremony,
-    runs,
-  }: { readonly name: string; readonly compiledCeremony: Ceremony; readonly runs: boolean },
+    ...compiled
+  }: { readonly name: string; readonly compiledCeremony: Ceremony; readonly compiledAuthorities: AuthoritiesOf },
 ): ConfigurationRead {
   return readLayers([readConfigurationFile(bytes, name)], {
     rules: RULES,
     warnings: WARNINGS,
     references: undefined,
-    compiledCeremony,
+    ...compiled,
     withoutTokens: false,
-    runs,
+    runs: true,
     allowUnsafeNoopAntiSlashing: false,
   });
 }

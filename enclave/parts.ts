@@ -3,14 +3,13 @@
 
 import { ceremonyArns } from '../ceremony/definition.ts';
 import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../signer/aws/access.ts';
-import type { AwsCredentials } from '../signer/aws/client.ts';
 import { createKms, type KmsOptions } from '../signer/aws/kms.ts';
-import { openTableCredentials } from '../signer/aws/table-credentials.ts';
+import { type CredentialNeeds, openTableCredentials, type TableCredentials } from '../signer/aws/table-credentials.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from '../signer/boot/open-listeners.ts';
 import type { OpenAwsAccess, SignerParts } from '../signer/boot/parts.ts';
 import { SHARED_STORES } from '../signer/boot/slashing-protection/store.ts';
 import type { Enclave, World } from '../signer/boot/world.ts';
-import { dynamodbRegions, usesDynamoDB } from '../signer/config/egress-needs.ts';
+import { dynamodbRegions, usesDynamoDB, usesTables } from '../signer/config/egress-needs.ts';
 import type { Config } from '../signer/config/options.ts';
 import { listenMetricsOnTransport } from '../signer/http/listeners/metrics.ts';
 import { listenProbes } from '../signer/http/listeners/probe.ts';
@@ -64,12 +63,13 @@ export function enclaveParts({ enclave, platform, patience }: EnclaveWays): Sign
     describeRoutes: undefined,
     openReceiptsFolder: undefined,
     openReload: undefined,
+    otherMetricNames: undefined,
     readKnownClients: undefined,
   };
 }
 
 // Step "credentials" of an enclave. The parent's credentials decrypt, for KMS encrypts its answers to this process. The
-// tables, and the encryption of shares, take sealed credentials that only this image can open.
+// tables, the slashing database and the encryption of shares take sealed credentials that only this image can open.
 
 interface InEnclave {
   readonly enclave: Enclave;
@@ -81,10 +81,15 @@ async function openEnclaveAccess(
   { logger, clock }: World,
   { enclave, parent, patience }: { readonly parent: Transport; readonly patience: Patience | undefined } & InEnclave,
 ): Promise<AwsAccess> {
-  if (!usesDynamoDB(config)) return DEFAULT_AWS_ACCESS;
-  const [region] = dynamodbRegions(config.tee.nitro.egress.endpoints);
-  // the rules have seen to it
-  if (region === undefined) throw new Error('tee.nitro.egress declares no DynamoDB endpoint');
+  const { nitro } = config.tee;
+  const isSealed = nitro.table_credentials.ciphertext !== undefined;
+  const needs = { dynamodb: usesDynamoDB(config), postgres: config.anti_slashing.backend === 'postgres' };
+  // the rules have seen to both
+  if (!isSealed && usesTables(config) && !nitro.unsafe_parent_writes_tables)
+    throw new Error('tee.nitro.table_credentials is missing');
+  if (!isSealed && !needs.dynamodb) return DEFAULT_AWS_ACCESS;
+  const [region] = dynamodbRegions(nitro.egress.endpoints);
+  if (region === undefined && needs.dynamodb) throw new Error('tee.nitro.egress declares no DynamoDB endpoint');
   const log = logger.module('tee');
   const credentials = parentCredentials(parent, { clock, log });
   await firstCredentials(credentials, { log, patience });
@@ -92,19 +97,21 @@ async function openEnclaveAccess(
   const recipient = await createKmsRecipient({ nsm: cachedDocuments(enclave.nsm, clock) });
   const { authorities } = enclave;
   const kms = { credentials, recipient, authorities };
-  const sealed = await openSealed(config.tee, { ...kms, onCall: telemetry.kmsCalled }, { enclave, logger });
-  if (sealed !== undefined)
-    return { client: { region, credentials: sealed, authorities }, kms: { ...kms, encryptCredentials: sealed } };
-  // the rules have seen to it
-  if (!config.tee.nitro.unsafe_parent_writes_tables) throw new Error('tee.nitro.table_credentials is missing');
-  return { client: { region, credentials, authorities }, kms };
+  const sealed = await openSealed(config.tee, needs, { ...kms, onCall: telemetry.kmsCalled }, { enclave, logger });
+  const { aws, databasePassword } = sealed ?? {};
+  return {
+    client: { ...(region === undefined ? {} : { region }), credentials: aws ?? credentials, authorities },
+    kms: { ...kms, ...(aws === undefined ? {} : { encryptCredentials: aws }) },
+    databasePassword,
+  };
 }
 
 async function openSealed(
   { nitro }: Config['tee'],
+  needs: CredentialNeeds,
   kmsOptions: Omit<KmsOptions, 'ceremonyArns'>,
   { enclave, logger }: InEnclave & Pick<World, 'logger'>,
-): Promise<AwsCredentials | undefined> {
+): Promise<TableCredentials | undefined> {
   const { ciphertext, key_arn: keyArn } = nitro.table_credentials;
   if (ciphertext === undefined || keyArn === undefined) return undefined;
   const { ceremony } = enclave;
@@ -112,8 +119,11 @@ async function openSealed(
   const kms = createKms({ ...kmsOptions, ceremonyArns: ceremonyArns(ceremony) }, { log });
   try {
     const sealed = { ciphertext: Buffer.from(ciphertext, 'base64'), keyArn };
-    const credentials = await openTableCredentials(sealed, { kms, ceremony });
-    log.info({ key_arn: keyArn }, 'the tables are called with the sealed credentials of the configuration');
+    const credentials = await openTableCredentials(sealed, needs, { kms, ceremony });
+    log.info(
+      { key_arn: keyArn, ...needs },
+      'the tables and the slashing database are called with the sealed credentials of the configuration',
+    );
     return credentials;
   } finally {
     kms.close();

@@ -12,6 +12,7 @@ import type { Piped } from '../common/command-line/terminal.ts';
 import { renderName, suggest, type Violation } from '../common/command-line/violations.ts';
 import { writeViolations } from '../common/command-line/violations-report.ts';
 import type { Log } from '../common/observe/log.ts';
+import { type Output, openOutput } from '../common/observe/output.ts';
 import { createPlainLogger } from '../common/observe/plain-logger.ts';
 import { loadAddon } from '../signer/native/load.ts';
 import type { Transport } from '../signer/native/transport.ts';
@@ -26,12 +27,12 @@ import {
 } from './limits.ts';
 import { errorCode, type Logger } from './log.ts';
 import { createMetrics } from './metrics.ts';
-import { type Output, openOutput } from './output.ts';
 import { defaultChain } from './services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from './start.ts';
 
 /** For the log to be taken when the process ends. */
 const END_TIMEOUT_MS = 2000;
+const MAX_WAITING_LOG_BYTES = 8 * 1024 * 1024;
 
 /** VMADDR_CID_LOCAL: the enclave of a test guest is on the same machine, and so is everybody else there. */
 const LOOPBACK_CID = 1;
@@ -111,13 +112,13 @@ export async function main(
 async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid: number) => Transport): Promise<void> {
   const { options } = configuration;
   try {
-    const output = openOutput(options.logs.output);
+    const output = openOutput(options.logs.output, { maxWaitingBytes: MAX_WAITING_LOG_BYTES });
     const logger = createPlainLogger(output, systemClock);
     endOnBugs(logger, output);
     warnOfFewDescriptors(configuration, logger.module('server'));
     if (options.enclave_cid === LOOPBACK_CID) logger.module('server').warn({ enclave_cid: LOOPBACK_CID }, OPEN_TO_ALL);
     const metrics = createMetrics();
-    metrics.onRender(() => metrics.at('lostLogWrites', {}).set(output.lostWrites));
+    metrics.onRender(() => metrics.at('lostLogLines', {}).set(output.lostLines));
     const credentials = options.credentials.source === 'none' ? undefined : await defaultChain();
     const world = { transport: openTransport(options.enclave_cid), clock: systemClock, logger, metrics, output };
     const proxy = await startParentProxy(configuration, credentials, world);

@@ -78,10 +78,10 @@ export const METRICS = {
     help: 'Times the enclave had to wait with its log, for the rate or for whoever reads this log.',
     labels: {},
   },
-  lostLogWrites: {
+  lostLogLines: {
     type: 'gauge',
-    name: 'svc_parent_proxy_lost_log_writes',
-    help: 'Writes to the log that failed, or that nobody took, since the start.',
+    name: 'svc_parent_proxy_lost_log_lines',
+    help: 'Lines lost since the start: the log could not be written, or its reader did not take them.',
     labels: {},
   },
   credentials: {

@@ -3,6 +3,7 @@
 
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
+import { requestPath } from '../common/formats/request-path.ts';
 import { CONFIGURATION_LENGTH_BYTES, CONFIGURATION_PORT, CREDENTIALS_PORT } from '../signer/api/parent-ports.ts';
 import { INGRESS, type Ingress, type ListenAddress, type ProxyConfiguration } from './configuration.ts';
 import { listenEgress } from './forwarding/egress.ts';
@@ -155,7 +156,7 @@ export async function listenMetrics(
   };
   const server = createServer({ ...times, maxHeaderSize: MAX_REQUEST_HEAD_BYTES }, (request, response) => {
     request.resume();
-    if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') {
+    if (request.method !== 'GET' || requestPath(request.url) !== '/metrics') {
       response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
       response.end('metrics are at GET /metrics\n');
       return;

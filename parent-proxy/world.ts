@@ -1,18 +1,18 @@
 // What the parts of the parent proxy share: the way to the enclave, time, the log, the metrics. main.ts makes it, and
 // tests do.
 
+import type { Output } from '../common/observe/output.ts';
 import type { Transport } from '../signer/native/transport.ts';
 import type { PausingClock } from './clock.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
-import type { Output } from './output.ts';
 
 export interface ProxyWorld {
   readonly transport: Transport;
   readonly clock: PausingClock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  readonly output: Output;
+  readonly output: Pick<Output, 'write' | 'drained'>;
 }
 
 export interface Limits {

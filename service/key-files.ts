@@ -21,15 +21,22 @@ import { KeystorePool, memoryLimitBytes } from '../signer/keys/keystores/pool.ts
 import { inParallel } from '../signer/parallel.ts';
 import { type Found, failureCode, onThisMachine } from './look.ts';
 
-export const openKeyFiles: OpenKeyFiles = async ({ filesystem, memory }) => {
-  const folders = keyFolders(filesystem);
+export const openKeyFiles: OpenKeyFiles = (config) => open(config, false);
+
+/** As Web3Signer starts: without a folder of keys, DOWN until a reload finds it. */
+export const openKeyFilesLater: OpenKeyFiles = (config) => open(config, true);
+
+async function open({ filesystem, memory }: OpenedConfig, mayBeMissing: boolean): ReturnType<OpenKeyFiles> {
+  const folders = { ...keyFolders(filesystem), mayBeMissing };
   await listKeyFiles(folders);
   return {
     keyFiles: (parts) =>
       new KeyFiles({ ...folders, rawLoadConcurrency: filesystem.raw_load_concurrency, cache: filesystem.cache }, parts),
     imported: importedKeystores(memory),
   };
-};
+}
+
+type OpenedConfig = Parameters<OpenKeyFiles>[0];
 
 /** The rules of the configuration see to it that there are both, or neither. */
 function importedKeystores({
@@ -53,13 +60,24 @@ interface Looking {
   readonly progress: Progress;
 }
 
+export interface KeyFilesFound extends Found {
+  readonly hasKeyFiles: boolean;
+}
+
 export async function lookAtKeyFiles(
   config: Config,
   looking: Looking = { decrypt: false, progress: NO_PROGRESS },
-): Promise<Found> {
+): Promise<KeyFilesFound> {
+  const { total, described, bare } = await unusableKeys(config, looking);
+  const unusable = [
+    ...warningOf('key_sources.filesystem.paths', described),
+    ...warningOf('key_sources.filesystem.keystores', bare),
+  ];
   return {
     violations: keyDirectories(config),
-    warnings: [...emptyFolders(config), ...(await unusableKeys(config, looking))],
+    warnings: [...emptyFolders(config), ...unusable],
+    unusableKeys: looking.decrypt ? described.length + bare.length : 0,
+    hasKeyFiles: total > 0,
   };
 }
 
@@ -76,7 +94,11 @@ function keyDirectories({ key_sources: { filesystem, memory } }: Config): Violat
 
 /** A folder of bare keystores is a common slip: the start finds nothing in it, and says `ready keys=0`. */
 function emptyFolders({ key_sources: { filesystem } }: Config): ConfigWarning[] {
-  return filesystem.paths.flatMap((folder) => {
+  const { path } = filesystem.keystores;
+  const isEmpty = path !== undefined && namesIn(path)?.some((name) => KEYSTORE_NAME.test(name)) === false;
+  const says = `names a folder without a keystore (*.json), so no key is loaded from it: ${path}`;
+  const ofKeystores: ConfigWarning[] = isEmpty ? [{ at: 'key_sources.filesystem.keystores.path', says }] : [];
+  const ofDescriptors: ConfigWarning[] = filesystem.paths.flatMap((folder) => {
     const names = namesIn(folder);
     if (names === undefined || names.some((name) => DESCRIPTOR_NAME.test(name))) return [];
     const keystores = names.filter((name) => KEYSTORE_NAME.test(name)).length;
@@ -87,6 +109,7 @@ function emptyFolders({ key_sources: { filesystem } }: Config): ConfigWarning[] 
     const says = `names a folder without a descriptor (*.yaml), so no key is loaded from it: ${folder}. ${advice}`;
     return [{ at: 'key_sources.filesystem.paths', says }];
   });
+  return [...ofKeystores, ...ofDescriptors];
 }
 
 function namesIn(folder: string): string[] | undefined {
@@ -125,13 +148,10 @@ function readableFile(path: string): void {
 /** The first few of ten thousand files say what is wrong with all. */
 const MAX_NAMED = 3;
 
-/** Folders that cannot be listed are violations. */
-async function unusableKeys(
-  { key_sources: { filesystem } }: Config,
-  { decrypt, progress }: Looking,
-): Promise<ConfigWarning[]> {
+/** Of described ones and of bare keystores; `total` files. Folders that cannot be listed are violations. */
+async function unusableKeys({ key_sources: { filesystem } }: Config, { decrypt, progress }: Looking) {
   const listing = await listKeyFiles(keyFolders(filesystem)).catch(() => undefined);
-  if (listing === undefined) return [];
+  if (listing === undefined) return { total: 0, described: [], bare: [] };
   const total = listing.descriptors.length + listing.keystores.length;
   progress.begin({ doing: decrypt ? 'opening' : 'reading', unit: 'key files', total });
   const pool = decrypt ? openPool(filesystem.keystore_load_concurrency) : undefined;
@@ -148,10 +168,7 @@ async function unusableKeys(
   try {
     const described = await unusableOf(listing.descriptors, (descriptor) => unusableDocuments(descriptor, pool));
     const bare = await unusableOf(listing.keystores, (place) => unusableKeystore(place, pool));
-    return [
-      ...warningOf('key_sources.filesystem.paths', described),
-      ...warningOf('key_sources.filesystem.keystores', bare),
-    ];
+    return { total, described, bare };
   } finally {
     await pool?.close();
   }
@@ -179,9 +196,10 @@ async function unusableDocuments(file: string, pool: KeystorePool | undefined): 
   read.content.fill(0);
   const unusable: string[] = [];
   for (const key of described) {
+    if ('foreign' in key) continue;
     if ('refused' in key) unusable.push(`${file}, document ${key.document}: ${key.refused}`);
     else if (key.descriptor.type === 'file-raw') key.descriptor.secretKey.fill(0);
-    else unusable.push(...(await unusableKeystore(key.descriptor, pool)).map((why) => `${file}: ${why}`));
+    else unusable.push(...(await unusableKeystore(key.descriptor, pool, true)).map((why) => `${file}: ${why}`));
   }
   return unusable;
 }
@@ -189,9 +207,10 @@ async function unusableDocuments(file: string, pool: KeystorePool | undefined): 
 async function unusableKeystore(
   place: Parameters<typeof readKeystoreFile>[0],
   pool: KeystorePool | undefined,
+  isNamed = false,
 ): Promise<string[]> {
   const read = await readKeystoreFile(place);
-  if ('refused' in read) return [read.refused];
+  if ('refused' in read) return read.foreign === undefined || isNamed ? [read.refused] : [];
   if (pool === undefined) {
     read.password.fill(0);
     return [];

@@ -8,6 +8,8 @@ import type { ConfigWarning } from '../signer/config/warnings.ts';
 export interface Found {
   readonly violations: readonly Violation[];
   readonly warnings: readonly ConfigWarning[];
+  /** Keys that were to be opened, and that a start would be without. */
+  readonly unusableKeys?: number;
 }
 
 export const NOTHING: Found = { violations: [], warnings: [] };
@@ -16,6 +18,7 @@ export function together(found: readonly Found[]): Found {
   return {
     violations: found.flatMap(({ violations }) => violations),
     warnings: found.flatMap(({ warnings }) => warnings),
+    unusableKeys: found.reduce((sum, { unusableKeys = 0 }) => sum + unusableKeys, 0),
   };
 }
 

@@ -9,6 +9,7 @@ import { writeViolations } from '../common/command-line/violations-report.ts';
 import { systemClock } from '../common/observe/clock.ts';
 import { createLogger } from '../common/observe/logger.ts';
 import { boot } from '../signer/boot/boot.ts';
+import type { SignerParts } from '../signer/boot/parts.ts';
 import type { World } from '../signer/boot/world.ts';
 import type { Config } from '../signer/config/options.ts';
 import type { SaidWarning } from '../signer/config/warnings.ts';
@@ -31,7 +32,11 @@ export async function main(argv: readonly string[]): Promise<void> {
  * @param input also how the front of Web3Signer's command line gives a configuration that is no file
  * @param said its warnings
  */
-export async function serve(input: LoadInput, said: readonly SaidWarning[] = []): Promise<void> {
+export async function serve(
+  input: LoadInput,
+  said: readonly SaidWarning[] = [],
+  parts: SignerParts = SERVICE_PARTS,
+): Promise<void> {
   const read = (): Loaded => loadConfig(input, { compiledCeremony: false });
   const loaded = read();
   if (loaded.ok && loaded.isEmpty) {
@@ -53,19 +58,20 @@ export async function serve(input: LoadInput, said: readonly SaidWarning[] = [])
     process.exitCode = await check(loaded, process);
     return;
   }
-  await run({ ...loaded, warnings: [...said, ...loaded.warnings] }, read);
+  await run({ ...loaded, warnings: [...said, ...loaded.warnings] }, read, parts);
 }
 
 async function run(
   { config, warnings, ignoredVariables }: Said & { readonly config: Config },
   readConfiguration: () => Loaded,
+  parts: SignerParts,
 ): Promise<void> {
   const { color = hasColor(process.stdout, process.env) } = config.logging;
   const logger = createLogger({ ...config.logging, color });
   endOnBugs(logger, takenByRequest);
   sayWarnings({ warnings, ignoredVariables }, logger.module('server'));
   try {
-    await runSigner(config, { logger, clock: systemClock, readConfiguration });
+    await runSigner(config, { logger, clock: systemClock, readConfiguration }, parts);
   } catch (error) {
     await logger.end();
     sayFailure(process, 'strongroom', `cannot start: ${messageOf(error)}`);
@@ -74,11 +80,11 @@ async function run(
 }
 
 /** @throws StartupError */
-async function runSigner(config: Config, world: World): Promise<void> {
+async function runSigner(config: Config, world: World, parts: SignerParts): Promise<void> {
   limitHeapGrowth();
   const workers = liveWorkers();
   const hangUps = reloadOnHangUps(process, world.logger.module('server'));
-  const signer = await boot(config, SERVICE_PARTS, world);
+  const signer = await boot(config, parts, world);
   hangUps.serve(signer);
   endOnSignals(signer, workers, world.logger);
   returnFreedMemory(signer.core);

@@ -5,9 +5,11 @@ import { DEFAULT_AWS_ACCESS } from '../signer/aws/access.ts';
 import type { SignerParts } from '../signer/boot/parts.ts';
 import { openBlsCore } from '../signer/signing/bls/open-either.ts';
 import { readConfigFile } from './config/consensus-config.ts';
+import { kernelClock } from './kernel-clock.ts';
 import { openKeyFiles } from './key-files.ts';
 import { readKnownClients } from './known-clients.ts';
 import { openListeners } from './listeners.ts';
+import { otherNames } from './metric-names.ts';
 import { describeRoutes } from './openapi/document.ts';
 import { receiptsFolder } from './receipts-folder.ts';
 import { openReload } from './reload.ts';
@@ -21,9 +23,10 @@ export const SERVICE_PARTS: SignerParts = {
   openEgress: async () => undefined,
   openAwsAccess: async () => DEFAULT_AWS_ACCESS,
   openReceiptsFolder: receiptsFolder,
-  openTime: async ({ clock }) => ({ now: () => clock.now() }),
+  openTime: async ({ clock }) => ({ ...clock, witnesses: [kernelClock] }),
   openListeners,
   describeRoutes,
   openReload,
   readKnownClients,
+  otherMetricNames: otherNames,
 };

@@ -27,10 +27,16 @@ export const openReload: OpenReload = (
     config,
     readConfiguration,
     replaceTokens: authorization.replaceTokens,
-    reloadCertificate: async () => listeners()?.reloadCertificate(),
+    reloadCertificate: async () => (await listeners()?.reloadCertificate()) ?? true,
     // A key leaves as it does when it is deleted: not found any more, then the last signature under way ends.
     reloadKeys: () =>
-      reload((gone) => turns(gone, () => whileStopped(gone, { store, table, drain }, async () => undefined))),
+      reload((gone) =>
+        turns(gone, () =>
+          whileStopped(gone, { store, table, drain }, async (copies) => {
+            for (const publicKey of copies.keys()) store.remove(publicKey);
+          }),
+        ),
+      ),
     clock,
     log: logger.module('server'),
   });
@@ -42,8 +48,8 @@ export interface ReloadParts {
   readonly readConfiguration: () => ConfigurationRead;
   /** Undefined when tokens are in the state table. @throws Error when the signer would not start with them */
   readonly replaceTokens: ((config: Config) => void) | undefined;
-  /** Undefined without TLS files; it logs what it cannot read. */
-  readonly reloadCertificate: () => Promise<void>;
+  /** Answers whether all files could be used; it logs what is wrong with them. True without TLS files. */
+  readonly reloadCertificate: () => Promise<boolean>;
   /** After the first load. */
   readonly reloadKeys: () => Promise<FilesystemLoad>;
   readonly clock: Clock;
@@ -83,24 +89,22 @@ export class Reload {
 
   async #run(): Promise<void> {
     const { log, reloadCertificate, reloadKeys } = this.#parts;
+    const problems: string[] = [];
     try {
-      const refused = this.#reloadTokens();
-      await reloadCertificate();
+      problems.push(...this.#reloadTokens());
+      if (!(await reloadCertificate())) problems.push(TLS_REFUSED);
       const { failures } = await reloadKeys();
-      const problems = [
-        ...refused,
-        ...(failures.length > 0 ? [`${failures.length} keys could not be loaded; the log names their files`] : []),
-      ];
+      if (failures.length > 0) problems.push(`${failures.length} keys could not be loaded; the log names their files`);
       if (problems.length === 0) this.#status = { status: 'completed', lastOperationTime: this.#now() };
-      else this.#end('completed_with_errors', problems.join('; '));
+      else this.#end('completed_with_errors', problems);
     } catch (error) {
       log.error({ error: messageOf(error) }, 'the reload failed: what it did not reach stays as it was');
-      this.#end('failed', 'the log of the signer says why');
+      this.#end('failed', [...problems, 'the log of the signer says why']);
     }
   }
 
-  #end(status: 'completed_with_errors' | 'failed', lastError: string): void {
-    this.#status = { status, lastOperationTime: this.#now(), lastError };
+  #end(status: 'completed_with_errors' | 'failed', problems: readonly string[]): void {
+    this.#status = { status, lastOperationTime: this.#now(), lastError: problems.join('; ') };
   }
 
   /** Answers what is wrong, in words for whoever asked; the log has all of it. */
@@ -128,6 +132,8 @@ export class Reload {
     return new Date(this.#parts.clock.now()).toISOString();
   }
 }
+
+const TLS_REFUSED = 'the TLS files are refused, and the certificate in force stays; the log says why';
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

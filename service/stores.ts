@@ -18,17 +18,26 @@ import {
 import type { Config, OptionPath } from '../signer/config/options.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 import type { Network } from '../signer/signing/networks.ts';
-import { unsafeNoopBackend } from '../signer/slashing/noop.ts';
+import { futureFloor, futureText, latestBy } from '../signer/slashing/jump.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
-import { lookAtDatabase, openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
+import { openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
+import type { StoreFloor } from '../signer/slashing/types.ts';
 import { type Found, failureCode, onThisMachine, whatAnswers } from './look.ts';
+import { unsafeNoopBackend } from './noop-store.ts';
+import { isOpenElsewhere, lookAtDatabase } from './store-looks/sqlite.ts';
 
 export const SERVICE_STORES = {
   ...SHARED_STORES,
-  sqlite: ({ path }, { genesisValidatorsRoot, integrityKey, log }) =>
-    openSqliteBackend({ path, genesisValidatorsRoot: encodeHex(genesisValidatorsRoot), integrityKey }, { log }),
+  sqlite: ({ path }, { genesisValidatorsRoot, integrityKey, time, log, clock: { now } }) => {
+    const mostAwayMs = time && MOST_EPOCHS_AWAY * time.slotsPerEpoch * time.slotDurationMs;
+    const root = encodeHex(genesisValidatorsRoot);
+    return openSqliteBackend({ path, genesisValidatorsRoot: root, integrityKey, mostAwayMs }, { log, now });
+  },
   noop: (_options, { genesisValidatorsRoot }) => unsafeNoopBackend(encodeHex(genesisValidatorsRoot)),
 } as const satisfies SlashingStores;
+
+/** A jump costs a vote at most, and a signer that was away for so long has missed as many. */
+const MOST_EPOCHS_AWAY = 2;
 
 /** The files of the store on this machine; it is not opened. */
 export function lookAtStoreFiles(config: Config): Found {
@@ -69,7 +78,14 @@ interface StoreLook {
   readonly network: Network;
   /** A signer that runs has the database open. */
   readonly signerRuns: boolean;
+  /** There are key files: a first start without keys needs no record. */
+  readonly hasKeys: boolean;
   readonly clock: Clock;
+}
+
+/** What a store that is not opened says of its floor; nothing verifies it. */
+interface FloorLook {
+  readonly onFloor: (floor: StoreFloor | null) => void;
 }
 
 const OPTION_OF = {
@@ -82,9 +98,14 @@ const OPTION_OF = {
 export async function lookAtStore(config: Config, look: StoreLook): Promise<Found> {
   const at = OPTION_OF[config.anti_slashing.backend];
   const warnings: ConfigWarning[] = [];
-  const log = warningLog((says) => warnings.push({ at, says: `names a store of which is to be said: ${says}` }));
+  const say = (says: string) => warnings.push({ at, says: `names a store of which is to be said: ${says}` });
+  const { clock, network } = look;
+  const onFloor = (floor: StoreFloor | null) => {
+    const future = network.time && futureFloor(floor, clock.now(), network.time);
+    if (future !== undefined) say(futureText(future));
+  };
   try {
-    const found = await lookByBackend(config, look, log);
+    const found = await lookByBackend(config, { ...look, onFloor }, warningLog(say));
     if (found !== undefined) warnings.push({ at, says: found });
     return { violations: [], warnings };
   } catch (error) {
@@ -95,35 +116,45 @@ export async function lookAtStore(config: Config, look: StoreLook): Promise<Foun
 const NEW_STORE =
   'names a store that is new: it knows nothing of what was signed. Import the slashing protection of whatever signed ' +
   'with these keys before the first start (strongroom slashing import)';
+const OTHER_SIGNER =
+  'a signer listens on the ports of this configuration, and has another store open than this one: it is another ' +
+  'signer. Give each its own ports, or stop the other one';
 const OLD_STORE =
   'names a database of an earlier version, which the start upgrades: stop the signers of that version first';
 
 async function lookByBackend(
   { anti_slashing: options, signer_state }: Config,
-  { network: { genesisValidatorsRoot }, signerRuns, clock }: StoreLook,
+  { network: { genesisValidatorsRoot, time }, signerRuns, hasKeys, clock, onFloor }: StoreLook & FloorLook,
   log: Log,
 ): Promise<string | undefined> {
+  const latest = time && latestBy(clock.now, time)();
   switch (options.backend) {
     case 'sqlite': {
       const kind = signer_state.table === undefined ? 'checksum' : 'hmac';
-      const expected = { path: options.path, genesisValidatorsRoot, kind, isInUse: signerRuns } as const;
-      lookAtDatabase(expected, log); // a start says itself that a database is new: each has a first start
-      return undefined;
+      const seen = { isInUse: signerRuns, onFloor, latest };
+      const expected = { path: options.path, genesisValidatorsRoot, kind, ...seen } as const;
+      if (signerRuns && !isOpenElsewhere(options.path, log)) throw new Error(OTHER_SIGNER);
+      return lookAtDatabase(expected, log) === 'new' && hasKeys ? NEW_STORE : undefined;
     }
     case 'postgres': {
       const reading = parsePostgresUrl(options.url?.reveal().toString('utf8') ?? '');
       if (reading.kind === 'invalid') throw new Error(reading.problem);
-      const connection = { address: reading, poolSize: 1, forceIpv4: options.force_ipv4, genesisValidatorsRoot };
-      const { lookAtPostgres } = await import('../signer/slashing/postgres/look.ts');
+      const { force_ipv4: forceIpv4 } = options;
+      const connection = { address: reading, poolSize: 1, forceIpv4, genesisValidatorsRoot, onFloor, latest };
+      const { lookAtPostgres } = await import('./store-looks/postgres.ts');
       const found = await lookAtPostgres(connection, { log, clock });
       return found === 'good' ? undefined : found === 'new' ? NEW_STORE : OLD_STORE;
     }
     case 'dynamodb': {
       const { createDynamoDBClient } = await import('../signer/aws/dynamodb.ts');
-      const { lookAtSlashingTable } = await import('../signer/slashing/dynamodb/look.ts');
+      const { lookAtSlashingTable } = await import('./store-looks/dynamodb.ts');
       const client = createDynamoDBClient({});
       try {
-        const found = await lookAtSlashingTable(client, { tableName: options.table ?? '', genesisValidatorsRoot });
+        const found = await lookAtSlashingTable(client, {
+          tableName: options.table ?? '',
+          genesisValidatorsRoot,
+          onFloor,
+        });
         return found === 'new' ? NEW_STORE : undefined;
       } finally {
         client.destroy();

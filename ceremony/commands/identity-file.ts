@@ -28,7 +28,7 @@ export interface IdentityFile extends AgeIdentityFile {
 
 /** @throws CommandError; warns when others than its owner can read the file */
 export async function readIdentityFile(path: string, terminal: Terminal): Promise<IdentityFile> {
-  const read = identitiesOf(path, await readInput(path, terminal));
+  const read = identitiesOf(path, (await readInput(path, terminal)).replace(/^\uFEFF/, '')); // of an editor of Windows
   if (path === '-') {
     if (read.opener === 'age') throw new CommandError(`age reads a ${read.kind} from a file: name it in place of -`);
     return read;

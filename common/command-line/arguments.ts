@@ -125,7 +125,8 @@ function parseStrictly(config: {
 function checkValue(name: string, form: FlagForm, value: FlagValue): void {
   if (value === undefined && form.required === true)
     throw new ArgumentsError(`--${name} ${form.placeholder} is needed`);
-  if (typeof value === 'string' && form.choices !== undefined && !form.choices.includes(value)) {
-    throw new ArgumentsError(`--${name} is one of ${form.choices.join(', ')}, not ${quoted(value)}`);
-  }
+  const { choices } = form;
+  const unknown = choices && [value].flat().find((one) => typeof one === 'string' && !choices.includes(one));
+  if (unknown !== undefined)
+    throw new ArgumentsError(`--${name} is one of ${choices?.join(', ')}, not ${quoted(String(unknown))}`);
 }

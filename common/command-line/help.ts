@@ -20,15 +20,15 @@ export function renderHelp(path: readonly string[], description: Description, co
   const parts = [
     wrap(`${name}: ${summary}`, columns),
     usage(path, description, columns),
+    ...(examples.length === 0
+      ? []
+      : [['Examples:', ...examples.flatMap((example) => example.split('\n').map((line) => INDENT + line))]]),
     ...(isGroup ? [] : said),
     ...(argument === undefined ? [] : [section('Arguments', [[argument.name, argumentText(argument)]], columns)]),
     ...commands(description, columns),
     ...flags(description, columns),
     ...(isGroup ? said : []),
     ...sections.map(({ heading, entries }) => section(heading, entries, columns)),
-    ...(examples.length === 0
-      ? []
-      : [['Examples:', ...examples.flatMap((example) => example.split('\n').map((line) => INDENT + line))]]),
     ...(!isGroup ? [] : [wrap(`\`${name} COMMAND --help\` for a command`, columns)]),
   ];
   return parts.map((lines) => `${lines.join('\n')}\n`).join('\n');

@@ -30,6 +30,8 @@ export async function checkOutput(path: string, isForced: boolean): Promise<void
   const there = await stat(path).catch(() => undefined);
   if (there?.isDirectory()) throw new OutputFileError(path, 'cannot be written (EISDIR)', adviceOn('EISDIR'));
   if (there !== undefined && !isForced) throw existsAlready(path);
+  // A rename would take /dev/null from the whole machine.
+  if (there?.isFile() === false) throw new OutputFileError(path, 'is no regular file: name another one');
 }
 
 /** First beside it, then in its place: what is broken never looks whole. @throws OutputFileError */

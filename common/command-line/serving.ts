@@ -1,5 +1,6 @@
 // How a program that serves runs and ends: by signals gracefully first, by bugs at once.
 
+import { setTimeout as pause } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { EXIT } from './exit-codes.ts';
@@ -33,15 +34,19 @@ export function liveWorkers(): ReadonlySet<Worker> {
   return live;
 }
 
-const WORKERS_END_MS = 250;
+const THREADS_END_MS = 250;
+const LOOK_AGAIN_MS = 5;
+/** Work of Node's pool: files, such as a log that hangs, and names that no server resolves. */
+const POOL_WORK: ReadonlySet<string> = new Set(['FSReqCallback', 'FSReqPromise', 'GetAddrInfoReqWrap']);
 
 /** Ending a process joins its threads; for one that hangs in a system call the kernel ends the process. */
 async function endProcess(code: number, workers: ReadonlySet<Worker>): Promise<void> {
   setTimeout(() => {
     process.kill(process.pid, 'SIGKILL');
     process.abort(); // the first process of a container cannot kill itself
-  }, WORKERS_END_MS);
+  }, THREADS_END_MS);
   await Promise.all([...workers].map((worker) => worker.terminate()));
+  while (process.getActiveResourcesInfo().some((kind) => POOL_WORK.has(kind))) await pause(LOOK_AGAIN_MS);
   process.exit(code);
 }
 

@@ -40,6 +40,9 @@ export function renderName(name: string): string {
 }
 
 export function suggest(written: string, known: Iterable<string>, otherwise: string): string {
+  const bare = written.replace(/^["'\s]+|["'\s]+$/g, '');
+  // A file of variables for Docker keeps quotes, blanks and carriage returns.
+  if (bare !== written && [...known].includes(bare)) return `write ${bare} without quotes or blanks around it`;
   const near = nearest(written, known);
   return near === undefined ? otherwise : `did you mean ${near}?`;
 }

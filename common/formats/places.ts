@@ -1,5 +1,5 @@
-// The places of a listener. When all are taken, the one not admitted yet that has waited longest loses its, of the
-// address that has most of them: an address that opens connections and says nothing displaces its own.
+// The places of a listener, or of long work. When all are taken, the one not admitted yet that has waited longest loses
+// its, of the owner that has most of them: an address that opens connections and says nothing displaces its own.
 
 import { addressText, parsePeerAddress } from './ip-address.ts';
 
@@ -8,12 +8,15 @@ const IPV6_SHARE_BYTES = 8;
 
 export class Places<Member extends object> {
   readonly #limit: number;
+  readonly #ownerOf: (address: string | undefined) => string;
   readonly #waiting = new Map<string, Set<Member>>();
   readonly #shareOf = new Map<Member, string>();
   readonly #settled = new Set<Member>();
 
-  constructor(limit: number) {
+  /** @param ownerOf whose share it is; by default that of an address */
+  constructor(limit: number, ownerOf = shareOf) {
     this.#limit = limit;
+    this.#ownerOf = ownerOf;
   }
 
   get taken(): number {
@@ -22,7 +25,7 @@ export class Places<Member extends object> {
 
   /** @returns the member that lost its place: the newcomer itself when all others are admitted */
   enter(member: Member, address: string | undefined): Member | undefined {
-    this.#wait(member, shareOf(address));
+    this.#wait(member, this.#ownerOf(address));
     if (this.taken <= this.#limit) return undefined;
     const displaced = this.#longestWaiting();
     if (displaced !== undefined) this.leave(displaced);
@@ -32,7 +35,7 @@ export class Places<Member extends object> {
   name(member: Member, address: string | undefined): void {
     if (!this.#shareOf.has(member)) return;
     this.leave(member);
-    this.#wait(member, shareOf(address));
+    this.#wait(member, this.#ownerOf(address));
   }
 
   settle(member: Member): void {

@@ -13,7 +13,24 @@ export const systemClock: Clock = {
 };
 
 /** For slots and lifetimes: the security module's in an enclave (specification/enclave.md#time). */
-export type SignerTime = Pick<Clock, 'now'>;
+export interface SignerTime extends Pick<Clock, 'now'> {
+  /** Who else knows of it, where it is a clock like any other. */
+  readonly witnesses?: readonly Witness[];
+}
+
+/** Whether a clock is right, another one says. */
+export interface Witness {
+  readonly name: string;
+  /** Undefined: it says nothing. Read right before it resolves. */
+  ask(signal: AbortSignal): Promise<Testimony | undefined>;
+}
+
+export interface Testimony {
+  /** Milliseconds since the Unix epoch. */
+  readonly time: number;
+  /** False: it can only contradict, as a clock that nothing sets right. */
+  readonly confirms: boolean;
+}
 
 export function clockBy({ now }: SignerTime, { monotonic }: Clock): Clock {
   return { now, monotonic };

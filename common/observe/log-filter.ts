@@ -40,3 +40,10 @@ export function parseLogFilter(filter: string): LogFilter | undefined {
   }
   return { level, modules };
 }
+
+const WITHOUT_DEFAULT_LEVEL: ReadonlySet<LogModule> = new Set(['audit', 'slashing_trace']);
+
+/** Who lowers the log does not mean to lose who signed what, nor who raises it to get two lines for each check. */
+export function levelOf(module: LogModule, { level, modules }: LogFilter): LogLevel {
+  return modules.get(module) ?? (WITHOUT_DEFAULT_LEVEL.has(module) && level !== 'off' ? 'info' : level);
+}

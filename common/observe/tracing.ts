@@ -2,6 +2,7 @@
 // is on. Span attributes hold no secrets.
 
 import type { Span as OtelSpan } from '@opentelemetry/api';
+import { inTime } from './in-time.ts';
 import type { Log } from './log.ts';
 
 export interface Span {
@@ -60,12 +61,7 @@ export async function openTracing(options: TracingOptions, log: Log): Promise<Tr
       const options = { kind: api.SpanKind.SERVER, attributes, startTime: now() };
       return wrap(tracer.startSpan(name, options, api.ROOT_CONTEXT), now);
     },
-    async close(timeoutMs) {
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, timeoutMs);
-      await Promise.race([provider.shutdown().catch(() => undefined), late]);
-      clearTimeout(timer);
-    },
+    close: (timeoutMs) => inTime(provider.shutdown(), timeoutMs, () => undefined).catch(() => undefined),
   };
 }
 

@@ -32,6 +32,8 @@ def main(signer, path):
         refusal = json.load(error)
         # A 412 is final. A 503 may be asked again: nothing was signed.
         sys.exit(f"{error.code} {refusal['reason']}: {refusal['message']} (request {refusal['request_id']})")
+    except ConnectionError:
+        sys.exit("no answer: a signer that refuses to list its keys closes the connection (its audit line says why)")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import {
   type LoggerOptions,
   standardOutput,
 } from '../../common/observe/logger.ts';
+import { lostLinesLine } from '../../common/observe/output.ts';
 import { LOG_PORT } from '../../signer/api/parent-ports.ts';
 import type { Transport } from '../../signer/native/transport.ts';
 
@@ -76,6 +77,10 @@ export class LogRing {
 
   droppedLines(): number {
     return this.#dropped;
+  }
+
+  isLosing(): boolean {
+    return this.#dropped > this.#announced;
   }
 
   /** For a process that ends in this moment. */
@@ -164,7 +169,7 @@ export class LogRing {
   /** Begins with what was lost before it. */
   #nextChunk(): readonly string[] {
     const chunk: string[] = [];
-    if (this.#dropped > this.#announced) chunk.push(droppedLine(this.#dropped - this.#announced));
+    if (this.#dropped > this.#announced) chunk.push(lostLinesLine(this.#dropped - this.#announced));
     this.#announced = this.#dropped;
     for (let bytes = 0; bytes < CHUNK_BYTES && this.#waiting.length > 0; ) {
       const line = this.#waiting.take();
@@ -206,17 +211,6 @@ export class LogRing {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
-}
-
-function droppedLine(lines: number): string {
-  const line = {
-    level: 'warn',
-    time: new Date().toISOString(),
-    module: 'server',
-    lines,
-    msg: 'log lines were dropped',
-  };
-  return `${JSON.stringify(line)}\n`;
 }
 
 // First in, first out. Taking one does not move the others.
@@ -283,12 +277,13 @@ export function openEnclaveLog(parent: Transport, console: LogDestination = stan
       return {
         module,
         droppedLines: () => ring.droppedLines(),
+        isLosing: () => ring.isLosing(),
+        confirmed: async () => false, // what the parent keeps cannot be known
         flush: () => {
           ring.flush();
           consoleLogger.flush();
         },
         end: async () => {
-          // The console last: after its end, writes throw.
           await ring.end(END_TIMEOUT_MS);
           await consoleLogger.end();
         },

@@ -15,7 +15,7 @@ import { columnsOf } from '../../common/command-line/wrap.ts';
 import { CommandFailure } from '../exit.ts';
 import { EXIT_OF_VERDICT } from './attestation-failure.ts';
 import { PARENT_WRITES_TABLES, rfc3339 } from './report.ts';
-import { AGREES, DISAGREES } from './report-table.ts';
+import { AGREES, DISAGREES, readByParent } from './report-table.ts';
 
 const MAX_CHARACTERS = 256;
 /** Those that say which enclave it was. */
@@ -27,6 +27,7 @@ export interface KeyFinding {
   readonly terms: OriginTerms | undefined;
   /** The status says that the parent writes the tables; or the configuration that was given does. */
   readonly parentWritesTables: boolean;
+  readonly parentReads: readonly string[] | undefined;
 }
 
 export interface KeyReportContext {
@@ -76,6 +77,7 @@ export function keyTable(finding: KeyFinding, context: KeyReportContext, shown: 
   const [first] = links;
   const head: (readonly [string, string])[] = [
     ...(finding.parentWritesTables ? [['UNSAFE', PARENT_WRITES_TABLES] as const] : []),
+    ...readByParent(finding.parentReads),
     ['evidence', context.subject],
     ...pageField(context.pageAgrees),
     ['judged at', 'the time of each document'],
@@ -159,6 +161,7 @@ export function keyJson(finding: KeyFinding, { subject, provider, pageAgrees }: 
       subject,
       provider: { name: provider.name, root_sha256: provider.rootSha256 },
       parent_writes_tables: finding.parentWritesTables,
+      parent_reads: finding.parentReads ?? null,
       page_agrees: pageAgrees ?? null,
       failure: refusal === undefined ? null : { code: refusal.fault, detail: refusal.detail },
       master_key: links.map(stated),

@@ -13,6 +13,7 @@ import {
   type Finding,
   type Findings,
   PARENT_WRITES_TABLES,
+  parentReadsWords,
   type RegisterReport,
   type ReportContext,
   registersOf,
@@ -43,6 +44,7 @@ export function tableReport(
   const head = renderFields(
     [
       ...(context.parentWritesTables === true ? [['UNSAFE', PARENT_WRITES_TABLES] as const] : []),
+      ...readByParent(context.parentReads),
       ['evidence', context.subject],
       ...context.evidence.map(
         ({ kind, bytes }) => ['SHA-256', `${sha256Of(bytes)} (${kind.replace('_', ' ')})`] as const,
@@ -144,4 +146,8 @@ function contents({ holds, value }: RegisterReport): string {
 
 function isZero(value: string): boolean {
   return /^0*$/.test(value);
+}
+
+export function readByParent(options: readonly string[] = []): readonly (readonly [string, string])[] {
+  return options.length === 0 ? [] : [['the parent reads', parentReadsWords(options)]];
 }

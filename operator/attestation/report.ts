@@ -22,6 +22,7 @@ export interface ReportContext {
   readonly provider: DocumentProvider;
   readonly referenceValues: ReferenceValues | undefined;
   readonly parentWritesTables: boolean | undefined;
+  readonly parentReads: readonly string[] | undefined;
   readonly evidence: readonly JudgedEvidence[];
   readonly referenceSha256: string | undefined;
   /** Of a report's page that was judged again: whether it says what its own evidence and terms give. */
@@ -40,6 +41,10 @@ export interface JudgedEvidence {
 export const PARENT_WRITES_TABLES =
   'the configuration says unsafe_parent_writes_tables: whoever controls the parent instance writes the tables that this ' +
   'enclave believes. An authentic enclave protects neither its seal nor its slashing records against them';
+
+/** Secrets of a configuration, by option: it passes the parent. */
+export const parentReadsWords = (options: readonly string[]): string =>
+  `${options.join(', ')} of the configuration: it can do whatever these let their holders do`;
 
 /** `not_evaluated`: the document is not authentic, and a register of it says nothing. */
 export type RegisterReport = Omit<RegisterComparison, 'result'> & {
@@ -95,6 +100,7 @@ export function jsonReport(findings: Findings, context: ReportContext): string {
       at: rfc3339(context.at),
       provider: { name: context.provider.name, root_sha256: context.provider.rootSha256 },
       parent_writes_tables: context.parentWritesTables ?? null,
+      parent_reads: context.parentReads ?? null,
       compared: coverage?.compared ?? null,
       not_compared: coverage?.notCompared ?? null,
       evidence_sha256: context.evidence.map(({ bytes }) => sha256Of(bytes)),

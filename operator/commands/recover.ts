@@ -119,7 +119,7 @@ async function removeFrom(
   if (chamber !== undefined && !isSame(latch, chamber)) {
     throw localFailure(
       `the latch in ${printable(table)} is not the one that the signer is sealed by: nothing was deleted`,
-      'is it the table of this signer? `operator status` shows when and why the signer was sealed',
+      'is it the table of this signer? `operator status` shows when the signer was sealed',
     );
   }
   if ((await rows.delete(latch)) === 'deleted') return latch;
@@ -127,11 +127,10 @@ async function removeFrom(
 }
 
 /** A time that is none is not told by the signer. */
-function isSame(latch: LatchRow, { sealed_at, reason, accessor }: Health['checks'][number]): boolean {
+function isSame(latch: LatchRow, { sealed_at }: Health['checks'][number]): boolean {
   const time = Date.parse(latch.sealedAt ?? '');
   const told = Number.isNaN(time) ? null : new Date(time).toISOString();
-  const sameAccessor = accessor === undefined || latch.accessor === accessor; // earlier versions do not tell it
-  return told === (sealed_at ?? null) && latch.reason === (reason ?? null) && sameAccessor;
+  return told === (sealed_at ?? null);
 }
 
 function jsonOf({ troubles, removed }: Report) {

@@ -31,14 +31,15 @@ export const seal = remoteCommand(
       ...YES,
       ...AUTH_TOKEN,
     },
-    examples: ['seal --reason "incident 42"', 'seal --yes --token @/run/secrets/strongroom-seal-token'],
+    examples: ['seal --reason "incident 42"', 'seal --token @/run/secrets/strongroom-seal-token </dev/null'],
   },
 
   async ({ values: { reason }, client, output, terminal, confirm }) => {
     if (reason !== undefined && reason.length > MAX_SEAL_REASON_CHARACTERS) {
       throw new UsageFailure(`--reason has more than ${MAX_SEAL_REASON_CHARACTERS} characters`);
     }
-    await confirm(CONSEQUENCE, 'seal');
+    // A script that seals means it: a question that it cannot answer would leave the fleet signing.
+    if (terminal.stdin.isTTY && terminal.stderr.isTTY) await confirm(CONSEQUENCE, 'seal');
     const json = reason === undefined ? {} : { reason };
     const answer = await client.request(
       { method: 'POST', path: '/api/v1/chamber/seal', json, ...STATEFUL },

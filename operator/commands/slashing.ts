@@ -3,6 +3,7 @@
 
 import { type FileHandle, open } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
+import { ACCEPT_FUTURE } from '../../common/command-line/accept-future.ts';
 import { type Conflict, sayConflicts } from '../../common/command-line/conflicts.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { shownErrorCode } from '../../common/command-line/file-faults.ts';
@@ -60,7 +61,7 @@ export const slashingExport = remoteCommand(
 export const slashingImport = remoteCommand(
   {
     summary: 'Merge an EIP-3076 file into the records',
-    flags: {},
+    flags: { 'accept-future': { meaning: ACCEPT_FUTURE } },
     argument: { name: 'FILE', meaning: 'An EIP-3076 file, or - for stdin' },
     timeoutSeconds: TIMEOUT_SECONDS,
     examples: [
@@ -69,12 +70,13 @@ export const slashingImport = remoteCommand(
     ],
   },
 
-  async ({ argument, client, output, terminal, progress }) => {
+  async ({ values, argument, client, output, terminal, progress }) => {
+    const path = values['accept-future'] ? `${ROUTE}?accept_future=true` : ROUTE;
     const source = await openSource(argument, terminal);
     const ask = async () => {
       using shown = progress({ doing: 'sending', unit: 'kB' });
       const upload = counted(source, shown);
-      return await client.request({ method: 'POST', path: ROUTE, upload }, slashingImportAnswerSchema);
+      return await client.request({ method: 'POST', path, upload }, slashingImportAnswerSchema);
     };
     const answer = await ask();
     output.answer(answer, (summary) =>

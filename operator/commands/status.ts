@@ -50,8 +50,8 @@ async function showSealed(client: Client, output: Output): Promise<void> {
 }
 
 function sealedStatus({ checks }: Health) {
-  const { sealed_at = null, reason = null, accessor = null } = checks.find(({ id }) => id === 'chamber') ?? {};
-  return { state: 'Sealed', latch: { sealed_at, reason, accessor }, checks } as const;
+  const { sealed_at = null } = checks.find(({ id }) => id === 'chamber') ?? {};
+  return { state: 'Sealed', latch: { sealed_at }, checks } as const;
 }
 
 function renderSealed(
@@ -62,8 +62,7 @@ function renderSealed(
   const fields: (readonly [string, string])[] = [
     ['state', state],
     ['sealed at', latch.sealed_at ?? 'a time not recorded'],
-    ['sealed by', latch.accessor ?? 'nobody named'],
-    ['reason', latch.reason ?? 'no reason given'],
+    ['sealed by', 'see the latch (operator recover), or the log of the signer that was asked'],
     ...checks
       .filter(({ id }) => id !== 'chamber')
       .map(({ id, status, detail }): [string, string] => [id, detail === undefined ? status : `${status}: ${detail}`]),
@@ -100,6 +99,7 @@ function hindrancesOf(status: ChamberStatus): readonly string[] {
   return [
     ...(state === 'Unsealed' ? [] : [`it is ${state}`]),
     ...(slashing.status === 'up' ? [] : [`slashing protection is ${slashing.status}`]),
+    ...(slashing.trouble === null ? [] : [slashing.trouble]),
     ...(slashing.bound === false ? ['its slashing store is not bound'] : []),
     ...(watcher?.stale === true ? ['its view of the state table is stale'] : []),
     ...(keys.some(({ status, count }) => status === 'active' && count > 0) ? [] : [noKeys(loading)]),
@@ -188,6 +188,10 @@ function serviceFields(status: ChamberStatus): [string, string][] {
     ['slashing protection', `${slashing.backend}, ${slashing.status} since ${slashing.since}`],
     ['slashing store', storeText(slashing)],
     ['jumped at boot', jumpText(slashing.jumped_at_boot)],
+    ...slashing.keys_ahead.map(({ public_key: key, slot, target_epoch: epoch }): [string, string] => [
+      'ahead of the clock',
+      `${printable(key)}: block slot ${slot ?? 'none'}, target epoch ${epoch ?? 'none'}; none are signed until then`,
+    ]),
     ...(slashing.warning === null ? [] : [['slashing warning', slashing.warning] as [string, string]]),
     ['keys', String(keys.reduce((sum, { count }) => sum + count, 0))],
     ...(loading === null ? [] : [['keys loading', loadingText(loading)] as [string, string]]),

@@ -26,6 +26,7 @@ export const tokenCreate = remoteCommand(
     flags: {
       policies: { placeholder: 'NAME,NAME', meaning: 'Policies that govern the token' },
       ttl: { placeholder: 'TIME', meaning: 'Lifetime: 90d, 12h, 30m or 60s; 90d when not given' },
+      'ttl-seconds': { placeholder: 'NUMBER', meaning: 'The same, in seconds' },
       'no-expiry': { meaning: 'The token lives until it is revoked' },
       'bound-cidrs': { placeholder: 'CIDR,CIDR', meaning: 'Source networks it works from; else from anywhere' },
       description: { placeholder: 'TEXT', meaning: 'For people' },
@@ -45,7 +46,7 @@ export const tokenCreate = remoteCommand(
     const json = readTokenRequest({
       policies: splitList('policies', values.policies),
       bound_cidrs: splitList('bound-cidrs', values['bound-cidrs']),
-      ttl_seconds: readLifetime(values.ttl, values['no-expiry']),
+      ttl_seconds: readLifetime(values),
       description: values.description,
       management: values.management,
     });
@@ -128,16 +129,25 @@ const DEFAULT_TTL = '90d';
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const MAX_TTL_DAYS = MAX_TTL_SECONDS / 86_400;
 
-function readLifetime(written: string | undefined, noExpiry: boolean): number | undefined {
-  if (noExpiry) {
-    if (written !== undefined) throw new UsageFailure('--ttl and --no-expiry contradict each other: give one of them');
-    return undefined;
+interface WrittenLifetime {
+  readonly ttl?: string | undefined;
+  readonly 'ttl-seconds'?: string | undefined;
+  readonly 'no-expiry': boolean;
+}
+
+function readLifetime({ ttl, 'ttl-seconds': inSeconds, 'no-expiry': noExpiry }: WrittenLifetime): number | undefined {
+  if ([ttl, inSeconds, noExpiry || undefined].filter((one) => one !== undefined).length > 1) {
+    throw new UsageFailure('--ttl, --ttl-seconds and --no-expiry contradict each other: give one of them');
   }
-  const [, digits = '0', unit = ''] = /^([0-9]{1,9})([smhd])$/.exec(written ?? DEFAULT_TTL) ?? [];
+  if (noExpiry) return undefined;
+  const written = inSeconds === undefined ? (ttl ?? DEFAULT_TTL) : `${inSeconds}s`;
+  const [, digits = '0', unit = ''] = /^([0-9]{1,9})([smhd])$/.exec(written) ?? [];
   const seconds = Number(digits) * (UNIT_SECONDS[unit] ?? 0);
   if (seconds < 1 || seconds > MAX_TTL_SECONDS) {
     throw new UsageFailure(
-      `--ttl is a whole number with d, h, m or s, up to ${MAX_TTL_DAYS}d`,
+      inSeconds === undefined
+        ? `--ttl is a whole number with d, h, m or s, up to ${MAX_TTL_DAYS}d`
+        : `--ttl-seconds is a whole number, up to ${MAX_TTL_SECONDS}`,
       'for example --ttl 90d; --no-expiry makes a token that lives until it is revoked',
     );
   }

@@ -57,6 +57,7 @@ export interface StatusTerms {
   readonly referenceValues: ReferenceValues | undefined;
   /** Undefined: no configuration was given. */
   readonly parentWritesTables: boolean | undefined;
+  readonly parentReads: readonly string[] | undefined;
 }
 
 interface KeptStatus {
@@ -69,7 +70,7 @@ interface KeptStatus {
 export async function verifyStatus(
   { file, agrees }: KeptStatus,
   { values, argument, terminal, provider }: Call,
-  { referenceValues, parentWritesTables }: StatusTerms,
+  { referenceValues, parentWritesTables, parentReads }: StatusTerms,
 ): Promise<void> {
   if (values.at !== undefined || values.nonce !== undefined)
     throw new UsageFailure('--at and --nonce are not for a status: each of its documents is judged at its own time');
@@ -81,6 +82,7 @@ export async function verifyStatus(
     origin: judgeShownEvidence(file.shown, provider, given),
     terms: given,
     parentWritesTables: file.parentWritesTables || parentWritesTables === true,
+    parentReads,
   };
   createOutput(values.json ? 'json' : 'table', terminal).answer(
     { value: finding, text: keyJson(finding, context) },
@@ -104,9 +106,9 @@ export function keptKey(page: string, argument: string, provider: Call['provider
     const subject = bounded(argument, MAX_CHARACTERS);
     throw new CommandFailure(EXIT.evidenceNotAuthentic, `the page ${subject} is refused: ${kept}`);
   }
-  const { file, context, parentWritesTables } = kept;
+  const { file, context, byParent } = kept;
   const terms = originTerms(context.terms);
-  const finding = { origin: judgeShownEvidence(file.shown, provider, terms), terms, parentWritesTables };
+  const finding = { origin: judgeShownEvidence(file.shown, provider, terms), terms, ...byParent };
   return { file, agrees: keyPage(finding, context) === page };
 }
 

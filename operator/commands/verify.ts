@@ -103,7 +103,7 @@ export const verify = localCommand(
       );
     }
     const configuration = values.config === undefined ? undefined : readReferenceConfiguration(values.config);
-    const { parentWritesTables } = configuration ?? { parentWritesTables: undefined };
+    const { parentWritesTables, parentReads } = configuration ?? NO_CONFIGURATION;
     const referenceValues = readReferenceValues(
       flag('pcrs', values.pcrs),
       flag('pcr', registersGiven(values.pcr, configuration)),
@@ -114,7 +114,11 @@ export const verify = localCommand(
     const status =
       file?.kind === 'status' ? { file } : file?.kind === 'page' ? keptKey(file.text, argument, provider) : undefined;
     if (status !== undefined) {
-      return verifyStatus(status, { values, argument, terminal, provider }, { referenceValues, parentWritesTables });
+      return verifyStatus(
+        status,
+        { values, argument, terminal, provider },
+        { referenceValues, parentWritesTables, parentReads },
+      );
     }
     refuseStatusFlags(values);
     const kept = file?.kind === 'page' ? readKept(file.text, argument, provider) : undefined;
@@ -143,7 +147,7 @@ export const verify = localCommand(
     const referenceSha256 = values.pcrs === undefined ? undefined : sha256Of(readFileSync(values.pcrs));
     const agrees = kept === undefined ? {} : { pageAgrees: kept.agrees };
     const context: ReportContext = {
-      ...{ subject, at, provider, referenceValues, parentWritesTables },
+      ...{ subject, at, provider, referenceValues, parentWritesTables, parentReads },
       ...{ evidence, referenceSha256, ...agrees },
     };
     const output = createOutput(values.json ? 'json' : 'table', terminal);
@@ -274,7 +278,10 @@ const MAX_PATH_CHARACTERS = 200;
 interface ReferenceConfiguration {
   readonly pcr16: string;
   readonly parentWritesTables: boolean;
+  readonly parentReads: readonly string[];
 }
+
+const NO_CONFIGURATION = { parentWritesTables: undefined, parentReads: undefined };
 
 function readReferenceConfiguration(path: string): ReferenceConfiguration {
   const place = `--config: ${bounded(path, MAX_PATH_CHARACTERS)}`;
@@ -284,8 +291,25 @@ function readReferenceConfiguration(path: string): ReferenceConfiguration {
   return {
     pcr16: extendedOnce(createHash('sha384').update(bytes).digest()).toString('hex'),
     parentWritesTables: memberOf(document.value, 'tee', 'nitro', 'unsafe_parent_writes_tables') === true,
+    parentReads: secretsIn(document.value),
   };
 }
+
+/** As the start warns of them (signer/config/warnings.ts). */
+function secretsIn(configuration: unknown): readonly string[] {
+  const isList = (...path: readonly string[]): boolean => {
+    const list = memberOf(configuration, ...path);
+    return Array.isArray(list) && list.length > 0;
+  };
+  const url = memberOf(configuration, 'anti_slashing', 'url');
+  return [
+    ...(isList('static_auth', 'tokens') ? ['static_auth.tokens'] : []),
+    ...(isList('static_auth', 'anonymous', 'policies') ? ['static_auth.anonymous'] : []),
+    ...(typeof url === 'string' && URL.canParse(url) && new URL(url).password !== '' ? [DATABASE_PASSWORD] : []),
+  ];
+}
+
+const DATABASE_PASSWORD = 'anti_slashing.url (its password)';
 
 function bytesOf(path: string, place: string): Buffer {
   try {

@@ -113,7 +113,7 @@ export async function checkHealth(client: Client): Promise<DoctorFinding> {
   const { checks } = health.value;
   const chamber = checks.find(({ id }) => id === 'chamber');
   if (chamber?.sealed_at !== undefined) {
-    const detail = `sealed at ${chamber.sealed_at ?? 'a time not recorded'}: ${chamber.reason ?? 'no reason given'}`;
+    const detail = `sealed at ${chamber.sealed_at ?? 'a time not recorded'}`;
     return fail('health', new CommandFailure(EXIT.sealed, detail, RECOVER_ADVICE));
   }
   const down = checks.filter(({ status }) => status !== 'UP');
@@ -146,21 +146,26 @@ export async function checkOwnToken(client: Client): Promise<DoctorFinding> {
 
 const SELF = '/api/v1/auth/tokens/lookup-self';
 const PUBLIC_KEYS = { method: 'GET', path: '/api/v1/eth2/publicKeys' } as const;
+/** The same scope. It is answered where the list is not: while keys load, and when it is refused. */
+const HIGH_WATERMARK = { method: 'GET', path: '/api/v1/eth2/highWatermark' } as const;
 const publicKeysSchema = z.array(z.string());
 /** The list has the keys that the token may sign with. */
 const LISTS_NONE = 'public_keys (which lists none: it may sign with no key)';
+const NO_LIST = 'public_keys (the signer gives no list now: see health)';
 
 /** The two scopes that are asked for without changing or exporting anything. */
 export async function checkScopes(
   client: Client,
 ): Promise<{ readonly finding: DoctorFinding; readonly status?: ChamberStatus }> {
   const status = await orFailure(client.request(STATUS, chamberStatusSchema));
-  const keys = await orFailure(client.request(PUBLIC_KEYS, publicKeysSchema));
+  const lists = await orFailure(client.request(HIGH_WATERMARK, z.object({})));
+  const keys = lists instanceof CommandFailure ? lists : await orFailure(client.request(PUBLIC_KEYS, publicKeysSchema));
   const may: string[] = [];
   const denied: (readonly [scope: string, failure: CommandFailure])[] = [];
   if (status instanceof CommandFailure) denied.push(['chamber_status', status]);
   else may.push('chamber_status');
-  if (keys instanceof CommandFailure) denied.push(['public_keys', keys]);
+  if (lists instanceof CommandFailure) denied.push(['public_keys', lists]);
+  else if (keys instanceof CommandFailure) may.push(NO_LIST);
   else may.push(keys.value.length === 0 ? LISTS_NONE : `public_keys (${plural(keys.value.length, 'key')})`);
   const found = status instanceof CommandFailure ? {} : { status: status.value };
   const broken = denied.find(([, { exitCode }]) => exitCode !== EXIT.authentication);

@@ -34,7 +34,7 @@ const RESTART: Step = {
 export function troublesOf({ checks }: Health, table: string | undefined): readonly Trouble[] {
   const down = new Map(checks.filter(({ status }) => status !== 'UP').map((check) => [check.id, check]));
   const chamber = down.get('chamber');
-  if (chamber?.sealed_at !== undefined) return [sealed(table, chamber.accessor)];
+  if (chamber?.sealed_at !== undefined) return [sealed(table)];
   const detailOf = (id: (typeof checks)[number]['id']): string => down.get(id)?.detail ?? 'no detail is given';
   return [
     ...(chamber === undefined ? [] : [SHUTTING_DOWN]),
@@ -60,21 +60,20 @@ export function afterDeletion(accessor: string | null | undefined): readonly Ste
   ];
 }
 
-function sealed(table = UNNAMED_TABLE, accessor: string | null | undefined = undefined): Trouble {
+function sealed(table = UNNAMED_TABLE): Trouble {
   return {
     state: 'sealed',
     means: 'somebody sealed the fleet: nothing is signed, by no replica, until the latch is deleted by hand',
     steps: [
-      { what: 'find out who sealed it and why, and be sure that it is over', command: 'strongroom operator status' },
       {
-        what: 'look at the latch, and keep what it says',
+        what: 'look at the latch: it says who sealed the fleet, when and why. Keep it, and be sure that it is over',
         command: `aws dynamodb get-item --consistent-read --table-name ${table} ${KEY_OF_LATCH}`,
       },
       {
         what: 'delete it, if it is still the one that you looked at; needs dynamodb:GetItem and DeleteItem on the table',
         command: `strongroom operator recover --table ${table} --yes`,
       },
-      ...afterDeletion(accessor),
+      ...afterDeletion(undefined),
     ],
   };
 }

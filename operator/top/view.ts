@@ -84,7 +84,7 @@ function concernsOf(health: Sample['health']): readonly string[] {
   if (health instanceof CommandFailure) return [health.message];
   const chamber = health.checks.find(({ id, sealed_at }) => id === 'chamber' && sealed_at !== undefined);
   if (chamber !== undefined) {
-    return [`sealed at ${chamber.sealed_at ?? 'a time not recorded'}: ${chamber.reason ?? 'no reason given'}`];
+    return [`sealed at ${chamber.sealed_at ?? 'a time not recorded'}`];
   }
   return health.checks
     .filter(({ status }) => status !== 'UP')

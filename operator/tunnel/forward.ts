@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { requestPath } from '../../common/formats/request-path.ts';
 import { createDeadline, type Deadline } from '../deadline.ts';
 import { answerHeaders, requestHeaders } from './headers.ts';
 import { type Lease, PoolError } from './lease.ts';
@@ -149,7 +150,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 function refuseAtOnce({ url = '', headers }: IncomingMessage, options: ForwardOptions): Refusal | undefined {
-  if (!url.startsWith('/') || url.startsWith('//')) return 'malformed_request';
+  if (!url.startsWith('/')) return 'malformed_request';
   // A page in a browser of this machine: by its origin, or, when its name was made to lead here, by the Host header.
   if (headers.origin !== undefined || headers['sec-fetch-site'] !== undefined) return 'foreign_origin';
   if (options.hostNames !== undefined && !options.hostNames.has(nameOf(headers.host ?? ''))) return 'foreign_origin';
@@ -169,11 +170,14 @@ function refusalOf(error: unknown, deadline: Deadline): Refusal {
   return error.code === 'unverified' ? 'enclave_unverified' : 'enclave_unreachable';
 }
 
+/** Never an error in place of it, as the signer (specification/signing.md#public-keys). */
+const LIST_OF_KEYS = '/api/v1/eth2/publicKeys';
+
 /** When the answer has begun it can only be cut off. */
 function refuse(request: IncomingMessage, response: ServerResponse, reason: Refusal, { log }: ForwardOptions): void {
   if (response.destroyed || response.writableEnded) return; // the client is gone, or has all of its answer
   log(`${request.method} refused: ${reason}`);
-  if (response.headersSent) return void response.destroy();
+  if (response.headersSent || requestPath(request.url) === LIST_OF_KEYS) return void response.destroy();
   const { status: code, message } = REFUSALS[reason];
   const given = request.headers['x-request-id'];
   const request_id = typeof given === 'string' && /^[\x20-\x7e]{1,128}$/.test(given) ? given : randomUUID();

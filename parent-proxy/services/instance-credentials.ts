@@ -1,7 +1,7 @@
 // The parent's AWS credentials, from the SDK's default provider chain. One question at a time. Nothing is logged but
 // the kind of a failure.
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import { renewedWhenLate } from '../../common/observe/in-time.ts';
 import type { PausingClock } from '../clock.ts';
 import { CREDENTIALS_FAILURE_LIVES_MS, CREDENTIALS_TIMEOUT_MS } from '../limits.ts';
 
@@ -29,18 +29,25 @@ class CredentialsTimeoutError extends Error {
  */
 export async function defaultChain(): Promise<CredentialsProvider> {
   const { default: sdk } = await import('@aws-sdk/credential-provider-node');
-  return sdk.defaultProvider();
+  return inTime(() => sdk.defaultProvider());
+}
+
+function inTime(make: () => CredentialsProvider): CredentialsProvider {
+  return renewedWhenLate(make, CREDENTIALS_TIMEOUT_MS, () => {
+    throw new CredentialsTimeoutError();
+  });
 }
 
 /** Callers that ask together get one answer; a failure is told again for a moment. */
 export function sharedCredentials(provider: CredentialsProvider, clock: PausingClock): CredentialsProvider {
   let current: Promise<Credentials> | undefined;
   let failedAt = Number.NEGATIVE_INFINITY;
+  const ask = inTime(() => provider);
   return () => {
     if (current !== undefined && clock.monotonic() - failedAt < CREDENTIALS_FAILURE_LIVES_MS) return current;
     if (current !== undefined && failedAt === Number.NEGATIVE_INFINITY) return current;
     failedAt = Number.NEGATIVE_INFINITY;
-    const asked = withinTime(provider);
+    const asked = ask();
     current = asked;
     asked.then(
       () => {
@@ -52,17 +59,4 @@ export function sharedCredentials(provider: CredentialsProvider, clock: PausingC
     );
     return asked;
   };
-}
-
-async function withinTime(provider: CredentialsProvider): Promise<Credentials> {
-  const answered = new AbortController();
-  const late = sleep(CREDENTIALS_TIMEOUT_MS, undefined, { signal: answered.signal }).then(() => {
-    throw new CredentialsTimeoutError();
-  });
-  late.catch(() => undefined);
-  try {
-    return await Promise.race([provider(), late]);
-  } finally {
-    answered.abort();
-  }
 }

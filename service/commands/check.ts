@@ -1,17 +1,18 @@
 // `server --check`: everything that would stop a start, found without starting, and what the start says of a
 // configuration that is good and unwise. What the configuration says by itself was checked when it was loaded; the
 // parts look at the machine and, unless `--offline`, at what the configuration names elsewhere. Of a configuration for
-// an enclave nothing is looked at: its machine is another. Exit code 0 for one that can be used, 78 for another.
+// an enclave nothing is looked at: its machine is another. Exit code 0 for one that can be used, 78 for another, and
+// with `--decrypt` when a key cannot be used.
 
 import type { CustodyKey } from '../../ceremony/definition.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { painter } from '../../common/command-line/paint.ts';
+import { plural } from '../../common/command-line/printable.ts';
 import { NO_PROGRESS, type Progress, showProgress } from '../../common/command-line/progress.ts';
 import { note, type Piped, type Printed } from '../../common/command-line/terminal.ts';
 import { renderPath } from '../../common/command-line/violations.ts';
 import { writeViolations } from '../../common/command-line/violations-report.ts';
 import { systemClock } from '../../common/observe/clock.ts';
-import type { Log } from '../../common/observe/log.ts';
 import type { Logger } from '../../common/observe/logger.ts';
 import { DEFAULT_AWS_ACCESS } from '../../signer/aws/access.ts';
 import { awsFault, LACKING_CREDENTIALS, lackingSetting } from '../../signer/aws/errors.ts';
@@ -50,10 +51,13 @@ async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>, terminal: Ch
 export function reportCheck(said: Said, found: Found, { stdout, stderr, env }: CheckTerminal): number {
   for (const warning of [...said.warnings, ...found.warnings]) note({ stderr }, `warning: ${warningText(warning)}`);
   if (said.ignoredVariables.length > 0) note({ stderr }, `note: ${ignoredText(said.ignoredVariables)}`);
-  if (found.violations.length > 0) {
-    writeViolations(found.violations, { stderr, env });
-    return EXIT.configuration;
+  const { violations, unusableKeys = 0 } = found;
+  if (violations.length > 0) writeViolations(violations, { stderr, env });
+  if (unusableKeys > 0) {
+    const text = `strongroom: ${plural(unusableKeys, 'key')} cannot be used: a signer starts without, and is DOWN\n`;
+    stderr.write(painter(stderr, env)(text, 'bad'));
   }
+  if (violations.length + unusableKeys > 0) return EXIT.configuration;
   stdout.write(painter(stdout, env)('strongroom: the configuration is valid\n', 'good'));
   return EXIT.ok;
 }
@@ -64,9 +68,10 @@ export async function lookAtStart(
   progress: Progress = NO_PROGRESS,
 ): Promise<Found> {
   if (config.tee.platform === 'nitro') return NOTHING;
+  const keyFiles = await lookAtKeyFiles(config, { decrypt, progress });
   const files = together([
     lookAtNetwork(config),
-    await lookAtKeyFiles(config, { decrypt, progress }),
+    keyFiles,
     await lookAtCertificate(config, systemClock.now()),
     lookAtKnownClients(config),
     lookAtStoreFiles(config),
@@ -85,7 +90,7 @@ export async function lookAtStart(
     const hasAws = aws.violations.length === 0;
     found.push(aws);
     if (!isStoreBroken && (hasAws || config.anti_slashing.backend !== 'dynamodb'))
-      found.push(await lookAtStore(config, { network, signerRuns, clock: systemClock }));
+      found.push(await lookAtStore(config, { network, signerRuns, hasKeys: keyFiles.hasKeyFiles, clock: systemClock }));
     if (hasAws) found.push(...(await lookAtTables(config, network)));
   }
   return together(found);
@@ -118,6 +123,8 @@ async function refusal(path: OptionPath, step: () => unknown): Promise<Found> {
 const SILENT_LOGGER: Logger = {
   module: () => ({ debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }),
   droppedLines: () => 0,
+  isLosing: () => false,
+  confirmed: async () => false,
   flush: () => undefined,
   end: async () => undefined,
 };
@@ -141,8 +148,6 @@ function lookAtNetwork(config: Config): Found {
 // What a start would find of its state table, its key table and its custody keys: `server --check` reads the tables and
 // asks for the state of each key, and changes nothing. No share is opened: that the role may decrypt is seen by a start
 // alone.
-
-const SILENT: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Before anything of AWS is asked, and once: without these every table and every key would have a cause of its own. */
 async function lookAtAwsSettings({ anti_slashing, key_sources, signer_state }: Config): Promise<Found> {
@@ -172,12 +177,11 @@ async function lookAtTables(config: Config, network: Network): Promise<readonly 
 async function lookAtState(config: Config, network: Network): Promise<Found> {
   if (config.signer_state.table === undefined) return NOTHING;
   const { openCustodyParts } = await import('../../signer/boot/custody.ts');
-  const { lookAtChamber } = await import('../../signer/chamber/look.ts');
+  const { lookAtChamber } = await import('../store-looks/chamber.ts');
   await using opened = new AsyncDisposableStack();
-  const logger = { module: () => SILENT, droppedLines: () => 0, flush: () => undefined, end: async () => undefined };
   const tableName = config.signer_state.table;
   const parts = { aws: DEFAULT_AWS_ACCESS, network, tableName };
-  const { table, terms, kms } = openCustodyParts(config, parts, { logger }, opened);
+  const { table, terms, kms } = openCustodyParts(config, parts, { logger: SILENT_LOGGER }, opened);
   const keys = await lookAtCustodyKeys(terms.ceremony.kmsKeys, terms.ceremony.kmsThreshold, kms);
   try {
     const { latch } = await lookAtChamber({ table, terms });

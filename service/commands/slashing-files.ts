@@ -3,6 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { ACCEPT_FUTURE } from '../../common/command-line/accept-future.ts';
 import { ArgumentsError } from '../../common/command-line/arguments.ts';
 import { sayConflicts } from '../../common/command-line/conflicts.ts';
 import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
@@ -15,10 +16,11 @@ import { note, type Printed } from '../../common/command-line/terminal.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { BrokenReference, readSecret } from '../../signer/config/values/secret.ts';
+import { WHY } from '../../signer/slashing/doubt/doubts.ts';
 import { readInterchange, writeInterchange } from '../../signer/slashing/interchange/file.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../signer/slashing/postgres/connection/address.ts';
 import { PostgresConnections } from '../../signer/slashing/postgres/connection/connections.ts';
-import type { ImportSummary, MergeStrategy, ValidatorHistory } from '../../signer/slashing/types.ts';
+import type { ImportOptions, ImportSummary, ValidatorHistory } from '../../signer/slashing/types.ts';
 import { readSecretFile } from '../config/secret-file.ts';
 import {
   mergeWeb3Signer,
@@ -32,6 +34,10 @@ import { web3SignerName } from './web3signer-name.ts';
 
 const NOTHING_EXPORTED =
   'warning: the file says nothing of any key: whoever imports it knows of no earlier signature. Is this the store?';
+/** What a key takes along is all that the next signer knows of it. */
+const LACKING =
+  'The file could lack what was signed, and a key that moves with it be slashed. Raise the store first, by a start ' +
+  'or by `strongroom slashing jump`: the file then refuses everything up to the present';
 const MAX_PATH_CHARACTERS = 200;
 
 export const exportCommand = slashingCommand(
@@ -57,7 +63,10 @@ export const exportCommand = slashingCommand(
 export const importCommand = slashingCommand(
   {
     summary: 'Merge an EIP-3076 file, never weakening what is there',
-    usage: ['FILE -c CONFIG [--as-minimal | --complete]', '--from-web3signer DATABASE -c CONFIG [--complete]'],
+    usage: [
+      'FILE -c CONFIG [--as-minimal | --complete] [--accept-future]',
+      '--from-web3signer DATABASE -c CONFIG [--complete] [--accept-future]',
+    ],
     notes: [
       'Import before the keys are loaded. A file is refused as a whole when it is wrong. A merge that is interrupted is ' +
         'repeated, and was never weaker. A key that is new to the store ' +
@@ -65,7 +74,8 @@ export const importCommand = slashingCommand(
         'highest entries of the file is refused, because the file may be pruned or say less than the key signed ' +
         'elsewhere, and what lies between would look safe.',
       'From a database of Web3Signer: it is that of a Web3Signer that is stopped for good, and nothing in it is changed. ' +
-        'It is merged as minimal, so a second run changes nothing. Keys that are disabled there are retired here. ' +
+        'It is merged as minimal, so a second run changes nothing. Keys that are disabled there are retired here, ' +
+        'and keys with a slot or an epoch beyond 2^53 - 1. ' +
         'Refused while another program is connected to the database, when its rows change, of another network, and of ' +
         'a schema before version 7 or after 12.',
     ],
@@ -77,6 +87,7 @@ export const importCommand = slashingCommand(
           "Merge keys that the store has records of by EIP-3076's complete strategy instead. Only for a file that is " +
           'known to list everything that its keys ever signed elsewhere: then nothing more than that is refused',
       },
+      'accept-future': { meaning: ACCEPT_FUTURE },
       'from-web3signer': {
         placeholder: 'DATABASE',
         meaning:
@@ -93,15 +104,16 @@ export const importCommand = slashingCommand(
   },
 
   ({ values, words: [file] }) => {
-    const { 'from-web3signer': database, 'as-minimal': asMinimal, complete } = values;
+    const { 'from-web3signer': database, 'as-minimal': asMinimal, complete, 'accept-future': acceptsFuture } = values;
     if ((file === undefined) === (database === undefined))
       throw new ArgumentsError('name one file to import, or - for stdin, or --from-web3signer and no file');
     if (asMinimal && complete) throw new ArgumentsError('--as-minimal and --complete contradict each other');
     // A database is merged as minimal unless told: a second run then changes nothing, and nothing in between is signed.
     if (database !== undefined)
-      return (open) => importWeb3Signer(open, { database, strategy: complete ? 'complete' : 'minimal' });
+      return (open) =>
+        importWeb3Signer(open, { database, options: { strategy: complete ? 'complete' : 'minimal', acceptsFuture } });
     const strategy = complete ? 'complete' : asMinimal ? 'minimal' : 'by_key';
-    return (open) => importFile(open, file ?? '-', strategy);
+    return (open) => importFile(open, file ?? '-', { strategy, acceptsFuture });
   },
 );
 
@@ -112,6 +124,10 @@ interface Export {
 }
 
 async function exportFile(open: OpenStore, wanted: Export): Promise<ExitCode> {
+  if (open.doubt !== undefined) {
+    sayFailure(open.terminal, 'strongroom', `nothing is exported: ${WHY[open.doubt.cause]}. ${LACKING}`);
+    return EXIT.failed;
+  }
   const validators = await writeHistories(open, wanted);
   note(open.terminal, `exported the records of ${plural(validators, 'key')}`);
   if (validators === 0) note(open.terminal, NOTHING_EXPORTED);
@@ -140,11 +156,11 @@ async function writeHistories(
   return validators;
 }
 
-async function importFile(open: OpenStore, file: string, strategy: MergeStrategy): Promise<ExitCode> {
+async function importFile(open: OpenStore, file: string, options: ImportOptions): Promise<ExitCode> {
   const { network, terminal } = open;
   const source = file === '-' ? terminal.stdin : bytesOf(file);
   const genesisValidatorsRoot = encodeHex(network.genesisValidatorsRoot);
-  const summary = await merge(open, readInterchange(source as AsyncIterable<Buffer>, genesisValidatorsRoot), strategy);
+  const summary = await merge(open, readInterchange(source as AsyncIterable<Buffer>, genesisValidatorsRoot), options);
   terminal.stdout.write(
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +
       `already present: ${summary.alreadyPresent}\nconflicts: ${summary.conflicts}\n`,
@@ -156,10 +172,10 @@ async function importFile(open: OpenStore, file: string, strategy: MergeStrategy
 async function merge(
   { backend, terminal }: OpenStore,
   histories: AsyncIterable<ValidatorHistory>,
-  strategy: MergeStrategy,
+  options: ImportOptions,
 ): Promise<ImportSummary> {
   using progress = showProgress(terminal, { doing: 'reading', unit: 'keys' });
-  return await backend.importHistories(withProgress(histories, progress), { strategy });
+  return await backend.importHistories(withProgress(histories, progress), options);
 }
 
 async function* bytesOf(path: string): AsyncGenerator<Buffer> {
@@ -180,11 +196,11 @@ const LOOKS_APART_MS = 12_000;
 interface DatabaseImport {
   /** Where the database is, as it was written: a URL, or a reference to one. */
   readonly database: string;
-  readonly strategy: MergeStrategy;
+  readonly options: ImportOptions;
 }
 
 /** @throws Web3SignerDatabaseError, SignerError; nothing is merged then */
-async function importWeb3Signer(open: OpenStore, { database, strategy }: DatabaseImport): Promise<ExitCode> {
+async function importWeb3Signer(open: OpenStore, { database, options }: DatabaseImport): Promise<ExitCode> {
   const { backend, keeper, network, clock, terminal, logger } = open;
   const address = addressOf(database, terminal);
   if (typeof address === 'string') {
@@ -197,7 +213,7 @@ async function importWeb3Signer(open: OpenStore, { database, strategy }: Databas
   );
   const merge = async ({ histories, findings }: Web3SignerReading): Promise<ImportSummary> => {
     using progress = showProgress(terminal, { doing: 'reading', unit: 'keys' });
-    return await mergeWeb3Signer(backend, { histories: withProgress(histories, progress), findings }, { strategy });
+    return await mergeWeb3Signer(backend, { histories: withProgress(histories, progress), findings }, options);
   };
   try {
     const { genesisValidatorsRoot } = network;
@@ -246,6 +262,10 @@ async function* withProgress(
   progress.begin({ doing: `merging the records of ${plural(validators, 'key')}` });
 }
 
+const BEYOND =
+  'Web3Signer signed numbers with these keys that no chain reaches; those rows are left out, and the keys sign nothing ' +
+  'here. Do not reinstate one that signed a vote: later votes may be surrounded by it.';
+
 function report(summary: ImportSummary, found: Web3SignerFindings, { terminal }: OpenStore): void {
   const { slot, epoch } = found.highWatermark;
   terminal.stdout.write(
@@ -259,6 +279,8 @@ function report(summary: ImportSummary, found: Web3SignerFindings, { terminal }:
   if (found.disabled.length > 0) {
     note(terminal, '`strongroom slashing reinstate KEY…` lets a key sign that was disabled in Web3Signer.');
   }
+  for (const publicKey of found.beyond) terminal.stdout.write(`beyond 2^53 - 1 there, retired here: ${publicKey}\n`);
+  if (found.beyond.length > 0) note(terminal, BEYOND);
   if (slot !== null || epoch !== null) {
     note(
       terminal,

@@ -2,20 +2,24 @@
 // before a start or an export that would otherwise know nothing of them.
 
 import { existsSync } from 'node:fs';
-import { systemClock } from '../../common/observe/clock.ts';
+import { systemClock, type Witness } from '../../common/observe/clock.ts';
 import { createLogger, type Logger } from '../../common/observe/logger.ts';
 import { DEFAULT_AWS_ACCESS } from '../../signer/aws/access.ts';
 import type { CustodyConfig } from '../../signer/boot/custody.ts';
+import { doubtOfFile } from '../../signer/boot/slashing-protection/start-doubts.ts';
 import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
 import type { World } from '../../signer/boot/world.ts';
 import type { BindingRow } from '../../signer/chamber/binding-table.ts';
 import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
 import type { Network } from '../../signer/signing/networks.ts';
+import type { ClockParts } from '../../signer/slashing/doubt/clock.ts';
 import { readIncarnations } from '../../signer/slashing/incarnation.ts';
+import { latestBy } from '../../signer/slashing/jump.ts';
 import { type RestrainedStore, restrainStore, type StoreKeeper } from '../../signer/slashing/restraints.ts';
-import type { StoreIdentity } from '../../signer/slashing/types.ts';
+import type { Doubt, StoreIdentity } from '../../signer/slashing/types.ts';
 import { readConfigFile } from '../config/consensus-config.ts';
+import { kernelClock } from '../kernel-clock.ts';
 import { SERVICE_STORES } from '../stores.ts';
 
 export interface StoreUse {
@@ -30,6 +34,10 @@ export interface OpenedStore {
   readonly keeper: StoreKeeper;
   readonly network: Network;
   readonly logger: Logger;
+  /** For which a start would jump. */
+  readonly doubt: Doubt | undefined;
+  /** What a jump goes by. */
+  readonly confirmedClock: ClockParts;
 }
 
 export async function withStore<Result>(
@@ -50,8 +58,18 @@ export async function withStore<Result>(
     if (otherStore !== undefined && needsBound) throw new Error(otherStore);
     if (otherStore !== undefined) logger.module('slashing').warn({}, otherStore);
     // A command runs by hand, with no binding of its own: what it may do while signers run is said in its help.
-    const backend = restrainStore(keeper, { hindrance: () => undefined });
-    return await use({ backend, keeper, network, logger });
+    const latest = network.time && latestBy(systemClock.now, network.time);
+    const backend = restrainStore(keeper, { latest, hindrance: () => undefined });
+    const witnesses = [
+      kernelClock,
+      ...(custody?.witnesses ?? []),
+      ...(keeper.witness === undefined ? [] : [keeper.witness]),
+    ];
+    const needsNoWitness = config.anti_slashing.unsafe_unconfirmed_clock;
+    const confirmedClock = { now: systemClock.now, witnesses, needsNoWitness };
+    const { jump_after_unclean_end } = config.anti_slashing;
+    const doubt = jump_after_unclean_end ? doubtOfFile(keeper, custody !== undefined) : undefined;
+    return await use({ backend, keeper, network, logger, doubt, confirmedClock });
   } finally {
     await keeper.close();
   }
@@ -61,6 +79,7 @@ interface CommandCustody {
   readonly integrityKey: Buffer;
   /** Over which store the fleet signs, read before that store is opened; undefined when the table does not say. */
   readonly bound: BindingRow | undefined;
+  readonly witnesses: readonly Witness[];
 }
 
 /** @throws as `openCustody`, and when the table is fresh or sealed */
@@ -73,15 +92,18 @@ async function commandCustody(
   if (tableName === undefined) return undefined;
   const { openCustodyParts } = await import('../../signer/boot/custody.ts');
   const { bindingCodes, bindingTable } = await import('../../signer/chamber/binding-table.ts');
-  const { unsealOnly } = await import('../../signer/chamber/look.ts');
+  const { unsealOnly } = await import('../store-looks/chamber.ts');
   await using opened = new AsyncDisposableStack();
   const unsealing = openCustodyParts(config, { ...parts, aws: DEFAULT_AWS_ACCESS, tableName }, world, opened);
   const masterKey = await unsealOnly(unsealing);
   opened.defer(() => masterKey.wipe());
   const codes = bindingCodes(masterKey.subKey('storeBindingHmac'));
   opened.defer(() => codes.wipe());
-  const { row } = await bindingTable(unsealing.client, tableName, codes).read();
-  return { integrityKey: masterKey.subKey('slashingRowHmac'), bound: row };
+  const { row, tableTime } = await bindingTable(unsealing.client, tableName, codes).read();
+  const readAt = systemClock.monotonic();
+  const ask = async () => ({ time: (tableTime ?? 0) + systemClock.monotonic() - readAt, confirms: true });
+  const witnesses = tableTime === undefined ? [] : [{ name: 'the service of the state table', ask }];
+  return { integrityKey: masterKey.subKey('slashingRowHmac'), bound: row, witnesses };
 }
 
 /** Why the store is not known to be the one over which the fleet signs; undefined when it is. */

@@ -4,10 +4,15 @@ import { ArgumentsError } from '../../common/command-line/arguments.ts';
 import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
 import { sayFailure } from '../../common/command-line/failure.ts';
 import { note } from '../../common/command-line/terminal.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { confirmedPresent } from '../../signer/slashing/doubt/clock.ts';
+import { openDoubts } from '../../signer/slashing/doubt/doubts.ts';
+import { leadOf } from '../../signer/slashing/future.ts';
+import { higherMarks } from '../../signer/slashing/history/rules.ts';
 import { readIncarnations } from '../../signer/slashing/incarnation.ts';
-import { floorAt, higherFloor, isClockBehind, jumpToPresent } from '../../signer/slashing/jump.ts';
+import { floorAt, futureFloor, futureText, latestBy } from '../../signer/slashing/jump.ts';
 import { PRUNE_STEP_ENTRIES } from '../../signer/slashing/operations/pruning.ts';
-import type { HighWaterMarks, StoreFloor } from '../../signer/slashing/types.ts';
+import type { StoreFloor } from '../../signer/slashing/types.ts';
 import { isEnded } from '../../signer/tenure.ts';
 import { KEYS, type OpenStore, readPublicKeys, slashingCommand } from './slashing-command.ts';
 import { noteRaisedByHand, noteWeb3Signer } from './slashing-notes.ts';
@@ -23,7 +28,7 @@ export const status = slashingCommand(
   () => showStatus,
 );
 
-async function showStatus({ backend, keeper, terminal }: OpenStore): Promise<ExitCode> {
+async function showStatus({ backend, keeper, network, clock, terminal }: OpenStore): Promise<ExitCode> {
   const { validators, blocks, attestations, genesisValidatorsRoot } = await backend.status();
   const { id, incarnation, floor } = await keeper.identity();
   const { held, web3signers } = readIncarnations(incarnation);
@@ -34,7 +39,15 @@ async function showStatus({ backend, keeper, terminal }: OpenStore): Promise<Exi
       `store: ${id}\nincarnation: ${held[0] ?? 'none'}\nfloor: ${floor === null ? 'none' : floorText(floor)}\n` +
       `keys: ${validators}\nblocks: ${blocks}\nattestations: ${attestations}\nretired keys: ${retired.length}\n`,
   );
+  const future = network.time && futureFloor(floor, clock.now(), network.time);
+  if (future !== undefined) note(terminal, `warning: ${futureText(future)}`);
   for (const database of web3signers) terminal.stdout.write(`settled database of Web3Signer: ${database}\n`);
+  if (network.time !== undefined) {
+    const latest = latestBy(clock.now, network.time)();
+    const ahead = await backend.marksBeyond(latest);
+    terminal.stdout.write(`keys ahead of the clock: ${ahead.size}\n`);
+    for (const [key, marks] of ahead) terminal.stdout.write(`ahead of the clock: ${key}: ${leadOf(marks, latest)}\n`);
+  }
   for (const [publicKey, tenure] of retired) terminal.stdout.write(`retired: ${publicKey} (tenure ${tenure})\n`);
   return EXIT.ok;
 }
@@ -89,15 +102,35 @@ async function retireKeys({ backend, terminal }: OpenStore, publicKeys: readonly
 export const reinstate = slashingCommand(
   {
     summary: 'Let keys sign again that were retired: by a DELETE, by being made inactive, or by `retire`',
-    notes: ['Their old records stay. Importing a key does the same.'],
+    notes: [
+      'Their old records stay. Importing a key does the same.',
+      'A key whose records lie ahead of the clock signs nothing until then. When they are of messages that it never ' +
+        'signed, --unsafe-forget-records brings it back: what this store knows of the key is replaced by the present, so ' +
+        'nothing up to now is signed again. What it did sign for the future is forgotten with the rest: when the chain ' +
+        'comes there, another message can be signed in its place, and the validator is slashed.',
+    ],
     argument: KEYS,
-    flags: {},
-    examples: ['strongroom slashing reinstate 0x8000… -c strongroom.yaml'],
+    flags: {
+      'unsafe-forget-records': {
+        placeholder: 'KEY',
+        meaning:
+          'The same key again, as your word that it signed nothing later than now, here or anywhere. One key, retired ' +
+          'before, with records ahead of the clock',
+      },
+    },
+    examples: [
+      'strongroom slashing reinstate 0x8000… -c strongroom.yaml',
+      'strongroom slashing reinstate 0x8000… --unsafe-forget-records 0x8000… -c strongroom.yaml',
+    ],
   },
 
-  ({ words }) => {
+  ({ words, values: { 'unsafe-forget-records': confirmed } }) => {
     const publicKeys = readPublicKeys(words);
-    return (open) => reinstateKeys(open, publicKeys);
+    if (confirmed === undefined) return (open) => reinstateKeys(open, publicKeys);
+    const [publicKey, ...others] = publicKeys;
+    if (publicKey === undefined || others.length > 0 || readPublicKeys([confirmed])[0] !== publicKey)
+      throw new ArgumentsError('--unsafe-forget-records repeats the one key that is reinstated');
+    return (open) => startAfresh(open, publicKey);
   },
   { needsBound: true },
 );
@@ -115,18 +148,40 @@ async function reinstateKeys({ backend, terminal }: OpenStore, publicKeys: reado
   return EXIT.ok;
 }
 
+/** Of a key that is retired, so that no signer signs with it meanwhile, and that its own records shut out. */
+async function startAfresh(open: OpenStore, publicKey: string): Promise<ExitCode> {
+  const { keeper, backend, network, confirmedClock, terminal } = open;
+  const refuse = (why: string): ExitCode => {
+    sayFailure(terminal, 'strongroom', `nothing was forgotten: ${why}`);
+    return EXIT.failed;
+  };
+  const floor = await confirmedPresent(network.time, confirmedClock)().catch(problemOf);
+  if (typeof floor === 'string' || network.time === undefined) return refuse(String(floor));
+  const latest = latestBy(confirmedClock.now, network.time)();
+  const marks = (await backend.marksBeyond(latest)).get(publicKey);
+  if (marks === undefined) return refuse(`${publicKey} has no records ahead of the clock`);
+  if (!(await keeper.startAfresh(publicKey, floor)))
+    return refuse(
+      `${publicKey} is not retired, and a signer may sign with it: strongroom slashing retire ${publicKey}`,
+    );
+  terminal.stdout.write(
+    `forgotten: ${publicKey}: ${leadOf(marks, latest)}\nrefused from now on: ${floorText(floor)}\n`,
+  );
+  return reinstateKeys(open, [publicKey]);
+}
+
 export const jump = slashingCommand(
   {
     summary: 'Raise the store to the present, after any doubt whether records were lost',
     notes: [
       'For every key and every signer of the store: a restored backup, a failover that lost commits. Everything up to ' +
-        'now is refused from then on, which costs a validator at most one vote.',
+        'now is refused from then on, which costs a validator one vote, two at most.',
       'With dynamodb it also moves a table to the configured region, and makes a record that was lost anew: stop all ' +
         'signers of the other region for good before.',
     ],
     flags: {
       'dry-run': { meaning: 'Say what it would refuse and cost, and change nothing' },
-      slot: { placeholder: 'SLOT', meaning: 'The present, where the clock cannot say it; with --epoch' },
+      slot: { placeholder: 'SLOT', meaning: 'The present, where nothing confirms the clock; with --epoch' },
       epoch: { placeholder: 'EPOCH', meaning: 'The same; with --slot' },
       'waive-web3signer': {
         placeholder: 'HOST:PORT/DATABASE',
@@ -181,16 +236,17 @@ function readDatabase(written: string): string {
 }
 
 async function jumpStore(open: OpenStore, { present, dryRun, waived }: Jump): Promise<ExitCode> {
-  const { backend, keeper, terminal } = open;
-  const highest = await keeper.highestMarks();
-  const target = floorByHand(open, present, highest) ?? floorByClock(open, highest);
+  const { backend, keeper, terminal, logger } = open;
+  const target = await presentByHand(open, present).catch(problemOf);
   if (typeof target === 'string') {
     sayFailure(terminal, 'strongroom', target);
     return EXIT.failed;
   }
-  let inForce = higherFloor((await keeper.identity()).floor, target);
+  let inForce = higherMarks((await keeper.identity()).floor, target);
   if (!dryRun) {
-    inForce = (await jumpToPresent(keeper, () => target)).floor ?? target;
+    const log = logger.module('slashing');
+    const doubts = openDoubts({ store: keeper, present: async () => target, onJump: () => undefined, log });
+    inForce = (await doubts.settleNow({ cause: 'by_hand' })).floor ?? target;
     await noteRaisedByHand(keeper);
     if (waived !== undefined) await noteWeb3Signer(keeper, waived);
   }
@@ -198,7 +254,6 @@ async function jumpStore(open: OpenStore, { present, dryRun, waived }: Jump): Pr
   terminal.stdout.write(
     `${dryRun ? 'would refuse' : 'refused from now on'}: ${floorText(inForce)}\n` +
       `keys with records: ${validators}; keys without records are covered too\n` +
-      `highest signed: block slot ${highest.blockSlot ?? 'none'}, target epoch ${highest.targetEpoch ?? 'none'}\n` +
       `cost: a validator that has not voted for epoch ${inForce.targetEpoch} yet misses that vote, and a block at slot ` +
       `${inForce.slot} or before is not signed\n`,
   );
@@ -206,42 +261,71 @@ async function jumpStore(open: OpenStore, { present, dryRun, waived }: Jump): Pr
   return EXIT.ok;
 }
 
-/** Or why it may not be raised so far: a jump is for good, and beyond the present nothing was signed that is lost. */
-function floorByHand(
-  open: OpenStore,
+export const lowerFloor = slashingCommand(
+  {
+    summary: 'Lower a floor of the future to the present, after a jump by a clock that was ahead',
+    notes: [
+      'Stop all signers of the store before. What keys have signed or imported stays refused, and nothing that was lost ' +
+        'before that jump is later than the present. A clock that nothing confirms is not believed. Records that were ' +
+        'lost again, of a signer that went on by the clock that was ahead, are the exception: then wait instead.',
+    ],
+    flags: { 'dry-run': { meaning: 'Say what it would do, and change nothing' } },
+    examples: [
+      'strongroom slashing lower-floor --dry-run -c strongroom.yaml',
+      'strongroom slashing lower-floor -c strongroom.yaml',
+    ],
+  },
+
+  ({ values }) =>
+    (open) =>
+      lowerStore(open, values['dry-run']),
+);
+
+async function lowerStore(
+  { keeper, network: { time }, confirmedClock, terminal }: OpenStore,
+  dryRun: boolean,
+): Promise<ExitCode> {
+  const present = await confirmedPresent(time, confirmedClock)().catch(problemOf);
+  if (typeof present === 'string' || time === undefined) {
+    sayFailure(terminal, 'strongroom', String(present));
+    return EXIT.failed;
+  }
+  const { floor } = await keeper.identity();
+  const future = futureFloor(floor, confirmedClock.now(), time);
+  if (future === undefined) {
+    note(terminal, 'The floor does not lie in the future: nothing was changed.');
+    return EXIT.ok;
+  }
+  const lowered = dryRun ? present : ((await keeper.jump(present, true)).floor ?? present);
+  terminal.stdout.write(
+    `was refused: ${floorText(future.floor)}\n${dryRun ? 'would refuse' : 'refused from now on'}: ${floorText(lowered)}\n`,
+  );
+  return EXIT.ok;
+}
+
+/** @throws SignerError why the clock does not say it; Error why the store may not be raised so far */
+async function presentByHand(
+  { network: { time }, confirmedClock }: OpenStore,
   asked: Present | undefined,
-  highest: HighWaterMarks,
-): StoreFloor | string | undefined {
-  if (asked === undefined) return undefined;
+): Promise<StoreFloor> {
+  const byClock = confirmedPresent(time, confirmedClock);
+  if (asked === undefined) return byClock();
   const { slot, epoch } = asked;
-  const present = open.network.time === undefined ? undefined : floorAt(open.clock.now(), open.network.time);
-  if (present !== undefined) {
-    const lastSlot = Math.max(present.slot, highest.blockSlot ?? 0);
-    const lastEpoch = Math.max(present.targetEpoch, highest.targetEpoch ?? 0);
-    if (slot > lastSlot || epoch > lastEpoch) {
-      return (
-        `--slot ${slot} --epoch ${epoch} is still to come: by the clock of this machine the present is slot ` +
-        `${present.slot}, epoch ${present.targetEpoch}. A jump is for good, and until then no key would sign: give the ` +
-        'present, or leave both out'
-      );
-    }
+  // Where nothing confirms the clock it still keeps a slip of the finger from shutting every key out.
+  const present = await byClock().catch(() => time && floorAt(confirmedClock.now(), time));
+  if (present !== undefined && (slot > present.slot || epoch > present.targetEpoch)) {
+    throw new Error(
+      `--slot ${slot} --epoch ${epoch} is still to come: the present is slot ${present.slot}, epoch ` +
+        `${present.targetEpoch}. Until then no key would sign: give the present, or leave both out`,
+    );
   }
   return { slot, targetEpoch: epoch, sourceEpoch: Math.max(0, epoch - 1) };
 }
 
-/** Or why the clock does not say. */
-function floorByClock({ network, clock }: OpenStore, highest: HighWaterMarks): StoreFloor | string {
-  if (network.time === undefined) {
-    return 'the genesis time of this network is not known: set custom_network.genesis_time, or give --slot and --epoch';
-  }
-  const now = clock.now();
-  if (isClockBehind(now, network.time, highest)) {
-    return (
-      `a key has signed slot ${highest.blockSlot ?? 'none'} or target epoch ${highest.targetEpoch ?? 'none'}, which by the ` +
-      'clock of this machine is still to come: set the clock, or give --slot and --epoch'
-    );
-  }
-  return floorAt(now, network.time);
+function problemOf(error: unknown): string {
+  const isUnconfirmed = error instanceof SignerError && error.reason === 'clock_unconfirmed';
+  if (isUnconfirmed) return `${error.hint}. Let a time service set it (a jump also takes --slot and --epoch)`;
+  return error instanceof Error ? error.message : String(error);
 }
 
 function floorText({ slot, sourceEpoch, targetEpoch }: StoreFloor): string {

@@ -5,6 +5,7 @@ import { ArgumentsError, withAdvice } from '../../common/command-line/arguments.
 import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
 import { OutputFileError } from '../../common/command-line/output-file.ts';
 import { type Failure, type Group, NoCommand, runProgram } from '../../common/command-line/program.ts';
+import { SignerError } from '../../signer/api/errors.ts';
 import { InterchangeError } from '../../signer/slashing/interchange/piece-parser.ts';
 import type { LoadInput } from '../config/load.ts';
 import { Web3SignerDatabaseError } from '../web3signer/records.ts';
@@ -23,6 +24,7 @@ export const SLASHING: Group<SlashingTerminal> = {
     export: async () => (await files()).exportCommand,
     import: async () => (await files()).importCommand,
     jump: async () => (await store()).jump,
+    'lower-floor': async () => (await store()).lowerFloor,
     prune: async () => (await store()).prune,
     reinstate: async () => (await store()).reinstate,
     retire: async () => (await store()).retire,
@@ -69,6 +71,10 @@ function failureOf(error: unknown): Failure {
   if (error instanceof Web3SignerDatabaseError) {
     const problem = `the database is refused as a whole, nothing was merged: ${error.message}`;
     return { problem, remedies: [error.remedy], exitCode: EXIT.refused };
+  }
+  if (error instanceof SignerError && error.reason === 'ahead_of_clock') {
+    const remedies = ['compare the clocks and correct what is imported; --accept-future takes it as it is'];
+    return { problem: error.message, remedies, exitCode: EXIT.refused };
   }
   if (error instanceof OutputFileError) return { problem: withAdvice(error) };
   return { problem: error instanceof Error ? error.message : String(error) };

@@ -7,9 +7,9 @@ import { errorCode } from '../../common/formats/error-code.ts';
 import { decodeHex } from '../../common/formats/hex.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { FORK_NAMES, type ForkName } from '../../signer/api/forks.ts';
+import { PRESET_SLOTS_PER_EPOCH, type Preset } from '../../signer/api/network-table.ts';
 import type { ConfigFileReading, ConsensusConfig } from '../../signer/config/network.ts';
 import { orderProblems } from '../../signer/signing/fork-schedule.ts';
-import { PRESET_SLOTS_PER_EPOCH, type Preset } from '../../signer/signing/network-table.ts';
 import {
   CONFIG_NAME_PATTERN,
   type Fork,

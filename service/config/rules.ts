@@ -23,7 +23,6 @@ const ABOUT = ['tls.known_clients', 'tls.client_ca', 'tls.client_auth'] as const
 const CLIENT_CERTIFICATE_RULES: readonly Rule[] = [
   {
     says: '`tls.known_clients`, `tls.client_ca` and `tls.client_auth: required` need `tls.mode: file`: no other listener asks for client certificates.',
-    reads: ['tls.mode', ...ABOUT],
     // That of an enclave's listener is among its own rules.
     broken: ({ tls }) =>
       tls.mode !== 'disabled'
@@ -36,7 +35,6 @@ const CLIENT_CERTIFICATE_RULES: readonly Rule[] = [
   },
   {
     says: '`tls.known_clients` is for stateless authorization: with `signer_state` credentials and policies are in the state table, which has no certificates.',
-    reads: ['tls.known_clients', 'signer_state'],
     broken: ({ tls }, { isSet }) =>
       when(tls.known_clients.length > 0 && isSet('signer_state'), {
         at: 'tls.known_clients',
@@ -46,7 +44,6 @@ const CLIENT_CERTIFICATE_RULES: readonly Rule[] = [
   },
   {
     says: '`tls.client_ca` and a `subject` in `tls.known_clients` need each other: without the CA anybody makes a certificate of that subject, and without a subject the CA vouches for nobody.',
-    reads: ['tls.known_clients', 'tls.client_ca'],
     broken: ({ tls: { client_ca, known_clients } }) => [
       ...known_clients.flatMap(({ subject }, index) =>
         when(subject !== undefined && client_ca === undefined, {
@@ -65,7 +62,6 @@ const CLIENT_CERTIFICATE_RULES: readonly Rule[] = [
   },
   {
     says: '`tls.client_auth: required` needs `tls.known_clients`: nobody could connect.',
-    reads: ['tls.known_clients', 'tls.client_auth'],
     broken: ({ tls: { client_auth, known_clients } }) =>
       when(client_auth === 'required' && known_clients.length === 0, {
         at: 'tls.client_auth',
@@ -75,7 +71,6 @@ const CLIENT_CERTIFICATE_RULES: readonly Rule[] = [
   },
   {
     says: 'Clients in `tls.known_clients` have different names, and each is known by something of its own.',
-    reads: ['tls.known_clients'],
     broken: ({ tls: { known_clients } }) => [
       ...repeated(known_clients.map(({ name }) => name)).map((index) => ({
         at: 'tls.known_clients' as const,
@@ -93,7 +88,6 @@ const CLIENT_CERTIFICATE_RULES: readonly Rule[] = [
   },
   {
     says: 'Clients in `tls.known_clients` name policies that `static_auth.policies` has.',
-    reads: ['tls.known_clients', 'static_auth'],
     broken: ({ tls, static_auth }) => {
       const known = new Set(static_auth.policies.map(({ name }) => name));
       return tls.known_clients.flatMap(({ policies }, client) =>
@@ -126,7 +120,6 @@ const HOST_RULES: readonly Rule[] = [
   {
     startupFailure: 2,
     says: '`anti_slashing.backend: noop` needs the flag `--allow-unsafe-noop-anti-slashing`.',
-    reads: ['anti_slashing.backend'],
     broken: ({ anti_slashing }, { allowUnsafeNoopAntiSlashing }) =>
       when(anti_slashing.backend === 'noop' && !allowUnsafeNoopAntiSlashing, {
         at: 'anti_slashing.backend',
@@ -136,7 +129,6 @@ const HOST_RULES: readonly Rule[] = [
   },
   {
     says: '`key_sources.filesystem.keystores.path` needs one of `passwords_path` and `password_file`, which do nothing without it.',
-    reads: ['key_sources.filesystem'],
     broken: ({ key_sources: { filesystem } }) => {
       const { path, passwords_path, password_file } = filesystem.keystores;
       const at = 'key_sources.filesystem.keystores';
@@ -157,7 +149,6 @@ const HOST_RULES: readonly Rule[] = [
   },
   {
     says: '`key_sources.memory.persist_dir` and `persist_secret` are set together, or neither.',
-    reads: ['key_sources.memory'],
     broken: ({ key_sources: { memory } }) =>
       when((memory.persist_dir === undefined) !== (memory.persist_secret === undefined), {
         at: `key_sources.memory.${memory.persist_dir === undefined ? 'persist_dir' : 'persist_secret'}`,
@@ -168,7 +159,6 @@ const HOST_RULES: readonly Rule[] = [
   {
     startupFailure: 5,
     says: '`tls.mode: ratls` needs `tee.platform: nitro`.',
-    reads: ['tls.mode', 'tee.platform'],
     broken: ({ tls, tee }) =>
       when(tls.mode === 'ratls' && tee.platform !== 'nitro', {
         at: 'tls.mode',
@@ -178,7 +168,6 @@ const HOST_RULES: readonly Rule[] = [
   },
   {
     says: '`tls.mode: file` needs `tls.file.cert_path` and `tls.file.key_path`.',
-    reads: ['tls.mode', 'tls.file.cert_path', 'tls.file.key_path'],
     broken: ({ tls }) =>
       (['cert_path', 'key_path'] as const).flatMap((member) =>
         when(tls.mode === 'file' && tls.file[member] === undefined, {
@@ -259,5 +248,5 @@ function outsideEnclave(applies: (config: Config) => boolean): WarningRule['appl
 }
 
 function isLoopback(address: string): boolean {
-  return address === 'localhost' || address === '::1' || address.startsWith('127.');
+  return address === '::1' || address.startsWith('127.');
 }

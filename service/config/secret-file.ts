@@ -31,7 +31,11 @@ function refusalOf(path: string, stat: Stats): BrokenReference | undefined {
   const mode = stat.mode & 0o777;
   if ((mode & TOO_OPEN) !== 0) {
     const problem = `may be read or changed by others (mode ${mode.toString(8).padStart(4, '0')})`;
-    return broken(path, problem, `chmod 0600 ${shown(path)}, or 0640 with the group of the signer`);
+    return broken(
+      path,
+      problem,
+      `chmod 0600 ${shown(path)}, or 0640 with the group of the signer (in a mounted Secret: defaultMode: 0440)`,
+    );
   }
   if (stat.size <= MAX_SECRET_FILE_BYTES) return undefined;
   return broken(path, `is larger than ${MAX_SECRET_FILE_BYTES} bytes`, 'name a file that holds the secret alone');

@@ -13,7 +13,9 @@ export const SERVER_FLAGS = {
     meaning: 'With --check: look at the configuration and the files it names only; open no port and no connection',
   },
   decrypt: {
-    meaning: 'With --check: also open each keystore with its password, which takes as long as a first start',
+    meaning:
+      'With --check: also open each keystore with its password, which takes as long as a first start. A key that ' +
+      'cannot be used is exit code 78',
   },
   help: { short: 'h', meaning: 'Print this text and exit' },
   'allow-unsafe-noop-anti-slashing': {

@@ -17,6 +17,9 @@ export function configurationText({ network, keys, records, tokens }: Places): s
   return `# Written by strongroom init. Every option: docs/reference/configuration.md and strongroom server --help.
 #   strongroom server --check -c FILE   says everything that would stop a start
 #   strongroom server -c FILE           starts the signer
+# New keys, or keys that have signed elsewhere? If they have, stop what signs with them, and import their record before
+# the first start, or this signer may sign what gets them slashed (docs/guides/migrate.md):
+#   strongroom slashing import RECORD -c FILE
 
 network: ${network}
 

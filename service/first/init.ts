@@ -12,7 +12,8 @@ import { painter } from '../../common/command-line/paint.ts';
 import { plural, quoted } from '../../common/command-line/printable.ts';
 import { command, type WordsOf } from '../../common/command-line/program.ts';
 import { note, type Terminal } from '../../common/command-line/terminal.ts';
-import { PUBLIC_NETWORKS } from '../../signer/signing/network-table.ts';
+import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
+import { hasForeignName } from '../../signer/keys/files/foreign-file.ts';
 import { lookAtStart, reportCheck } from '../commands/check.ts';
 import { loadConfig } from '../config/load.ts';
 import { CLIENTS, type ClientName, linesFor } from './clients.ts';
@@ -131,7 +132,7 @@ function keysIn(folder: string | undefined): KeysFound | undefined {
   if (folder === undefined) return undefined;
   const names = listed(folder);
   const descriptors = names.filter((name) => /\.ya?ml$/i.test(name));
-  const keystores = names.filter((name) => /\.json$/i.test(name));
+  const keystores = names.filter((name) => /\.json$/i.test(name) && !hasForeignName(name));
   return descriptors.length > 0
     ? { folder, kind: 'descriptors', count: descriptors.length }
     : { folder, kind: 'keystores', count: keystores.length };
@@ -225,9 +226,15 @@ async function tell(plan: Plan, { client = [] }: Given, terminal: Terminal): Pro
       ? `strongroom operator status --signer-url ${url.origin} --allow-plaintext-signer --token @${shown(tokens.operator)}`
       : 'strongroom operator status';
   const path = pathLine(process.argv[1], env['PATH']);
-  stdout.write(
-    `\nNext\n${path === undefined ? '' : `  ${path}\n`}${keyCount === 0 ? `  ${keyAdvice(places)}\n` : ''}  strongroom server -c ${shown(configuration)}\n  ${operate}\n`,
-  );
+  const steps = [
+    ...(path === undefined ? [] : [path]),
+    'New keys, or keys that have signed elsewhere? If they have, stop what signs with them, and import their record:',
+    `  strongroom slashing import FILE -c ${shown(configuration)}   (docs/guides/migrate.md)`,
+    ...(keyCount === 0 ? [keyAdvice(places)] : []),
+    `strongroom server -c ${shown(configuration)}`,
+    operate,
+  ];
+  stdout.write(`\nNext\n${steps.map((step) => `  ${step}\n`).join('')}`);
   for (const name of client as readonly ClientName[]) {
     const lines = linesFor(name, { url, token: shown(tokens.client) }).split('\n');
     stdout.write(`\n${name}\n${lines.map((line) => `  ${line}\n`).join('')}`);

@@ -3,9 +3,12 @@
 // this process: nothing but the program itself has to be installed. What it does not answer as it should ends it.
 
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { painter, type Tone } from '../../common/command-line/paint.ts';
 import { command } from '../../common/command-line/program.ts';
@@ -103,16 +106,15 @@ interface Answer {
 }
 
 async function ask(url: string, token: string | undefined, body?: object): Promise<Answer> {
-  const response = await fetch(url, {
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const request = httpRequest(url, {
+    agent: new Agent(), // fetch and the common agent go by the proxy of NODE_USE_ENV_PROXY
     method: body === undefined ? 'GET' : 'POST',
-    headers: {
-      accept: 'application/json',
-      'content-type': 'application/json',
-      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    headers: { accept: 'application/json', 'content-type': 'application/json', ...authorization },
   });
-  return { status: response.status, text: await response.text() };
+  request.end(body === undefined ? undefined : JSON.stringify(body));
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, text: await text(response) };
 }
 
 function expected(answer: Answer, status: number): Answer {

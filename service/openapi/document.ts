@@ -124,7 +124,7 @@ const AUTH_OPERATIONS: Operations = {
   ]),
   'GET /api/v1/auth/tokens/lookup-self': route('tokens', 'The token that asks', 200, tokenRecordSchema, REFUSED),
   'POST /api/v1/auth/tokens/renew-self': {
-    ...route('tokens', 'Begin the lifetime of the client token that asks anew', 200, tokenRecordSchema, CHANGE_REFUSED),
+    ...route('tokens', 'Begin the lifetime of the token that asks again', 200, tokenRecordSchema, CHANGE_REFUSED),
     body: written(renewRequestSchema),
   },
 };

@@ -61,6 +61,16 @@ export const CHAMBER_OPERATIONS: Operations = {
       '`strongroom slashing import --as-minimal`.',
     tags: ['slashing protection'],
     security: CREDENTIALS,
+    querystring: {
+      type: 'object',
+      properties: {
+        accept_future: {
+          type: 'string',
+          enum: ['true'],
+          description: 'Take entries ahead of the clock, too: their keys sign no blocks, or no votes, until then',
+        },
+      },
+    },
     body: INTERCHANGE,
     response: responses({ 'application/json': z.toJSONSchema(slashingImportAnswerSchema) }, [400, 401, 403, 413, 503]),
   },

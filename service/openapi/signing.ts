@@ -125,10 +125,11 @@ export const SIGNING_OPERATIONS: Operations = {
     },
   },
   'GET /api/v1/eth2/publicKeys': {
-    summary: 'The public keys that the caller can sign with, ascending',
+    summary:
+      'The public keys that the caller can sign with, ascending. It waits while keys load; a refusal closes the connection',
     tags: ['signing'],
     security: CREDENTIALS,
-    response: responses({ 'application/json': { type: 'array', items: PUBLIC_KEY } }, [401, 403, 503]),
+    response: responses({ 'application/json': { type: 'array', items: PUBLIC_KEY } }, [401, 403]),
   },
   'GET /api/v1/eth2/highWatermark': {
     summary: 'As Web3Signer answers without a high watermark: this signer has none, and goes on beyond every epoch',

@@ -15,7 +15,9 @@ import { VERSION_LINE } from '../../signer/api/version.ts';
 import { main as runSlashing } from '../commands/slashing.ts';
 import { web3SignerNames } from '../commands/web3signer-name.ts';
 import { type Loaded, type LoadInput, loadConfig } from '../config/load.ts';
+import { openKeyFilesLater } from '../key-files.ts';
 import { serve, web3SignersOf } from '../main.ts';
+import { SERVICE_PARTS } from '../parts.ts';
 import { POLICY } from './access.ts';
 import { type Arguments, type Command, readArguments, readConfigFile } from './arguments.ts';
 import { DATABASE_URL, importCommand } from './database.ts';
@@ -24,6 +26,7 @@ import { type GivenOptions, merged, type OptionWarning } from './given.ts';
 import { settleImported } from './imported-keystores.ts';
 import { flagOf } from './option.ts';
 import { CONFIG_FILE } from './options/options.ts';
+import { writingPorts } from './ports-file.ts';
 import { translate } from './translate.ts';
 import type { Translation } from './translation.ts';
 import { type Section, yamlText } from './yaml-text.ts';
@@ -55,7 +58,9 @@ async function runFront(args: Arguments): Promise<void> {
     sayAll(translation.warnings);
     return runCommand(args.command, given, settled.input);
   }
-  await serve(settled.input, [...translation.warnings, ...openDoors(settled.loaded)]);
+  const openListeners = writingPorts(given, SERVICE_PARTS.openListeners);
+  const parts = { ...SERVICE_PARTS, openKeyFiles: openKeyFilesLater, openListeners };
+  await serve(settled.input, [...translation.warnings, ...openDoors(settled.loaded)], parts);
 }
 
 interface Checked {

@@ -8,6 +8,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { SignerError } from '../../signer/api/errors.ts';
+import { ofOtherNetwork } from '../../signer/api/network-table.ts';
 import { type HistoryReducer, historyReducer } from '../../signer/slashing/interchange/reduce.ts';
 import type {
   Connection,
@@ -29,6 +30,8 @@ export interface Web3SignerFindings {
   readonly highWatermark: HighWatermark;
   /** Keys that Web3Signer refuses to sign with (`validators.enabled`). */
   readonly disabled: readonly string[];
+  /** Keys with a number beyond 2^53 - 1: such a row is left out, and nothing is signed with its key. */
+  readonly beyond: readonly string[];
 }
 
 export interface Web3SignerReading {
@@ -55,6 +58,7 @@ interface ValidatorRow {
  */
 export function readWeb3Signer(connections: PostgresConnections, options: Web3SignerOptions): Web3SignerReading {
   const disabled: string[] = [];
+  const beyond: string[] = [];
   let lowWatermarks = 0;
   let highWatermark: HighWatermark = { slot: null, epoch: null };
 
@@ -75,7 +79,8 @@ export function readWeb3Signer(connections: PostgresConnections, options: Web3Si
       await assertUnused(watcher, own);
       const before = await lookAt(reader);
       for await (const row of validators(reader, schema.hasEnabled)) {
-        const history = await historyOf(reader, row);
+        const { isWhole, ...history } = await historyOf(reader, row);
+        if (!isWhole) beyond.push(history.publicKey);
         if (!row.enabled) disabled.push(history.publicKey);
         if (row.has_watermark) lowWatermarks += 1;
         yield history;
@@ -92,7 +97,7 @@ export function readWeb3Signer(connections: PostgresConnections, options: Web3Si
       await Promise.all(sessions.map(({ close }) => close()));
     }
   }
-  return { histories: histories(), findings: () => ({ lowWatermarks, highWatermark, disabled }) };
+  return { histories: histories(), findings: () => ({ lowWatermarks, highWatermark, disabled, beyond }) };
 }
 
 const STOP_IT = 'stop Web3Signer for good, and whatever starts it again, and repeat the import';
@@ -109,6 +114,9 @@ async function pidOf(connection: Connection): Promise<number> {
 
 /** Messages of PostgreSQL and of the network name users, hosts and tables, and never a password. */
 function unreadable(error: unknown): Web3SignerDatabaseError {
+  if (error instanceof SignerError && error.hint !== undefined) {
+    return new Web3SignerDatabaseError('it cannot be read', error.hint);
+  }
   const facts = error instanceof SignerError ? error.detail?.['error'] : error instanceof Error ? error.message : error;
   const remedy = 'check the address, the password, TLS (sslmode), and that the role may SELECT from these tables';
   return new Web3SignerDatabaseError(`it cannot be read: ${String(facts)}`, remedy);
@@ -130,25 +138,40 @@ async function* validators(connection: Connection, hasEnabled: boolean): AsyncGe
   }
 }
 
-async function historyOf(connection: Connection, row: ValidatorRow): Promise<ValidatorHistory> {
+async function historyOf(
+  connection: Connection,
+  row: ValidatorRow,
+): Promise<ValidatorHistory & { readonly isWhole: boolean }> {
   const publicKey = encodeHex(readBytes(row.public_key, 48, `validators, id ${row.id}: public_key`));
   const reducer = historyReducer();
-  addLowWatermark(reducer, row, publicKey);
+  let isWhole = true;
+  /** What is beyond any chain is no entry, and marks its key. */
+  const add = (read: () => void): void => {
+    try {
+      read();
+    } catch (error) {
+      if (!(error instanceof BeyondRange)) throw error;
+      isWhole = false;
+    }
+  };
+  add(() => addLowWatermark(reducer, row, publicKey));
   const blocks = `SELECT slot::text, signing_root FROM signed_blocks WHERE validator_id = ${Number(row.id)} ORDER BY slot`;
   for await (const { slot, signing_root: root } of rowsOf(connection, blocks)) {
     const place = `signed_blocks of ${publicKey}`;
-    reducer.addBlock({ slot: readNumber(slot, `${place}: slot`), signingRoot: rootOf(root, place) });
+    add(() => reducer.addBlock({ slot: readNumber(slot, `${place}: slot`), signingRoot: rootOf(root, place) }));
   }
   const votes = `
     SELECT source_epoch::text, target_epoch::text, signing_root FROM signed_attestations
     WHERE validator_id = ${Number(row.id)} ORDER BY target_epoch`;
   for await (const { source_epoch: source, target_epoch: target, signing_root: root } of rowsOf(connection, votes)) {
     const place = `signed_attestations of ${publicKey}`;
-    const sourceEpoch = readNumber(source, `${place}: source_epoch`);
-    const targetEpoch = readNumber(target, `${place}: target_epoch`);
-    reducer.addVote({ sourceEpoch, targetEpoch, signingRoot: rootOf(root, place) });
+    add(() => {
+      const sourceEpoch = readNumber(source, `${place}: source_epoch`);
+      const targetEpoch = readNumber(target, `${place}: target_epoch`);
+      reducer.addVote({ sourceEpoch, targetEpoch, signingRoot: rootOf(root, place) });
+    });
   }
-  return { publicKey, ...reducer.result() };
+  return { publicKey, isWhole, place: `validators, id ${row.id}`, ...reducer.result() };
 }
 
 /**
@@ -165,7 +188,7 @@ function addLowWatermark(reducer: HistoryReducer, row: ValidatorRow, publicKey: 
   }
   if (slot === null && source === null) return;
   const leftOut = {
-    blockSlot: slot === null ? null : Math.max(0, slot - 1),
+    slot: slot === null ? null : Math.max(0, slot - 1),
     sourceEpoch: source,
     targetEpoch: target === null ? null : Math.max(0, target - 1),
     blocks: 0,
@@ -181,7 +204,8 @@ const LOOK_AT_IT = 'find out who wrote it; `web3signer eth2 export` writes a fil
  * place.
  */
 function rootOf(value: unknown, place: string): Uint8Array | null {
-  return value === null ? null : readBytes(value, 32, `${place}: signing_root`);
+  const root = value === null ? null : readBytes(value, 32, `${place}: signing_root`);
+  return root?.every((byte) => byte === 0) === true ? null : root; // of a file of Prysm's: no message has it
 }
 
 /** Row by row, in pages of a cursor. */
@@ -287,7 +311,7 @@ async function checkNetwork(connection: Connection, genesisValidatorsRoot: Uint8
   }
   if (rows[0] === undefined || Buffer.compare(rows[0].root, genesisValidatorsRoot) !== 0) {
     const remedy = 'name the database of the network that the configuration names';
-    throw new Web3SignerDatabaseError('it is of another network (genesis_validators_root)', remedy);
+    throw new Web3SignerDatabaseError(`it is ${ofOtherNetwork(rows[0]?.root, genesisValidatorsRoot)}`, remedy);
   }
 }
 
@@ -314,11 +338,14 @@ async function highWatermarkOf(connection: Connection): Promise<HighWatermark> {
 
 const REMEDY = 'find out who wrote it: a record that is wrong in one place is not believed in others';
 
-/** NUMERIC(20), as text. @throws Web3SignerDatabaseError beyond 2^53 - 1, as for interchange files */
+/** Beyond 2^53 - 1. Web3Signer has no clock, and signs up to 2^64 - 1. */
+class BeyondRange extends Web3SignerDatabaseError {}
+
+/** NUMERIC(20), as text. @throws BeyondRange, Web3SignerDatabaseError */
 export function readNumber(value: unknown, place: string): number {
   const isDecimal = typeof value === 'string' && /^[0-9]{1,20}$/.test(value);
   const number = isDecimal ? Number(value) : Number.NaN;
-  if (number > Number.MAX_SAFE_INTEGER) throw new Web3SignerDatabaseError(`${place} is larger than 2^53 - 1`, REMEDY);
+  if (number > Number.MAX_SAFE_INTEGER) throw new BeyondRange(`${place} is larger than 2^53 - 1`, REMEDY);
   if (!Number.isSafeInteger(number)) throw new Web3SignerDatabaseError(`${place} is not a whole number`, REMEDY);
   return number;
 }
@@ -386,8 +413,8 @@ export async function lookAt(connection: Connection): Promise<string> {
   return rows[0]?.look ?? '';
 }
 
-// Keys that were disabled there are retired once the whole database was read and is known to be unused, and before
-// anything is merged: whenever this ends, no key signs here that was refused there.
+// Keys that were disabled there, or signed beyond any chain, are retired once the whole database was read and is known
+// to be unused, and before anything is merged: whenever this ends, no key signs here that was refused there.
 
 /**
  * As an import of a file: after a fault disabled keys may be retired already, and some keys merged; to repeat it does
@@ -408,6 +435,7 @@ async function* retiringLast(
   { histories, findings }: Web3SignerReading,
 ): AsyncGenerator<ValidatorHistory> {
   yield* histories;
-  const { disabled } = findings();
-  if (disabled.length > 0) await backend.endTenures(disabled);
+  const { disabled, beyond } = findings();
+  const retired = [...new Set([...disabled, ...beyond])];
+  if (retired.length > 0) await backend.endTenures(retired);
 }

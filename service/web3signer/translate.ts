@@ -61,6 +61,7 @@ function translateListening(given: GivenOptions, hasMetrics: boolean, to: Transl
   const [host, port] = [given.get('metrics-host'), given.get('metrics-port')];
   to.set('metrics.listen_address', hasMetrics ? (host?.value ?? '127.0.0.1') : '127.0.0.1', host?.origin ?? DEFAULT);
   to.set('metrics.listen_port', hasMetrics ? numberOf(port?.value ?? `${METRICS_PORT}`) : 0, port?.origin ?? DEFAULT);
+  to.set('server.web3signer_names', true, DEFAULT);
   for (const one of hasMetrics ? [] : [host, port]) {
     if (one !== undefined && !isOfImage(one)) to.warn(flagOf(one.option), 'does nothing without --metrics-enabled');
   }

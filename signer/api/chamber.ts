@@ -100,6 +100,17 @@ export const chamberStatusSchema = z.object({
     bound: z.boolean().nullable(),
     /** What this start refuses whatever the store says (anti_slashing.jump_at_boot); null when it did not jump. */
     jumped_at_boot: z.object({ slot: z.int(), source_epoch: z.int(), target_epoch: z.int() }).nullable(),
+    /** Why nothing is signed over the store: an unconfirmed clock, a floor of the future, a doubt; null: nothing is. */
+    trouble: z.string().nullable(),
+    /** Keys with records ahead of the clock, with their highest marks. 100 at most. */
+    keys_ahead: z.array(
+      z.object({
+        public_key: z.string(),
+        slot: z.int().nullable(),
+        source_epoch: z.int().nullable(),
+        target_epoch: z.int().nullable(),
+      }),
+    ),
     /** What whoever holds the parents of two enclaves could do; null outside an enclave. */
     warning: z.string().nullable(),
   }),
@@ -111,7 +122,7 @@ export const chamberStatusSchema = z.object({
     measurements: z.record(z.string(), z.string()),
     /** SHA-384, hex; null outside an enclave, where nothing measures it. */
     configuration_digest: z.string().nullable(),
-    /** tee.nitro.unsafe_parent_writes_tables: what the enclave believes is the parent's. */
+    /** tee.nitro.unsafe_parent_writes_tables: what the enclave believes, in tables or a database, is the parent's. */
     parent_writes_tables: z.boolean(),
   }),
 });

@@ -77,7 +77,7 @@ export const ERROR_REASONS = {
   equivocation: {
     status: 412,
     message:
-      'other content was signed for this key in this place; a slot has one payload attestation, one inclusion list, one envelope, and one bid for each parent',
+      'other content was signed for this key in this place; a slot has one payload attestation, one envelope, and one bid for each parent',
   },
   key_retired: {
     status: 412,
@@ -100,8 +100,14 @@ export const ERROR_REASONS = {
     status: 503,
     message: 'the fleet of this signer signs over another slashing store, or it is not yet known that it does not',
   },
+  clock_unconfirmed: {
+    status: 503,
+    message: 'records may have been lost, and the clock that the slashing store would be raised by is not confirmed',
+  },
+  below_floor: { status: 503, message: 'the slashing store refuses everything up to a time that is still to come' },
   ahead_of_clock: { status: 503, message: 'the message lies ahead of the clock of the signer' },
   signing_unavailable: { status: 503, message: 'the signing core is unavailable' },
+  audit_unavailable: { status: 503, message: 'the audit line cannot be written, and audit.required is set' },
   receipts_unavailable: { status: 503, message: 'the log of receipts cannot be kept, or cannot be read' },
   key_table_unavailable: { status: 503, message: 'the key table cannot be reached' },
   attestation_unavailable: { status: 503, message: 'the security module gives no attestation document now' },
@@ -127,7 +133,14 @@ export const SLASHING_KEY_FAULTS = [
   'slashing_rollback',
   'slashing_unavailable',
   'ahead_of_clock',
+  'below_floor',
 ] as const satisfies readonly ErrorReason[];
+
+/** Why records may have been lost (specification/slashing.md#jump). */
+export const DOUBT_CAUSES = [
+  ...(['boot', 'by_hand', 'unclean_end', 'other_file', 'late_start'] as const),
+  ...(['other_server', 'incarnation', 'lost_records', 'other_store'] as const),
+] as const;
 
 export interface ErrorBody {
   readonly code: number;
@@ -163,3 +176,24 @@ export class SignerError extends Error {
     return ERROR_REASONS[this.reason].status;
   }
 }
+
+/** For a `catch`: the same fault of a service, with what its caller has to know of the change that it cut. */
+export const telling =
+  (more: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof SignerError) || error.status !== 503) throw error;
+    const { reason, hint, detail, cause } = error;
+    throw new SignerError(reason, {
+      hint: hint === undefined ? more : `${hint}; ${more}`,
+      cause,
+      ...(detail === undefined ? {} : { detail }),
+    });
+  };
+
+/** As `telling`, unless the fault says already how far the change came. */
+export const tellingUnlessTold =
+  (more: string) =>
+  (error: unknown): never => {
+    if (error instanceof SignerError && error.hint !== undefined) throw error;
+    return telling(more)(error);
+  };

@@ -1,5 +1,5 @@
 // What GET /healthcheck answers (specification/signing.md#probes), with 200 or 503. No credential is asked for, so it
-// holds no secret and no configured value; the reason of a seal is what its caller wrote for everybody to read.
+// holds no secret, no configured value, and not who sealed the signer, nor why.
 
 import { z } from 'zod';
 
@@ -12,17 +12,25 @@ export const keysLoadingSchema = z.object({
 });
 
 const healthCheckSchema = z.object({
-  id: z.enum(['chamber', 'anti_slashing', 'state_watcher', 'keys', 'receipts']),
+  id: z.enum([
+    'chamber',
+    'anti_slashing',
+    'clock',
+    'state_watcher',
+    'keys',
+    'receipts',
+    'log',
+    'keys-check',
+    'slashing-protection-db-health-check',
+  ]),
   /**
    * NOT_OPENED: this replica started sealed and left its slashing store alone, so nothing is known of it. DEGRADED:
    * something lacks that nothing has to wait for.
    */
   status: z.enum(['UP', 'DEGRADED', 'DOWN', 'NOT_OPENED']),
   detail: z.string().exactOptional(),
-  /** While the chamber is sealed: what the latch says, each null when it does not say. */
+  /** While the chamber is sealed: since when, null when the latch does not say. */
   sealed_at: z.string().nullable().exactOptional(),
-  reason: z.string().nullable().exactOptional(),
-  accessor: z.string().nullable().exactOptional(),
   /** Of the check `keys`, while keys are being loaded. */
   loading: keysLoadingSchema.exactOptional(),
 });

@@ -107,7 +107,9 @@ export type DepositData = z.output<typeof depositDataSchema>;
 export type KeyDepositDataAnswer = z.output<typeof keyDepositDataAnswerSchema>;
 
 export const keystoreListSchema = z.object({
-  data: z.array(z.object({ validating_pubkey: publicKeySchema, readonly: z.boolean() })),
+  data: z.array(
+    z.object({ validating_pubkey: publicKeySchema, derivation_path: z.string().optional(), readonly: z.boolean() }),
+  ),
 });
 
 export const importKeystoresAnswerSchema = z.object({

@@ -81,7 +81,6 @@ export const OPERATION_CATALOGUE: Readonly<Record<Operation, string>> = {
   EXECUTION_PAYLOAD_BID: 'bid of a builder, which commits its money; needs `signing.builder`',
   EXECUTION_PAYLOAD_ENVELOPE:
     'execution payload that a block committed to (Gloas); rules may state `fee_recipients`, `max_gas_limit`, `builder_indices`, `only_for_own_blocks`',
-  INCLUSION_LIST: 'transactions that a block has to include (EIP-7805, Heze); needs `signing.heze`',
   PAYLOAD_ATTESTATION_MESSAGE: 'vote on whether a payload came in time (Gloas)',
   PROPOSER_PREFERENCES:
     'fee recipient and gas limit of a proposer (Gloas); rules may state `fee_recipients`, `max_gas_limit`',

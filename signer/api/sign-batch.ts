@@ -15,6 +15,9 @@ export const BATCH_OPERATIONS = [
   'PAYLOAD_ATTESTATION_MESSAGE',
 ] as const satisfies readonly (Operation & WireType)[];
 
+/** Each key also needs a place in the queue of permits (signing.queue_buffer_size). */
+export const MAX_BATCH_KEYS = 2048;
+
 export interface SignBatch {
   readonly identifiers: string[];
   readonly publicKeys: string[];
@@ -25,7 +28,7 @@ export type ParsedSignBatch =
   | { readonly kind: 'batch'; readonly batch: SignBatch }
   | { readonly kind: 'refused'; readonly reason: ErrorReason; readonly hint: string };
 
-export function parseSignBatch(body: Uint8Array, maxKeys: number): ParsedSignBatch {
+export function parseSignBatch(body: Uint8Array): ParsedSignBatch {
   const json = parseStrictJson(body);
   if (json.kind === 'refused') return malformed(json.hint);
   const { value } = json;
@@ -33,7 +36,7 @@ export function parseSignBatch(body: Uint8Array, maxKeys: number): ParsedSignBat
     return malformed('the body is not a JSON object');
   }
   const { identifiers, signing_request } = value as Readonly<Record<string, unknown>>;
-  const keys = readIdentifiers(identifiers, maxKeys);
+  const keys = readIdentifiers(identifiers);
   if ('kind' in keys) return keys;
   const parsed = readSignRequest(signing_request);
   if (parsed.kind === 'refused') {
@@ -53,12 +56,12 @@ function malformed(hint: string): Refusal {
   return { kind: 'refused', reason: 'malformed_body', hint };
 }
 
-function readIdentifiers(value: unknown, maxKeys: number): Omit<SignBatch, 'request'> | Refusal {
+function readIdentifiers(value: unknown): Omit<SignBatch, 'request'> | Refusal {
   if (!Array.isArray(value)) return malformed('identifiers: expected an array of public keys');
   const identifiers = value as unknown[];
   if (identifiers.length === 0) return malformed('identifiers: expected one public key at least');
-  if (identifiers.length > maxKeys) {
-    return { kind: 'refused', reason: 'too_many_items', hint: `identifiers: at most ${maxKeys}` };
+  if (identifiers.length > MAX_BATCH_KEYS) {
+    return { kind: 'refused', reason: 'too_many_items', hint: `identifiers: at most ${MAX_BATCH_KEYS}` };
   }
   const publicKeys = new Set<string>();
   for (const [place, identifier] of identifiers.entries()) {

@@ -7,7 +7,6 @@ import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import {
   builderRequestAuth,
   executionPayloadBid,
-  inclusionList,
   payloadAttestationData,
   proposerPreferences,
 } from './messages/gloas-messages.ts';
@@ -111,7 +110,6 @@ export const SIGN_REQUEST_SCHEMAS = {
     executionPayloadEnvelope,
   ),
   EXECUTION_PAYLOAD_BID: body('EXECUTION_PAYLOAD_BID', 'execution_payload_bid', executionPayloadBid),
-  INCLUSION_LIST: body('INCLUSION_LIST', 'inclusion_list', inclusionList),
   BUILDER_REQUEST_AUTH: requestAuth,
   REQUEST_AUTH: requestAuth,
 } as const;

@@ -1,6 +1,7 @@
 // Who is asking? The interface of the two authorization modes: static.ts (stateless, tokens in the configuration) and
 // the stateful one (tokens in the signer-state table). Authentication trusts the credential and the raw TCP peer
-// address, never a proxy header, and a credential that is present but not good is never downgraded to anonymous access.
+// address, never a proxy header, and a credential that is present but not good is never downgraded to anonymous access
+// (but where no credential could be good: static.ts).
 // A token and a client certificate are two credentials: both have to be good, and the token says what may be done.
 
 import type { ClientCertificate } from '../tls/client-certificate.ts';

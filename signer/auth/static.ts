@@ -8,7 +8,7 @@ import type { ClientCertificate } from '../tls/client-certificate.ts';
 import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from './authenticator.ts';
 import { anyCidrContains, type Cidr } from './cidr.ts';
 import { type CompiledAccess, compilePolicy, joinAccess } from './evaluate.ts';
-import { tokenDigest } from './tokens.ts';
+import { type Credential, tokenDigest } from './tokens.ts';
 
 export interface StaticToken {
   readonly name?: string | undefined;
@@ -24,7 +24,7 @@ export interface StaticAuthOptions {
   /** Policies of requests without a token. Empty: such requests get 401. */
   readonly anonymousPolicies: readonly string[];
   readonly tokens: readonly StaticToken[];
-  /** Undefined in a program that asks for no certificates. */
+  /** Undefined when no client is known by a certificate. */
   readonly clients?: DeclareClients | undefined;
 }
 
@@ -53,8 +53,14 @@ export interface StaticAuthenticator extends Authenticator {
   replace(options: StaticAuthOptions): void;
 }
 
-/** @throws Error, a startup failure, naming the place in the configuration */
-export function createStaticAuthenticator(options: StaticAuthOptions): StaticAuthenticator {
+/**
+ * @param onIgnored called once, for the first credential that says nothing (`tellsNobodyApart`)
+ * @throws Error, a startup failure, naming the place in the configuration
+ */
+export function createStaticAuthenticator(
+  options: StaticAuthOptions,
+  onIgnored: () => void = () => undefined,
+): StaticAuthenticator {
   const digestKey = randomBytes(DIGEST_KEY_BYTES);
   /** One that is not in it came by its certificate. */
   const identities = new WeakMap<Caller, string>();
@@ -65,9 +71,18 @@ export function createStaticAuthenticator(options: StaticAuthOptions): StaticAut
     return inForce;
   };
   let inForce = declared(options);
+  let wasIgnored = false;
 
   return {
-    authenticate(credential, peerAddress, certificate): Authentication {
+    authenticate(given, peerAddress, certificate): Authentication {
+      const credential = inForce.ignoresCredentials ? NO_CREDENTIAL : given;
+      if (credential !== given) {
+        if (given.kind === 'token') given.token.fill(0);
+        if (given.kind !== 'none' && !wasIgnored) {
+          wasIgnored = true;
+          onIgnored();
+        }
+      }
       if (credential.kind === 'malformed') return refused('malformed_credentials');
       // Before anything else, so that the token is wiped whatever the certificate says.
       const digest = credential.kind === 'token' ? digestOf(digestKey, credential.token) : undefined;
@@ -96,6 +111,18 @@ export function createStaticAuthenticator(options: StaticAuthOptions): StaticAut
   };
 }
 
+const NO_CREDENTIAL: Credential = Object.freeze({ kind: 'none' });
+
+/**
+ * Nothing is declared but what everybody may do: no token, no client, and no policy that such a one could have and the
+ * anonymous lack. Tools send Web3Signer tokens that it does not look at (eth-docker `Bearer NIL`, DAppNode that of the
+ * validator client). Wherever a credential could be good, one that is not is refused, and never anonymous.
+ */
+function tellsNobodyApart({ policies, anonymousPolicies, tokens, clients }: StaticAuthOptions): boolean {
+  const isForAll = policies.every(({ name }) => anonymousPolicies.includes(name));
+  return anonymousPolicies.length > 0 && isForAll && tokens.length === 0 && clients === undefined;
+}
+
 /** No digest is spelled like this. */
 const ANONYMOUS = 'anonymous';
 
@@ -103,6 +130,7 @@ interface Declared {
   readonly callers: ReadonlyMap<string, BoundCaller>;
   readonly clients: KnownClients | undefined;
   readonly anonymous: Caller | undefined;
+  readonly ignoresCredentials: boolean;
 }
 
 function digestOf(digestKey: Buffer, token: Buffer): string {
@@ -136,7 +164,12 @@ function declareAll(options: StaticAuthOptions, digestKey: Buffer): Declared {
     };
     callers.set(digest, { caller, boundCidrs: token.boundCidrs });
   }
-  return { callers, clients: options.clients?.(accessOf), anonymous: anonymousCaller(options, accessOf) };
+  return {
+    callers,
+    clients: options.clients?.(accessOf),
+    anonymous: anonymousCaller(options, accessOf),
+    ignoresCredentials: tellsNobodyApart(options),
+  };
 }
 
 function clientOf(inForce: Declared, certificate: ClientCertificate, peerAddress: string | undefined): Authentication {

@@ -1,6 +1,7 @@
 // How every AWS client of the signer reaches its service: nothing here is unbounded.
 
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https';
+import { renewedWhenLate } from '../../common/observe/in-time.ts';
 import type { AuthoritiesOf } from '../tee/authorities.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 
@@ -9,6 +10,8 @@ const MAX_ATTEMPTS = 3;
 const CONNECT_TIMEOUT_MS = 1_000;
 const REQUEST_TIMEOUT_MS = 2_000;
 const MAX_SOCKETS = 256;
+/** The SDK's providers wait for ever for an agent of ECS or EKS that takes a connection and does not answer. */
+export const CREDENTIALS_TIMEOUT_MS = 5_000;
 
 export interface AwsCredentials {
   readonly accessKeyId: string;
@@ -30,7 +33,7 @@ export interface AwsClientOptions {
   /** Of one attempt: until its answer begins, and for every silence within the answer. */
   readonly requestTimeoutMs?: number;
   /** At a call's end, its retries included: `PutItem`, and `ok` or the fault. */
-  readonly onCall?: (operation: string, outcome: 'ok' | AwsFault, seconds: number) => void;
+  readonly onCall?: ((operation: string, outcome: 'ok' | AwsFault, seconds: number) => void) | undefined;
 }
 
 export function awsClientConfiguration(options: AwsClientOptions) {
@@ -39,7 +42,7 @@ export function awsClientConfiguration(options: AwsClientOptions) {
   return {
     ...(options.region === undefined ? {} : { region: options.region }),
     ...(options.endpoint === undefined ? {} : { endpoint: options.endpoint }),
-    ...(options.credentials === undefined ? {} : { credentials: options.credentials }),
+    ...credentialsInTime(options.credentials),
     retryMode: 'standard',
     maxAttempts: options.maxAttempts ?? MAX_ATTEMPTS,
     requestHandler: {
@@ -53,6 +56,34 @@ export function awsClientConfiguration(options: AwsClientOptions) {
       httpsAgent: options.authorities === undefined ? agent : vouchedAgent(agent, options.authorities),
     },
   };
+}
+
+/** Of the client's own default chain too, which gets the client's settings. */
+function credentialsInTime(given: AwsClientOptions['credentials']) {
+  if (given !== undefined) return { credentials: typeof given === 'function' ? inTime(() => given) : given };
+  return { credentialDefaultProvider: (client: ClientSettings) => inTime(() => defaultChain(client)) };
+}
+
+type Sdk = typeof import('@aws-sdk/credential-provider-node');
+type ClientSettings = Parameters<Sdk['defaultProvider']>[0];
+type Chain = ReturnType<Sdk['defaultProvider']>;
+
+function defaultChain(client: ClientSettings): Chain {
+  let chain: Promise<Chain> | undefined;
+  return async (...given) => {
+    // By its default: a bundle does not find the names of CommonJS.
+    chain ??= import('@aws-sdk/credential-provider-node').then(({ default: sdk }) => sdk.defaultProvider(client));
+    return (await chain)(...given);
+  };
+}
+
+function inTime<Given extends unknown[], Found extends AwsCredentials>(
+  make: () => (...given: Given) => Promise<Found>,
+) {
+  return renewedWhenLate(make, CREDENTIALS_TIMEOUT_MS, () => {
+    const message = `no AWS credentials within ${CREDENTIALS_TIMEOUT_MS} ms: their provider does not answer`;
+    throw Object.assign(new Error(message), { name: 'TimeoutError' }); // as the SDK calls its own
+  });
 }
 
 function vouchedAgent(options: AgentOptions, authorities: AuthoritiesOf): Agent {

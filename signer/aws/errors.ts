@@ -51,11 +51,12 @@ export const LACKING_CREDENTIALS = {
     'export AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where an instance or a pod has a role',
 };
 
+/** Also when an error of ours has it for a cause. */
 export function lackingSetting(error: unknown): typeof LACKING_REGION | undefined {
   if (!(error instanceof Error)) return undefined;
   if (/^Region (is missing|not accepted)/.test(error.message)) return LACKING_REGION;
   const isOfDefaultChain = error.name === 'CredentialsProviderError' && /from any providers/.test(error.message);
-  return isOfDefaultChain ? LACKING_CREDENTIALS : undefined;
+  return isOfDefaultChain ? LACKING_CREDENTIALS : lackingSetting(error.cause);
 }
 
 /** The most telling first: one failed condition is an answer about the data. */

@@ -1,4 +1,4 @@
-// Sealed credentials for the tables (specification/custody.md#table-credentials).
+// Sealed credentials for the tables, and for a slashing database (specification/custody.md#table-credentials).
 
 import { z } from 'zod';
 import { KEY_FAULTS, type KeyAttempt } from '../../ceremony/custody-keys.ts';
@@ -13,22 +13,36 @@ export const TABLE_CREDENTIALS_CONTEXT: EncryptionContext = { service: 'strongro
 const OPTION = 'tee.nitro.table_credentials';
 const PRINTABLE = /^[\x21-\x7e]{16,3072}$/;
 
-const sealedSchema = z.strictObject({
+const AWS = z.strictObject({
   access_key_id: z.string().regex(/^\w{16,128}$/),
   secret_access_key: z.string().regex(PRINTABLE),
   session_token: z.string().regex(PRINTABLE).exactOptional(),
 });
+const DATABASE = z.strictObject({ database_password: z.string().regex(PRINTABLE) });
+const BOTH = AWS.extend(DATABASE.shape);
 
 export interface SealedTableCredentials {
   readonly ciphertext: Buffer;
   readonly keyArn: string;
 }
 
+/** What the configuration has a use for: the ciphertext holds this, and nothing else. */
+export interface CredentialNeeds {
+  readonly dynamodb: boolean;
+  readonly postgres: boolean;
+}
+
+export interface TableCredentials {
+  readonly aws: AwsCredentials | undefined;
+  readonly databasePassword: string | undefined;
+}
+
 /** @throws Error, a startup failure, which says nothing of what was opened */
 export async function openTableCredentials(
   { ciphertext, keyArn }: SealedTableCredentials,
+  needs: CredentialNeeds,
   { kms, ceremony }: { readonly kms: Pick<Kms, 'decrypt'>; readonly ceremony: Ceremony },
-): Promise<AwsCredentials> {
+): Promise<TableCredentials> {
   const arns = replicasOf(keyArn, ceremony);
   if (arns === undefined) {
     throw new Error(`${OPTION}.key_arn: ${keyArn} is not a custody key of the ceremony, so it was not called`);
@@ -36,7 +50,7 @@ export async function openTableCredentials(
   const answer = await kms.decrypt(arns, ciphertext, TABLE_CREDENTIALS_CONTEXT);
   if (!answer.ok) throw new Error(`${OPTION}: the ciphertext was not opened: ${answer.attempts.map(said).join('; ')}`);
   try {
-    return credentialsIn(answer.bytes);
+    return credentialsIn(answer.bytes, needs);
   } finally {
     answer.bytes.fill(0);
   }
@@ -62,18 +76,22 @@ const OTHER_CONTEXT =
     .join(',')}: encrypt the credentials again (docs/guides/custody.md)`;
 
 /** No message repeats what was opened. */
-function credentialsIn(bytes: Buffer): AwsCredentials {
+function credentialsIn(bytes: Buffer, { dynamodb, postgres }: CredentialNeeds): TableCredentials {
+  const members = [...(dynamodb ? [AWS_WANTED] : []), ...(postgres ? [DATABASE_WANTED] : [])];
+  const wanted = `encrypt {${members.join(', ')}}${dynamodb ? TOKEN_WANTED : ''}, and nothing else`;
   const json = parseStrictJson(bytes);
-  if (json.kind === 'refused') throw new Error(`${OPTION}: what the ciphertext holds is not JSON: ${WANTED}`);
-  const { data } = sealedSchema.safeParse(json.value);
-  if (data === undefined) throw new Error(`${OPTION}: what the ciphertext holds has other members: ${WANTED}`);
+  if (json.kind === 'refused') throw new Error(`${OPTION}: what the ciphertext holds is not JSON: ${wanted}`);
+  const schema: z.ZodType<Partial<z.output<typeof BOTH>>> = dynamodb ? (postgres ? BOTH : AWS) : DATABASE;
+  const { data } = schema.safeParse(json.value);
+  if (data === undefined) throw new Error(`${OPTION}: what the ciphertext holds has other members: ${wanted}`);
+  const { access_key_id: accessKeyId, secret_access_key: secretAccessKey, session_token: sessionToken } = data;
+  const isAws = accessKeyId !== undefined && secretAccessKey !== undefined;
   return {
-    accessKeyId: data.access_key_id,
-    secretAccessKey: data.secret_access_key,
-    ...(data.session_token === undefined ? {} : { sessionToken: data.session_token }),
+    aws: isAws ? { accessKeyId, secretAccessKey, ...(sessionToken === undefined ? {} : { sessionToken }) } : undefined,
+    databasePassword: data.database_password,
   };
 }
 
-const WANTED =
-  'encrypt {"access_key_id": "…", "secret_access_key": "…"}, with "session_token" where there is one, ' +
-  'and nothing else';
+const AWS_WANTED = '"access_key_id": "…", "secret_access_key": "…"';
+const DATABASE_WANTED = '"database_password": "…"';
+const TOKEN_WANTED = ', with "session_token" where there is one';

@@ -41,7 +41,9 @@ export async function openAuthorization(
 ): Promise<Authorization> {
   if (custody === undefined) {
     const optionsOf = (given: AuthorizationConfig) => declared(given, readKnownClients);
-    const authenticator = withDeclared(config, optionsOf, createStaticAuthenticator);
+    const authenticator = withDeclared(config, optionsOf, (options) =>
+      createStaticAuthenticator(options, () => world.logger.module('auth').warn({}, IGNORED)),
+    );
     const replaceTokens = (other: AuthorizationConfig) => withDeclared(other, optionsOf, authenticator.replace);
     return { authenticator, stateful: undefined, replaceTokens };
   }
@@ -76,9 +78,13 @@ function declared(
       name: token.name,
       boundCidrs: token.bound_cidrs,
     })),
-    clients: readKnownClients?.(tls.known_clients),
+    clients: tls.known_clients.length === 0 ? undefined : readKnownClients?.(tls.known_clients),
   };
 }
+
+const IGNORED =
+  'a request has a token, and tokens are not looked at: no token and no client is declared, and everybody may do what ' +
+  'static_auth.anonymous may. To tell callers apart, declare static_auth.tokens';
 
 async function openStateful(
   { chamber, table }: Custody,

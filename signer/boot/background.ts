@@ -7,60 +7,48 @@ import { countKeys } from '../keys/counts.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { BlsCore, Lane } from '../signing/bls/bls.ts';
 import type { Permits } from '../signing/permits.ts';
-import type { SlashingProtection } from '../slashing/protection.ts';
 import type { Custody } from './custody.ts';
+import { every } from './every.ts';
 import type { LoadingKeys } from './keys.ts';
 import type { OpenListeners } from './open-listeners.ts';
+import type { OpenSlashing } from './slashing-protection.ts';
 import type { Telemetry } from './telemetry.ts';
-import type { Enclave, World } from './world.ts';
+import type { World } from './world.ts';
 
-export interface Watched {
+export interface Watched extends Pick<OpenSlashing, 'slashing' | 'trouble'> {
   readonly core: BlsCore;
   readonly loading: LoadingKeys;
   readonly permits: Permits;
-  readonly slashing: SlashingProtection;
   readonly listeners: OpenListeners;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 
+/** It reads the marks of every key. */
+const LOOK_AHEAD_MS = 600_000;
 const LANES: readonly Lane[] = ['normal', 'priority'];
 
 export function startBackground(
   config: Pick<Config, 'metrics' | 'server'>,
   watched: Watched,
-  { logger, enclave }: World,
+  { logger, clock, enclave }: World,
   opened: AsyncDisposableStack,
 ): void {
   const { metrics } = watched.telemetry;
-  pollSlashingHealth(config.server, watched.slashing, opened);
-  metrics.onRender(() => readOff(metrics, watched));
-  let droppedLines = 0;
+  const { poll_interval_seconds, poll_timeout_ms } = config.server.health_check;
+  // A poll always ends: a store that does not answer in time is DOWN.
+  const poll = () => watched.slashing.checkHealth(AbortSignal.timeout(poll_timeout_ms));
+  every(poll_interval_seconds * 1000, poll, opened)();
+  every(LOOK_AHEAD_MS, () => watched.slashing.lookAhead(), opened)();
+  metrics.onRender(() => readOff(metrics, watched, clock.now()));
   metrics.onRender(() => {
-    metrics.logLinesDropped.add(logger.droppedLines() - droppedLines);
-    droppedLines = logger.droppedLines();
+    metrics.logLinesDropped.reach(logger.droppedLines());
+    for (const { count, ...labels } of enclave?.nsmCalls() ?? []) metrics.nsmCalls.reach(count, labels);
   });
-  if (enclave !== undefined) countNsmCalls(metrics, enclave);
-  const refresh = (): void => void countConnections(metrics, watched.listeners);
-  repeat(config.metrics.refresh_interval_seconds * 1000, refresh, opened);
+  const refresh = () => countConnections(metrics, watched.listeners);
+  every(config.metrics.refresh_interval_seconds * 1000, refresh, opened)();
 }
 
-/** A poll that does not answer in time counts as DOWN; the next one does not wait for it. */
-function pollSlashingHealth(
-  { health_check: { poll_interval_seconds, poll_timeout_ms } }: Config['server'],
-  slashing: SlashingProtection,
-  opened: AsyncDisposableStack,
-): void {
-  let polling = false;
-  const poll = async (): Promise<void> => {
-    if (polling) return;
-    polling = true;
-    await slashing.checkHealth(AbortSignal.timeout(poll_timeout_ms));
-    polling = false;
-  };
-  repeat(poll_interval_seconds * 1000, () => void poll(), opened);
-}
-
-function readOff(metrics: Metrics, { core, loading, permits, slashing }: Watched): void {
+function readOff(metrics: Metrics, { core, loading, permits, slashing, trouble }: Watched, now: number): void {
   for (const pool of LANES) {
     const { inFlight, queued } = permits.load(pool);
     metrics.signingInFlight.set(inFlight, { pool });
@@ -69,34 +57,18 @@ function readOff(metrics: Metrics, { core, loading, permits, slashing }: Watched
   const { queued, running } = core.load();
   metrics.blsQueueDepth.set(queued);
   metrics.blsInFlight.set(running);
+  for (const kind of ['block', 'attestation'] as const) metrics.slashingKeysAhead.set(slashing.ahead[kind], { kind });
   metrics.slashingBackendUp.set(slashing.health.status === 'up' ? 1 : 0);
+  metrics.slashingFloorAhead.set(Math.max(0, (trouble?.future()?.endsAt ?? now) - now) / 1000);
   for (const { source, status, count } of countKeys(loading.keys, loading.table?.loader)) {
     metrics.keys.set(count, { source, status });
   }
-}
-
-function countNsmCalls(metrics: Metrics, { nsmCalls }: Enclave): void {
-  const seen = new Map<string, number>();
-  metrics.onRender(() => {
-    for (const { operation, outcome, count } of nsmCalls()) {
-      const name = `${operation} ${outcome}`;
-      metrics.nsmCalls.add(count - (seen.get(name) ?? 0), { operation, outcome });
-      seen.set(name, count);
-    }
-  });
 }
 
 async function countConnections(metrics: Metrics, listeners: OpenListeners): Promise<void> {
   for (const [listener, count] of Object.entries(await listeners.connections())) {
     metrics.httpConnections.set(count, { listener: listener as 'plain' | 'tls' | 'metrics' });
   }
-}
-
-function repeat(intervalMs: number, run: () => void, opened: AsyncDisposableStack): void {
-  run();
-  const timer = setInterval(run, intervalMs);
-  timer.unref();
-  opened.defer(() => clearInterval(timer));
 }
 
 export interface WatchParts {

@@ -1,6 +1,8 @@
 // The boot order, as one list of awaited steps (specification/operating.md#boot). What the steps opened is closed in
 // the opposite order, also when a later step fails.
 
+import { plural } from '../../common/command-line/printable.ts';
+import type { Log } from '../../common/observe/log.ts';
 import { parseSignRequest } from '../api/sign-request.ts';
 import { networkOf } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
@@ -10,6 +12,8 @@ import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
 import { computeSigningRoot } from '../signing/roots/root.ts';
 import { inFlightSigning } from '../signing/sign.ts';
+import type { RestrainedStore } from '../slashing/restraints.ts';
+import type { PublicKeyHex } from '../slashing/types.ts';
 import { openAuthorization } from './authorization.ts';
 import { startBackground, watchState } from './background.ts';
 import { createEnding } from './ending.ts';
@@ -20,7 +24,7 @@ import type { SignerParts } from './parts.ts';
 import { openReceipts } from './receipts.ts';
 import { openSecretMemory } from './secret-key-memory.ts';
 import { openSlashingProtection } from './slashing-protection.ts';
-import { StartupError, step } from './step.ts';
+import { StartupError, stepsInTime } from './step.ts';
 import { filterSystemCalls } from './system-call-filter.ts';
 import { openTelemetry } from './telemetry.ts';
 import type { SignerState, World } from './world.ts';
@@ -51,13 +55,17 @@ async function runSteps(
   opened: AsyncDisposableStack,
 ): Promise<RunningSigner> {
   const { openBlsCore, openKeyFiles, stores } = parts;
+  const step = stepsInTime(world.logger.module('server'));
   const state: SignerState = { shuttingDown: false, keyFailures: 0 };
   const ending = createEnding(world.clock);
   const inFlight = inFlightSigning();
   const turns = keyTurns();
   let open: OpenListeners | undefined;
 
-  const telemetry = await step('telemetry', () => openTelemetry(config.opentelemetry, { ending }, world, opened));
+  const otherNames = parts.otherMetricNames?.(config.server, world.clock.monotonic);
+  const telemetry = await step('telemetry', () =>
+    openTelemetry(config.opentelemetry, { ending, otherNames }, world, opened),
+  );
   await step('system call filter', () => filterSystemCalls(config.server, { telemetry }, world));
   const memory = await step('secret key memory', () =>
     openSecretMemory(config, { openBlsCore, telemetry }, world, opened),
@@ -72,7 +80,7 @@ async function runSteps(
     const { openCustody } = await import('./custody.ts');
     return await openCustody(config, { aws, network, tableName, telemetry }, world, opened);
   });
-  const { slashing, store, keeper, binding, floor } = await step('slashing protection', () =>
+  const { slashing, store, keeper, binding, trouble, right } = await step('slashing protection', () =>
     openSlashingProtection(config, { aws, custody, ending, network, stores, telemetry, time }, world, opened),
   );
   const authorization = await step('authorization', () =>
@@ -90,6 +98,7 @@ async function runSteps(
   const watcher = await step('state watcher', () =>
     watchState(config.signer_state, { auth: stateful, custody, telemetry }, world, opened),
   );
+  right.watcher = watcher;
   const receipts = await step('receipts', () =>
     openReceipts(
       config.receipts,
@@ -98,6 +107,7 @@ async function runSteps(
       opened,
     ),
   );
+  right.receipts = receipts;
   const permits = await step('permits', () => openPermits(config.signing));
   const reload = parts.openReload?.(config, { authorization, inFlight, listeners: () => open, loading, turns }, world);
   const application = await step('HTTP application', () =>
@@ -108,7 +118,7 @@ async function runSteps(
         binding,
         core: memory.core,
         custody,
-        floor,
+        trouble,
         inFlight,
         loading,
         describeRoutes: parts.describeRoutes,
@@ -116,6 +126,7 @@ async function runSteps(
         network,
         permits,
         receipts,
+        right,
         slashing,
         store,
         state,
@@ -132,9 +143,14 @@ async function runSteps(
     parts.openListeners(config, { application, authenticator, telemetry }, world, opened),
   );
   open = listeners;
-  startBackground(config, { core: memory.core, listeners, loading, permits, slashing, telemetry }, world, opened);
+  startBackground(
+    config,
+    { core: memory.core, listeners, loading, permits, slashing, telemetry, trouble },
+    world,
+    opened,
+  );
 
-  const keysLoaded = announceWhenLoaded(loading, state, world).catch((error: unknown) => {
+  const keysLoaded = announceWhenLoaded(loading, { slashing: store, state }, world).catch((error: unknown) => {
     // sealing stops a load, and the signer stays, sealed
     const ended = state.shuttingDown || loading.keys.state === 'sealed';
     if (!ended) throw new StartupError('keys', error);
@@ -154,7 +170,16 @@ async function runSteps(
   };
 }
 
-async function announceWhenLoaded({ loaded, keys }: LoadingKeys, state: SignerState, { logger }: World): Promise<void> {
+interface Announced {
+  readonly slashing: Pick<RestrainedStore, 'name' | 'marksBeyond'>;
+  readonly state: SignerState;
+}
+
+async function announceWhenLoaded(
+  { loaded, keys }: LoadingKeys,
+  { slashing, state }: Announced,
+  { logger }: World,
+): Promise<void> {
   await loaded;
   const log = logger.module('server');
   if (keys.state === 'sealed') {
@@ -168,6 +193,23 @@ async function announceWhenLoaded({ loaded, keys }: LoadingKeys, state: SignerSt
     const message = `ready, and ${failures} of ${loadedKeys + failures} keys could not be loaded`;
     log.warn({ keys: loadedKeys, failures }, message);
   }
+  void sayUnrecorded(keys.publicKeys(), slashing, log).catch(() => undefined); // a store that does not answer says so
+}
+
+/** With more nothing is asked: the look reads all that the store has, beside the first signatures. */
+const MOST_KEYS_LOOKED_AT = 10_000;
+
+/** The last line of a start, where a person who brought keys from elsewhere looks. The start does not wait for it. */
+async function sayUnrecorded(keys: readonly PublicKeyHex[], slashing: Announced['slashing'], log: Log): Promise<void> {
+  if (slashing.name === 'noop' || keys.length === 0 || keys.length > MOST_KEYS_LOOKED_AT) return;
+  const recorded = await slashing.marksBeyond({ slot: -1, sourceEpoch: -1, targetEpoch: -1 });
+  const unrecorded = keys.filter((key) => !recorded.has(key)).length;
+  if (unrecorded === 0) return;
+  log.warn(
+    { keys: unrecorded },
+    `the slashing store has no readable record of ${plural(unrecorded, 'key')}. If they signed elsewhere before, stop ` +
+      'this signer now, and import their record: strongroom slashing import FILE -c CONFIG',
+  );
 }
 
 export function openPermits({ max_concurrent_jobs, queue_buffer_size, priority }: Config['signing']): Permits {

@@ -24,7 +24,6 @@ import {
 import type { AuthHead, AuthKeys } from '../auth/stateful/state.ts';
 import { createAccessor, createToken, tokenDigest } from '../auth/tokens.ts';
 import type { AwsAccess } from '../aws/access.ts';
-import type { AwsClientOptions } from '../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type Kms } from '../aws/kms.ts';
 import { tableNameIn } from '../aws/table-name.ts';
@@ -109,9 +108,7 @@ function openBinding(
   return bindingTable(client, tableName, codes);
 }
 
-interface UnsealingParts extends Pick<CustodyParts, 'aws' | 'network' | 'tableName'> {
-  readonly telemetry?: CustodyParts['telemetry'];
-}
+type UnsealingParts = Omit<CustodyParts, 'telemetry'> & Partial<Pick<CustodyParts, 'telemetry'>>;
 
 export function openCustodyParts(
   config: CustodyConfig,
@@ -121,10 +118,9 @@ export function openCustodyParts(
 ): UnsealParts & { readonly table: StateTable; readonly kms: Kms; readonly client: DynamoDBClient } {
   const log = logger.module('chamber');
   const ceremony = enclave?.ceremony ?? parseCeremony(config.ceremony);
-  const onCall = (called: AwsClientOptions['onCall']) => (called === undefined ? {} : { onCall: called });
-  const client = createDynamoDBClient({ ...aws.client, ...onCall(telemetry?.dynamodbCalled) });
+  const client = createDynamoDBClient({ ...aws.client, onCall: telemetry?.dynamodbCalled });
   opened.defer(() => client.destroy());
-  const kms = createKms({ ...aws.kms, ceremonyArns: ceremonyArns(ceremony), ...onCall(telemetry?.kmsCalled) }, { log });
+  const kms = createKms({ ...aws.kms, ceremonyArns: ceremonyArns(ceremony), onCall: telemetry?.kmsCalled }, { log });
   opened.defer(() => kms.close());
   const deployment = deploymentOf(
     encodeHex(network.genesisValidatorsRoot),

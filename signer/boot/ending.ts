@@ -1,6 +1,7 @@
 // The one deadline for the end of the process, even when something still hangs: nothing was signed that is not durable.
 
 import type { Clock } from '../../common/observe/clock.ts';
+import { inTime } from '../../common/observe/in-time.ts';
 
 const UNHURRIED_MS = 15_000;
 const LEAST_MS = 250;
@@ -8,31 +9,24 @@ const LEAST_MS = 250;
 const CLOSING_MS = 2_000;
 const CLOSING_SHARE = 5;
 
-export interface Ending {
-  /** @returns how much of it the requests under way have */
-  begin(timeoutMs: number): number;
-  leftMs(): number;
-  /** Whether it ended before the deadline. */
-  inTime(work: Promise<unknown>): Promise<boolean>;
-}
+export type Ending = ReturnType<typeof createEnding>;
 
-export function createEnding(clock: Pick<Clock, 'monotonic'>): Ending {
+export function createEnding(clock: Pick<Clock, 'monotonic'>) {
   let endsAt: number | undefined;
   const leftMs = (): number => (endsAt === undefined ? UNHURRIED_MS : Math.max(0, endsAt - clock.monotonic()));
   return {
-    begin(timeoutMs) {
+    /** @returns how much of it the requests under way have */
+    begin(timeoutMs: number): number {
       endsAt = clock.monotonic() + Math.max(timeoutMs, LEAST_MS);
       return timeoutMs - Math.min(CLOSING_MS, timeoutMs / CLOSING_SHARE);
     },
     leftMs,
-    async inTime(work) {
-      const { promise: late, resolve } = Promise.withResolvers<false>();
-      const timer = setTimeout(resolve, leftMs(), false);
-      try {
-        return await Promise.race([work.then(() => true), late]);
-      } finally {
-        clearTimeout(timer);
-      }
-    },
+    /** Whether it ended before the deadline. */
+    inTime: (work: Promise<unknown>): Promise<boolean> =>
+      inTime(
+        work.then(() => true),
+        leftMs(),
+        () => false,
+      ),
   };
 }

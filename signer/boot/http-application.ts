@@ -2,41 +2,37 @@
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../common/formats/hex.ts';
+import type { Logger } from '../../common/observe/logger.ts';
 import { ERROR_REASONS } from '../api/errors.ts';
 import type { HealthCheck, KeysLoading } from '../api/health.ts';
 import type { Operation } from '../api/operations.ts';
-import type { Authenticator } from '../auth/authenticator.ts';
-import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
-import type { Latch } from '../chamber/state-rows.ts';
-import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { buildApp, type DescribeRoutes, type MountRoutes } from '../http/app.ts';
+import { requiredAudit } from '../http/audit.ts';
 import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
-import type { KeyStore } from '../keys/store.ts';
 import type { KeyTurns } from '../keys/turns.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
 import type { Network } from '../signing/networks.ts';
 import type { Permits } from '../signing/permits.ts';
-import { custodyRefusal, equivocationGuard, hindranceOf, type InFlightSigning } from '../signing/sign.ts';
-import type { SlashingProtection } from '../slashing/protection.ts';
-import type { RestrainedStore } from '../slashing/restraints.ts';
-import type { StoreFloor } from '../slashing/types.ts';
+import { custodyRefusal, hindranceOf } from '../signing/right.ts';
+import { equivocationGuard, type InFlightSigning } from '../signing/sign.ts';
+import type { Authorization } from './authorization.ts';
 import type { Custody } from './custody.ts';
 import { chamberRoutes } from './http-application/chamber-status.ts';
 import { keyRoutes } from './http-application/key-routes.ts';
 import type { LoadingKeys } from './keys.ts';
 import type { Receipts } from './receipts.ts';
+import { clockTrouble, type OpenSlashing } from './slashing-protection.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { SignerState, World } from './world.ts';
 
-export interface Parts {
-  readonly authenticator: Authenticator;
-  readonly binding: StoreBinding | undefined;
+export interface Parts
+  extends Pick<OpenSlashing, 'binding' | 'right' | 'slashing' | 'store' | 'trouble'>,
+    Pick<Authorization, 'authenticator' | 'stateful'> {
   readonly core: BlsCore;
   readonly custody: Custody | undefined;
-  readonly floor: StoreFloor | null;
   readonly inFlight: InFlightSigning;
   readonly loading: LoadingKeys;
   readonly network: Network;
@@ -44,10 +40,7 @@ export interface Parts {
   readonly describeRoutes: DescribeRoutes | undefined;
   readonly mountOwn: MountRoutes | undefined;
   readonly receipts: Receipts | undefined;
-  readonly slashing: SlashingProtection;
-  readonly store: RestrainedStore;
   readonly state: SignerState;
-  readonly stateful: StatefulAuthenticator | undefined;
   readonly telemetry: Telemetry;
   readonly turns: KeyTurns;
   readonly watcher: Watcher | undefined;
@@ -60,32 +53,23 @@ export interface Application {
 
 type ApplicationConfig = Pick<
   Config,
-  'anti_slashing' | 'canary_keys' | 'chamber' | 'http' | 'network' | 'server' | 'signing' | 'tee'
+  'anti_slashing' | 'audit' | 'canary_keys' | 'chamber' | 'http' | 'network' | 'server' | 'signing' | 'tee'
 >;
 
 export async function openApplication(config: ApplicationConfig, parts: Parts, world: World): Promise<Application> {
   const { server, signing } = config;
   const { logger, clock } = world;
-  const { state, loading, telemetry, custody, watcher, slashing, binding, receipts } = parts;
-  const { keys } = loading;
-  const right = { custody, watcher, store: parts.store, receipts };
-  const readiness = readinessOf(state, {
-    keys,
-    slashing,
-    binding,
-    keyTable: loading.table?.loader,
-    keysLoading: loading.progress,
-    latch: () => custody?.chamber.latch,
-    receipts,
-    custodyRefusal: () => custodyRefusal(right),
-  });
+  const { state, telemetry, slashing, receipts, right } = parts;
+  const { keys } = parts.loading;
+  const audit = config.audit.required ? requiredAudit(logger) : undefined;
+  right.audit = audit;
+  const readiness = readinessOf(parts, server, logger);
   const equivocation = equivocationGuard(parts.network, clock);
   telemetry.metrics.onRender(() => telemetry.metrics.equivocationClaims.set(equivocation.claims));
   const app = await buildApp(
     {
       maxRequestBodyBytes: server.max_request_body_bytes,
       requestTimeoutSeconds: server.request_timeout_seconds,
-      batchMaxKeys: signing.batch_max_keys,
       corsAllowedOrigins: server.cors_allowed_origins,
       allowedHosts: server.allowed_hosts,
       clientAddress: {
@@ -106,10 +90,9 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
         equivocation,
         builder: signing.builder,
         heal: signing.heal,
-        heze: signing.heze,
         priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
         canaryKeys: new Set(config.canary_keys),
-        onRetired: (publicKey) => parts.loading.keys.noteRefused(publicKey),
+        onRetired: (publicKey, tenure) => parts.loading.keys.noteRefused(publicKey, tenure),
         onCanary: telemetry.canarySigned,
         // A signer that shuts down finishes what it has admitted.
         hindrance: hindranceOf(right),
@@ -133,6 +116,7 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
       clock,
       log: logger.module('http'),
       auditLog: logger.module('audit'),
+      requiredAudit: audit,
     },
   );
   return { app, readiness };
@@ -149,69 +133,87 @@ function attestationRoute({ metrics }: Telemetry, { enclave }: World): Attestati
 
 // The answer of /healthcheck, from facts that are already known: it asks no backend while a client waits.
 
-interface ReadinessParts {
-  readonly keys: Pick<KeyStore, 'state'>;
-  readonly slashing: Pick<SlashingProtection, 'health'>;
-  readonly binding: Pick<StoreBinding, 'hindrance'> | undefined;
-  readonly keyTable: { readonly stale: boolean; readonly refusedRows: number } | undefined;
-  readonly keysLoading: LoadingKeys['progress'];
-  readonly latch: () => Latch | undefined;
-  readonly receipts: Pick<Receipts, 'check'> | undefined;
-  readonly custodyRefusal: () => 'sealed' | 'state_stale' | undefined;
-}
-
-function readinessOf(state: SignerState, parts: ReadinessParts): Readiness {
+function readinessOf(
+  parts: Parts,
+  { web3signer_names: hasWeb3SignerNames }: Pick<Config['server'], 'web3signer_names'>,
+  log: Pick<Logger, 'isLosing'>,
+): Readiness {
   return {
     checks: () => {
-      const refusal = parts.custodyRefusal();
-      return [
-        chamberCheck(state, refusal, parts.latch()),
-        slashingCheck(parts.slashing, parts.binding, refusal),
-        check('state_watcher', refusal === 'state_stale' ? 'the signer has lost sight of its state table' : undefined),
-        keysCheck(state, parts),
+      const refusal = custodyRefusal(parts.right);
+      const own = [
+        chamberCheck(parts, refusal),
+        slashingCheck(parts, refusal),
+        check('clock', clockTrouble(parts.trouble)),
+        watcherCheck(parts, refusal),
+        keysCheck(parts),
         ...(parts.receipts === undefined ? [] : [parts.receipts.check()]),
+        logCheck(parts, log),
       ];
+      return hasWeb3SignerNames ? [...own, ...web3SignerChecks(own)] : own;
     },
   };
 }
 
-/** The latch is told to everybody: a caller may hold no credential that still counts. */
-function chamberCheck(
-  { shuttingDown }: SignerState,
-  refusal: 'sealed' | 'state_stale' | undefined,
-  latch: Latch | undefined,
-): HealthCheck {
-  if (refusal === 'sealed') {
-    const { sealedAt: sealed_at = null, reason = null, accessor = null } = latch ?? {};
-    const told = { sealed_at, reason, accessor };
-    return { id: 'chamber', status: 'DOWN', detail: 'the chamber is sealed', ...told };
-  }
-  return check('chamber', shuttingDown ? 'the signer is shutting down' : undefined);
+type CustodyRefusal = ReturnType<typeof custodyRefusal>;
+
+/** Its checks of the same things (its HealthCheckNames.java), for a tool that looks for them by name. */
+function web3SignerChecks(own: readonly HealthCheck[]): HealthCheck[] {
+  const names = { keys: 'keys-check', anti_slashing: 'slashing-protection-db-health-check' } as const;
+  return own.flatMap(({ id, status }) => (id === 'keys' || id === 'anti_slashing' ? [{ id: names[id], status }] : []));
 }
 
-function slashingCheck(
-  { health }: ReadinessParts['slashing'],
-  binding: ReadinessParts['binding'],
-  refusal: 'sealed' | 'state_stale' | undefined,
-): HealthCheck {
+/** Everybody may know that and when. By whom and why stand in the log and in the latch's row. */
+function chamberCheck({ custody, state }: Parts, refusal: CustodyRefusal): HealthCheck {
+  if (refusal === 'sealed') {
+    const sealed_at = custody?.chamber.latch?.sealedAt ?? null;
+    return { id: 'chamber', status: 'DOWN', detail: 'the chamber is sealed', sealed_at };
+  }
+  return check('chamber', state.shuttingDown ? 'the signer is shutting down' : undefined);
+}
+
+function slashingCheck({ slashing: { health, ahead }, binding, trouble }: Parts, refusal: CustodyRefusal): HealthCheck {
   if (health.status === 'unopened') {
     const detail = 'the signer started sealed and has not opened its slashing protection backend';
     return { id: 'anti_slashing', status: 'NOT_OPENED', detail };
   }
   if (health.status !== 'up') return check('anti_slashing', 'the slashing protection backend is down');
-  if (binding?.hindrance === undefined) return check('anti_slashing', undefined);
+  const { causes = [] } = trouble?.doubts.unsettled ?? {};
+  if (causes.length > 0)
+    return check('anti_slashing', `records may be lost, and the store is not raised yet: ${causes.join(', ')}`);
+  if (binding?.hindrance === undefined) {
+    if (ahead.keys.size === 0) return check('anti_slashing', undefined);
+    // Without their names: no credential is asked for. Other keys sign on.
+    const detail = `${counted(ahead.keys.size, 'key')} with records ahead of the clock: no blocks, or no votes, are signed there until then`;
+    return { id: 'anti_slashing', status: 'DEGRADED', detail };
+  }
   // It has let go of the store by itself: nobody has to look for another one.
   if (refusal === 'sealed') return check('anti_slashing', 'the signer is sealed and signs over no store');
   return check('anti_slashing', ERROR_REASONS.slashing_unbound.message);
+}
+
+/** Every replica decides so: to take this one out would help no caller. */
+function watcherCheck({ stateful }: Parts, refusal: CustodyRefusal): HealthCheck {
+  const missing = stateful?.missingRows ?? 0;
+  if (refusal === 'state_stale') return check('state_watcher', 'the signer has lost sight of its state table');
+  if (missing === 0 || refusal !== undefined) return check('state_watcher', undefined);
+  const detail = `${counted(missing, 'row')} of policies and tokens are not as they were written and count as missing`;
+  return { id: 'state_watcher', status: 'DEGRADED', detail };
+}
+
+function logCheck({ right: { audit } }: Parts, log: Pick<Logger, 'isLosing'>): HealthCheck {
+  if (audit?.hindrance() !== undefined) return check('log', ERROR_REASONS.audit_unavailable.message);
+  if (!log.isLosing()) return check('log', undefined);
+  return { id: 'log', status: 'DEGRADED', detail: 'lines of the log are lost: its destination does not take them' };
 }
 
 function check(id: HealthCheck['id'], down: string | undefined): HealthCheck {
   return down === undefined ? { id, status: 'UP' } : { id, status: 'DOWN', detail: down };
 }
 
-function keysCheck(state: SignerState, parts: ReadinessParts): HealthCheck {
-  const loading = parts.keysLoading();
-  if (loading === undefined) return check('keys', keysDown(state, parts));
+function keysCheck(parts: Parts): HealthCheck {
+  const loading = parts.loading.progress();
+  if (loading === undefined) return check('keys', keysDown(parts));
   return { id: 'keys', status: 'DOWN', detail: `keys are still being loaded: ${loadingText(loading)}`, loading };
 }
 
@@ -222,12 +224,12 @@ function loadingText({ done, total, remaining_seconds: seconds }: KeysLoading): 
   return `${done} of ${total}${left}`;
 }
 
-function keysDown({ keyFailures }: SignerState, { keys, keyTable }: ReadinessParts): string | undefined {
+function keysDown({ state: { keyFailures }, loading: { keys, table } }: Parts): string | undefined {
   if (keys.state === 'sealed') return 'the signer is sealed and holds no keys';
   if (keyFailures > 0) return `${counted(keyFailures, 'key file')} could not be loaded`;
-  const refusedRows = keyTable?.refusedRows ?? 0;
+  const refusedRows = table?.loader.refusedRows ?? 0;
   if (refusedRows > 0) return `${counted(refusedRows, 'row')} of the key table could not be loaded`;
-  if (keyTable?.stale === true) return 'the signer has lost sight of its key table';
+  if (table?.loader.stale === true) return 'the signer has lost sight of its key table';
   return undefined;
 }
 

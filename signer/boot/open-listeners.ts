@@ -15,7 +15,8 @@ export interface OpenListeners {
   readonly tls: ListenerPort | undefined;
   readonly metrics: ListenerPort;
   connections(): Promise<Readonly<Record<'plain' | 'tls' | 'metrics', number>>>;
-  reloadCertificate(): Promise<void>;
+  /** Answers whether the files could be used; undefined without files. */
+  reloadCertificate(): Promise<boolean | undefined>;
   closeGracefully(timeoutSeconds: number): Promise<void>;
 }
 

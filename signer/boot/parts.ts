@@ -7,6 +7,7 @@ import type { ReadConfigFile } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
 import type { DescribeRoutes, MountRoutes } from '../http/app.ts';
 import type { KeyTurns } from '../keys/turns.ts';
+import type { OtherNames } from '../metrics/metrics.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
 import type { InFlightSigning } from '../signing/sign.ts';
 import type { Authorization, ReadKnownClients } from './authorization.ts';
@@ -73,4 +74,6 @@ export interface SignerParts {
   readonly describeRoutes: DescribeRoutes | undefined;
   /** Undefined in a program that reads nothing again while it runs. */
   readonly openReload: OpenReload | undefined;
+  /** Undefined in a program whose metrics have the names of the catalogue alone. */
+  readonly otherMetricNames: ((config: Config['server'], now: () => number) => OtherNames) | undefined;
 }

@@ -2,8 +2,8 @@
 // `receipts.storage`. The first head is made before anything is signed. A storage that fails stops a signer only with
 // `receipts.required`.
 
-import { setTimeout as pause } from 'node:timers/promises';
 import { encodeHex } from '../../common/formats/hex.ts';
+import { inTime } from '../../common/observe/in-time.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { HealthCheck } from '../api/health.ts';
@@ -21,6 +21,7 @@ import type { StoreKeeper } from '../slashing/restraints.ts';
 import type { StoreIdentity } from '../slashing/types.ts';
 import type { Custody } from './custody.ts';
 import type { Ending } from './ending.ts';
+import { every } from './every.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { World } from './world.ts';
 
@@ -81,10 +82,7 @@ export async function openReceipts(
   const countHead = (isKept: boolean): void => metrics.receiptHeads.inc({ outcome: isKept ? 'kept' : 'failed' });
   countHead(receiptLog.latestHead !== undefined);
   opened.defer(async () => {
-    const late = new AbortController();
-    const limit = pause(parts.ending.leftMs() * LAST_HEAD_SHARE, false, { ref: false, signal: late.signal });
-    const isKept = await Promise.race([receiptLog.close(), limit.catch(() => false)]);
-    late.abort();
+    const isKept = await inTime(receiptLog.close(), parts.ending.leftMs() * LAST_HEAD_SHARE, () => false);
     if (!isKept) log.warn({ boot: receiptLog.boot }, 'receipts: the last head is not kept; the log has no end');
   });
   const intervalMs = config.interval_seconds * 1000;
@@ -95,8 +93,9 @@ export async function openReceipts(
   metrics.onRender(() => {
     metrics.receiptHeadAgeSeconds.set(receiptLog.headAgeSeconds);
     metrics.receiptEntriesInMemory.set(receiptLog.entriesInMemory);
+    metrics.receiptDecisions.reach(receiptLog.size, { outcome: 'logged' });
+    metrics.receiptDecisions.reach(receiptLog.lost, { outcome: 'lost' });
   });
-  countDecisions(receiptLog, metrics);
   const { boot } = receiptLog;
   log.info({ boot, storage: config.storage, kind: receiptLog.kind }, 'the log of receipts is open');
   return {
@@ -142,29 +141,6 @@ function factsOf(
     latch: custody === undefined ? null : custody.chamber.state === 'Sealed' ? 'sealed' : 'open',
     auth_revision: stateful?.revision ?? null,
   };
-}
-
-/** One at a time: a storage that hangs gets no second one meanwhile. @param work never rejects */
-function every(intervalMs: number, work: () => Promise<void>, opened: AsyncDisposableStack): void {
-  let isBusy = false;
-  const timer = setInterval(() => {
-    if (isBusy) return;
-    isBusy = true;
-    void work().then(() => {
-      isBusy = false;
-    });
-  }, intervalMs);
-  timer.unref();
-  opened.defer(() => clearInterval(timer));
-}
-
-function countDecisions(receiptLog: ReceiptLog, metrics: Telemetry['metrics']): void {
-  let [logged, lost] = [0, 0];
-  metrics.onRender(() => {
-    metrics.receiptDecisions.add(receiptLog.size - logged, { outcome: 'logged' });
-    metrics.receiptDecisions.add(receiptLog.lost - lost, { outcome: 'lost' });
-    [logged, lost] = [receiptLog.size, receiptLog.lost];
-  });
 }
 
 function checkOf(receiptLog: ReceiptLog, isRequired: boolean): HealthCheck {

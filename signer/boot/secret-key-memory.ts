@@ -83,18 +83,12 @@ function lockedMemoryMissing(core: SecretKeyMemory): string | undefined {
     : `the system refused to lock the memory of secret keys: ${RAISE_MEMLOCK}`;
 }
 
-interface KeyMemoryWatch {
-  /** After each key: cheap, and says nothing before the keys that come with it are there, too. */
-  keyAdded(): void;
-  /** After each load: says how many keys are not locked, when they have become more. */
-  check(): void;
-  stop(): void;
-}
+type KeyMemoryWatch = ReturnType<typeof watchKeyMemory>;
 
 const SETTLE_MS = 1000;
 
 /** Under `required` the core refuses a key that is not locked; under `best_effort` it takes it, and the log says so. */
-export function watchKeyMemory(policy: MemoryPolicy, core: SecretKeyMemory, log: Log): KeyMemoryWatch {
+export function watchKeyMemory(policy: MemoryPolicy, core: SecretKeyMemory, log: Log) {
   let said = 0;
   let waiting: NodeJS.Timeout | undefined;
   const check = (): void => {
@@ -110,8 +104,10 @@ export function watchKeyMemory(policy: MemoryPolicy, core: SecretKeyMemory, log:
     said = unlocked;
   };
   return {
+    /** After each load: says how many keys are not locked, when they have become more. */
     check,
-    keyAdded() {
+    /** After each key: cheap, and says nothing before the keys that come with it are there, too. */
+    keyAdded(): void {
       if (policy === 'off' || waiting !== undefined || core.unlockedKeys() <= said) return;
       waiting = setTimeout(check, SETTLE_MS).unref();
     },

@@ -2,23 +2,28 @@
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setTimeout as pause } from 'node:timers/promises';
-import type { SignerTime } from '../../common/observe/clock.ts';
-import type { Log } from '../../common/observe/log.ts';
+import type { SignerTime, Witness } from '../../common/observe/clock.ts';
+import { inTime } from '../../common/observe/in-time.ts';
 import type { AwsAccess } from '../aws/access.ts';
+import type { BindingTable } from '../chamber/binding-table.ts';
 import { StoreBinding } from '../chamber/store-binding.ts';
 import { stalenessBoundSeconds } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import type { Network } from '../signing/networks.ts';
-import { floorAt, floorFields, type JumpFloor, jumpFloor, jumpToPresent } from '../slashing/jump.ts';
+import { hindranceOf, type RightToSign } from '../signing/right.ts';
+import { confirmedPresent } from '../slashing/doubt/clock.ts';
+import { type Doubts, openDoubts } from '../slashing/doubt/doubts.ts';
+import { floorWatch } from '../slashing/doubt/floor.ts';
+import { renewIncarnations } from '../slashing/doubt/renewal.ts';
+import { type FutureFloor, futureFloor, futureText, latestBy } from '../slashing/jump.ts';
 import { startPruning } from '../slashing/operations/pruning.ts';
 import { SlashingProtection } from '../slashing/protection.ts';
 import { type RestrainedStore, restrainStore, type StoreKeeper, sealedStore } from '../slashing/restraints.ts';
 import { tracedStore } from '../slashing/traced-store.ts';
-import type { OnJump, SlashingBackend, StoreFloor } from '../slashing/types.ts';
+import type { SlashingBackend } from '../slashing/types.ts';
 import type { Custody } from './custody.ts';
 import type { Ending } from './ending.ts';
-import { floorOfStart, jumpWhenInDoubt } from './slashing-protection/boot-jump.ts';
+import { settleAtStart } from './slashing-protection/start-doubts.ts';
 import { openSlashingBackend, type SlashingStores } from './slashing-protection/store.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { World } from './world.ts';
@@ -40,12 +45,25 @@ export interface SlashingProtectionParts {
 export interface OpenSlashing {
   readonly slashing: SlashingProtection;
   readonly store: RestrainedStore;
+  readonly right: RightToSign;
   /** Undefined without a state table: nothing is bound, and nothing can notice a second signer. */
   readonly binding: StoreBinding | undefined;
   /** For what names the store; undefined while sealed. */
   readonly keeper: Pick<StoreKeeper, 'name' | 'identity'> | undefined;
-  /** Everything up to it is refused by this start, whatever the store says; null when it did not jump. */
-  readonly floor: StoreFloor | null;
+  /** What stops all signing over the store; undefined while sealed. */
+  readonly trouble: StoreTrouble | undefined;
+}
+
+export interface StoreTrouble {
+  readonly doubts: Pick<Doubts, 'unsettled' | 'hindrance' | 'floorOfStart'>;
+  readonly future: () => FutureFloor | undefined;
+}
+
+/** Of the clock, for people; undefined: there is none. */
+export function clockTrouble(trouble: StoreTrouble | undefined): string | undefined {
+  if (trouble?.doubts.hindrance() === 'clock_unconfirmed') return trouble.doubts.unsettled?.problem;
+  const future = trouble?.future();
+  return future && futureText(future);
 }
 
 export async function openSlashingProtection(
@@ -60,48 +78,76 @@ export async function openSlashingProtection(
     const store = sealedStore(config.anti_slashing.backend);
     const options = { ...telemetry.slashing, unopened: true };
     const slashing = new SlashingProtection(store, options, { clock: world.clock, log });
-    return { slashing, store, keeper: undefined, binding: undefined, floor: null };
+    return { slashing, store, right: { custody, store }, keeper: undefined, binding: undefined, trouble: undefined };
   }
   const integrityKey = custody?.chamber.masterKey.subKey('slashingRowHmac'); // rows carry checksums without one
-  const { now } = time;
-  const { storeJumped: onJump } = telemetry;
-  const floorOf = jumpFloor(network.time, now);
   const opening = await openSlashingBackend(
     config.anti_slashing,
-    { stores, aws, onCall: telemetry.dynamodbCalled, onJump, network, integrityKey, floorOf },
+    { stores, aws, onCall: telemetry.dynamodbCalled, network, integrityKey },
     world,
   ).finally(() => integrityKey?.fill(0));
-  const bare = traced(opening, world);
   // Boot alone holds the bare store: it binds, jumps and looks. Everything else gets the restrained one.
-  const keeper: StoreKeeper = bare;
-  if (custody === undefined) await jumpWhenInDoubt(config, { store: bare, floorOf, onJump }, log);
-  const floor = await floorOfStart(config, { network, store: bare, now, onJump }, world);
-  const isFleet = isBindable(custody, bare);
-  const bound: { binding?: StoreBinding | undefined } = {};
+  const watch = floorWatch(traced(opening, world));
+  const bare: SlashingBackend = watch.store;
+  await bare.identity();
+  const { now } = time;
   const chain = network.time;
-  if (isFleet && chain === undefined) throw new Error(NO_CLOCK);
-  const isTimed = chain !== undefined && (isFleet || floor !== null);
+  const table = bare.name === 'noop' ? undefined : custody?.binding;
+  if (table !== undefined && chain === undefined) throw new Error(NO_CLOCK);
+  const witnesses = world.enclave === undefined ? witnessesOf(time, bare, custody) : undefined;
+  const clock = { now, witnesses, needsNoWitness: config.anti_slashing.unsafe_unconfirmed_clock };
+  const present = confirmedPresent(chain, clock);
+  const doubts = openDoubts({ store: bare, present, onJump: telemetry.storeJumped, log });
+  opened.defer(() => doubts.close());
+  const hasStateTable = custody !== undefined;
+  await settleAtStart(config, { doubts, store: bare, isEnclave: world.enclave !== undefined, hasStateTable }, log);
+  const future = () => chain && futureFloor(watch.floor, now(), chain);
+  const atStart = future();
+  if (atStart !== undefined) log.error({}, futureText(atStart));
+  const bound: { binding?: StoreBinding | undefined } = {};
+  // noop keeps no marks that could lie ahead.
+  const latest = chain === undefined || bare.name === 'noop' ? undefined : latestBy(now, chain);
   const store = restrainStore(bare, {
-    floor,
-    latest: isTimed ? () => floorAt(now(), chain) : undefined,
+    doubts,
+    future,
+    latest,
     // Before the first look at the table, no store of a fleet is in force.
-    hindrance: isFleet ? () => (bound.binding === undefined ? 'slashing_unbound' : bound.binding.hindrance) : undefined,
+    hindrance: table && (() => (bound.binding === undefined ? 'slashing_unbound' : bound.binding.hindrance)),
     close: (waitMs) => leaveAndClose(bound, bare, waitMs),
   });
-  const options = { ...telemetry.slashing, onRollback: raisedOnce(keeper, { floorOf, onJump }, log) };
+  const right: RightToSign = { custody, store };
+  const options = { ...telemetry.slashing, right: hindranceOf(right), latest };
   const slashing = new SlashingProtection(store, options, { clock: world.clock, log });
   opened.defer(() => slashing.close(ending.leftMs() * STORE_SHARE));
-  if (custody !== undefined) {
-    const parts = { custody, backend: keeper, jumpFloor: floorOf, onJump, time };
+  if (custody !== undefined && table !== undefined) {
+    const parts = { custody, table, backend: bare, doubts, time };
     bound.binding = await bindStore(config, parts, world, opened);
+  } else if (custody === undefined) {
+    const renewing = renewIncarnations(bare, doubts.settle);
+    opened.defer(() => renewing.stop());
+    await renewing.start();
   }
   const isBusy = () => slashing.load.queued + slashing.load.inFlight > 0;
-  const pruning = startPruning({ backend: store, isBusy, log, clock: world.clock });
+  const pruning = startPruning({ backend: store, isBusy, hindrance: store.hindrance, log, clock: world.clock });
   // A step that hangs in its store ends with it: nobody waits for it before.
-  opened.defer(() => Promise.race([pruning.stop(), pause(ending.leftMs() / 4, undefined, { ref: false })]));
+  opened.defer(() => inTime(pruning.stop(), ending.leftMs() / 4, () => undefined));
   if (store.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: store.name }, 'slashing protection is open');
-  return { slashing, store, keeper, binding: bound.binding, floor };
+  return { slashing, store, right, keeper: bare, binding: bound.binding, trouble: { doubts, future } };
+}
+
+/** Who may confirm the clock of a host (slashing/doubt/clock.ts). */
+function witnessesOf(time: SignerTime, store: SlashingBackend, custody: Custody | undefined): readonly Witness[] {
+  const table = custody?.binding;
+  const ofTable = async () => {
+    const { tableTime } = (await table?.read()) ?? {};
+    return tableTime === undefined ? undefined : { time: tableTime, confirms: true };
+  };
+  return [
+    ...(time.witnesses ?? []),
+    ...(table === undefined ? [] : [{ name: 'the service of the state table', ask: ofTable }]),
+    ...(store.witness === undefined ? [] : [store.witness]),
+  ];
 }
 
 /** With the log module `slashing_trace` at debug, what the store is asked and answers is logged. */
@@ -117,65 +163,28 @@ async function leaveAndClose(
   store: Pick<SlashingBackend, 'close'>,
   waitMs = LEAVE_WAIT_MS,
 ): Promise<void> {
-  const late = new AbortController();
-  const limit = pause(Math.min(waitMs, LEAVE_WAIT_MS) / 2, undefined, { ref: false, signal: late.signal });
-  await Promise.race([binding?.end(), limit.catch(() => undefined)]);
-  late.abort();
+  const left = Promise.resolve(binding?.end());
+  await inTime(left, Math.min(waitMs, LEAVE_WAIT_MS) / 2, () => undefined);
   await store.close(waitMs);
 }
-
-function raisedOnce(
-  backend: StoreKeeper,
-  { floorOf, onJump }: { readonly floorOf: JumpFloor; readonly onJump: OnJump },
-  log: Log,
-): () => void {
-  let raising = false;
-  return () => {
-    if (raising) return;
-    raising = true;
-    jumpToPresent(backend, floorOf)
-      .then(({ floor }) => {
-        onJump('lost_records');
-        log.warn({ backend: backend.name, floor: floor && floorFields(floor) }, RAISED);
-      })
-      .catch((error: unknown) => log.error({ backend: backend.name, err: error }, NOT_RAISED))
-      .finally(() => {
-        raising = false;
-      });
-  };
-}
-
-const RAISED =
-  'the slashing store had lost records that this signer knows of: it was raised to the present, which costs a validator at most ' +
-  'one vote. Find out what happened to the store';
-const NOT_RAISED =
-  'the slashing store has lost records that this signer knows of, and could not be raised to the present: those keys sign nothing';
 
 const NO_CLOCK =
   'custom_network.genesis_time is missing: the signers of a state table refuse what lies ahead of the clock, and could not';
 
-export interface BindStoreParts {
+interface BindStoreParts {
   readonly custody: Custody;
+  readonly table: BindingTable;
   readonly backend: StoreKeeper;
-  readonly jumpFloor: JumpFloor;
-  readonly onJump: OnJump;
+  readonly doubts: Pick<Doubts, 'settleNow'>;
   readonly time: SignerTime;
 }
 
-export function isBindable<Given extends Pick<Custody, 'binding'>>(
-  custody: Given | undefined,
-  { name }: Pick<StoreKeeper, 'name'>,
-): custody is Given & { readonly binding: NonNullable<Given['binding']> } {
-  return custody?.binding !== undefined && name !== 'noop';
-}
-
-export async function bindStore(
+async function bindStore(
   config: Pick<Config, 'signer_state'>,
-  { custody, backend, jumpFloor, onJump, time }: BindStoreParts,
+  { custody, table, backend, doubts, time }: BindStoreParts,
   { clock, logger }: Pick<World, 'clock' | 'logger'>,
   opened: AsyncDisposableStack,
-): Promise<StoreBinding | undefined> {
-  if (!isBindable(custody, backend)) return undefined;
+): Promise<StoreBinding> {
   const binding = new StoreBinding(
     {
       boundMs: stalenessBoundSeconds(config.signer_state.refresh_interval_seconds) * 1000,
@@ -183,12 +192,9 @@ export async function bindStore(
       replica: `${hostname()}-${randomBytes(4).toString('hex')}`,
     },
     {
-      table: custody.binding,
+      table,
       backend,
-      jump: async () => {
-        await jumpToPresent(backend, jumpFloor);
-        onJump('other_store');
-      },
+      jump: async () => void (await doubts.settleNow({ cause: 'other_store' })),
       clock,
       jumpTime: time,
       log: logger.module('slashing'),

@@ -2,36 +2,25 @@
 
 import { openTracing, type Tracing } from '../../common/observe/tracing.ts';
 import type { Operation } from '../api/operations.ts';
-import type { AwsClientOptions } from '../aws/client.ts';
+import type { AwsFault } from '../aws/errors.ts';
 import type { Config } from '../config/options.ts';
-import type { HttpObserver } from '../http/audit.ts';
-import { createMetrics, httpObserver, type Metrics, slashingObserver } from '../metrics/metrics.ts';
-import type { SlashingProtectionOptions } from '../slashing/protection.ts';
-import type { OnJump } from '../slashing/types.ts';
+import { createMetrics, httpObserver, type OtherNames, slashingObserver } from '../metrics/metrics.ts';
+import type { DoubtCause } from '../slashing/types.ts';
 import type { Ending } from './ending.ts';
 import type { World } from './world.ts';
 
-export interface Telemetry {
-  readonly metrics: Metrics;
-  readonly tracing: Tracing | undefined;
-  readonly http: HttpObserver;
-  readonly slashing: SlashingProtectionOptions;
-  readonly dynamodbCalled: NonNullable<AwsClientOptions['onCall']>;
-  readonly kmsCalled: NonNullable<AwsClientOptions['onCall']>;
-  canarySigned(publicKey: string, operation: Operation): void;
-  keyFilesLoaded(seconds: number, failures: number): void;
-  readonly storeJumped: OnJump;
-}
+export type Telemetry = Readonly<Awaited<ReturnType<typeof openTelemetry>>>;
+type CallOutcome = 'ok' | AwsFault;
 
 const TRACING_CLOSE_MS = 2000;
 
 export async function openTelemetry(
   config: Config['opentelemetry'],
-  parts: { readonly ending: Pick<Ending, 'leftMs'> },
+  parts: { readonly ending: Pick<Ending, 'leftMs'>; readonly otherNames?: OtherNames | undefined },
   world: World,
   opened: AsyncDisposableStack,
-): Promise<Telemetry> {
-  const metrics = createMetrics();
+) {
+  const metrics = createMetrics(parts.otherNames);
   opened.defer(() => metrics.close());
   metrics.chamberUnsealed.set(1); // stateless mode: there is nothing to unseal
   const tracing = await startTracing(config, parts, world, opened);
@@ -41,23 +30,23 @@ export async function openTelemetry(
     tracing,
     http: httpObserver(metrics),
     slashing: slashingObserver(metrics),
-    dynamodbCalled: (operation, outcome, seconds) => {
+    dynamodbCalled: (operation: string, outcome: CallOutcome, seconds: number): void => {
       metrics.dynamodbCalls.inc({ operation, outcome });
       metrics.dynamodbCallSeconds.observe(seconds, { operation });
     },
-    kmsCalled: (operation, outcome, seconds) => {
+    kmsCalled: (operation: string, outcome: CallOutcome, seconds: number): void => {
       metrics.kmsCalls.inc({ operation, outcome });
       metrics.kmsCallSeconds.observe(seconds, { operation });
     },
-    canarySigned: (publicKey, operation) => {
+    canarySigned: (publicKey: string, operation: Operation): void => {
       metrics.canarySignings.inc();
       log.warn({ public_key: publicKey, operation }, 'a canary key signs');
     },
-    keyFilesLoaded: (seconds, failures) => {
+    keyFilesLoaded: (seconds: number, failures: number): void => {
       metrics.keyLoadSeconds.set(seconds, { source: 'filesystem' });
       metrics.keyLoadFailures.set(failures, { source: 'filesystem' });
     },
-    storeJumped: (cause) => metrics.slashingJumps.inc({ cause }),
+    storeJumped: (cause: DoubtCause): void => metrics.slashingJumps.inc({ cause }),
   };
 }
 

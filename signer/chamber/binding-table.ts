@@ -24,17 +24,9 @@ export interface BindingReading {
   readonly tableTime: number | undefined;
 }
 
-export interface BindingTable {
-  read(): Promise<BindingReading>;
-  /** On the condition that the HMAC is still that of `previous`: signers that change nothing do not disturb others. */
-  beat(previous: BindingRow, next: BoundStore, beat: Beat): Promise<BindingRow | undefined>;
-  /** On the condition that the row is still `previous`, its heartbeat included. */
-  bind(previous: BindingRow | undefined, next: BoundStore, beat: Beat): Promise<BindingRow | undefined>;
-  /** Whether no signer went on from this end, or a later one; none does again. An answer that was lost is a no. */
-  useEnd(closedAt: number): Promise<boolean>;
-}
+export type BindingTable = ReturnType<typeof bindingTable>;
 
-export function bindingTable(client: DynamoDBClient, tableName: string, codes: BindingCodes): BindingTable {
+export function bindingTable(client: DynamoDBClient, tableName: string, codes: BindingCodes) {
   const Key = keyOf(SLASHING_STORE);
 
   async function read(): Promise<BindingReading> {
@@ -58,7 +50,8 @@ export function bindingTable(client: DynamoDBClient, tableName: string, codes: B
   return {
     read,
 
-    beat: (previous, next, { replica, beatAt }) =>
+    /** While the HMAC is still that of `previous`: signers that change nothing do not disturb others. */
+    beat: (previous: BindingRow, next: BoundStore, { replica, beatAt }: Beat) =>
       reading(async () => {
         const bound = encodeBound(next, codes);
         const call = new UpdateItemCommand({
@@ -81,7 +74,8 @@ export function bindingTable(client: DynamoDBClient, tableName: string, codes: B
         return answer === 'refused' ? ifWritten(next, replica) : decodeBinding(answer.Attributes, codes);
       }),
 
-    bind: (previous, next, { replica, beatAt }) =>
+    /** On the condition that the row is still `previous`, its heartbeat included. */
+    bind: (previous: BindingRow | undefined, next: BoundStore, { replica, beatAt }: Beat) =>
       reading(async () => {
         const item: Item = {
           pk: { S: SLASHING_STORE },
@@ -95,7 +89,8 @@ export function bindingTable(client: DynamoDBClient, tableName: string, codes: B
         return decodeBinding(item, codes);
       }),
 
-    useEnd: (closedAt) =>
+    /** Whether no signer went on from this end, or a later one; none does again. An answer that was lost is a no. */
+    useEnd: (closedAt: number) =>
       reading(async () => {
         const call = new UpdateItemCommand({
           TableName: tableName,
@@ -160,19 +155,16 @@ export interface BindingRow extends BoundStore {
   readonly beatAt: string;
 }
 
-export interface BindingCodes {
-  binding(store: BoundStore): Buffer;
-  wipe(): void;
-}
+export type BindingCodes = ReturnType<typeof bindingCodes>;
 
 /** @param key 32 bytes, taken over: `wipe` ends it */
-export function bindingCodes(key: Buffer): BindingCodes {
+export function bindingCodes(key: Buffer) {
   return {
-    binding({ storeId, binding, incarnation, signers }) {
+    binding({ storeId, binding, incarnation, signers }: BoundStore): Buffer {
       const fields = ['slashing store binding v2', storeId, binding, incarnation, signers];
       return createHmac('sha256', key).update(JSON.stringify(fields)).digest();
     },
-    wipe: () => void key.fill(0),
+    wipe: (): void => void key.fill(0),
   };
 }
 
@@ -195,16 +187,13 @@ export function decodeBinding(item: Item | undefined, codes: BindingCodes): Bind
     signers: (item['signers']?.L ?? []).map(({ S: name = '' }) => name),
   };
   const mac = item['mac']?.B;
+  const code = codes.binding(store);
   return {
     ...store,
-    isAuthentic: isSame(mac, codes.binding(store)),
+    isAuthentic: mac?.length === code.length && timingSafeEqual(mac, code),
     mac,
     heartbeat: Number(item['heartbeat']?.N ?? 0),
     replica: item['replica']?.S ?? 'unknown',
     beatAt: item['beat_at']?.S ?? 'unknown',
   };
-}
-
-function isSame(stored: Uint8Array | undefined, code: Buffer): boolean {
-  return stored !== undefined && stored.length === code.length && timingSafeEqual(stored, code);
 }

@@ -53,10 +53,7 @@ export type UnsealParts = Pick<BootChamberParts, 'table' | 'terms' | 'custodyKey
 export type Booted =
   | { readonly kind: 'sealed'; readonly latch: Latch }
   /** `isNewTable`: this start has initialised the table, so no other signer has used it yet. */
-  | ({ readonly kind: 'unsealed'; readonly masterKey: MasterKey; readonly isNewTable: boolean } & Pick<
-      Unsealed,
-      'origin'
-    >);
+  | ({ readonly kind: 'unsealed'; readonly isNewTable: boolean } & Unsealed);
 
 /** @throws StateTableFailure, CustodyFailure: the process cannot go on */
 export async function bootChamber(parts: BootChamberParts): Promise<Booted> {

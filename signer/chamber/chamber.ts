@@ -6,7 +6,7 @@ import type { CustodyKey } from '../../ceremony/definition.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { ChamberState } from '../api/chamber.ts';
-import { SignerError } from '../api/errors.ts';
+import { SignerError, telling } from '../api/errors.ts';
 import type { MasterKey } from './master-key.ts';
 import type { Latch } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
@@ -48,12 +48,12 @@ export class Chamber {
     else this.#wipes.push(wipe);
   }
 
-  /** @throws SignerError `state_stale` when the latch could not be written; nothing is sealed then */
+  /** @throws SignerError `state_stale` when it is not known whether the latch was written: a look finds out */
   async seal(reason: string | null, accessor: string): Promise<Latch> {
     if (this.#latch !== undefined) return this.#latch;
     const { table, clock, log } = this.#parts;
     const sealedAt = new Date(clock.now()).toISOString();
-    const latch = await table.writeLatch({ reason, accessor, sealedAt });
+    const latch = await table.writeLatch({ reason, accessor, sealedAt }).catch(telling(MAY_BE_SEALED));
     log.warn({ accessor, reason }, 'break-glass: the latch is written, every replica will seal');
     this.sealBecauseOf(latch);
     return latch;
@@ -73,6 +73,8 @@ export class Chamber {
     for (const wipe of this.#wipes.splice(0)) wipeOrCrash(wipe);
   }
 }
+
+const MAY_BE_SEALED = 'the latch may be there, and then every replica seals at its next look: repeat the request';
 
 /** One part that cannot forget must not keep the others from it. */
 function wipeOrCrash(wipe: () => void): void {

@@ -39,14 +39,7 @@ export interface ProvenRows {
   readonly rootToken: Pick<RootTokenRow, 'value' | 'evidence'> | undefined;
 }
 
-export interface KeyProvenance {
-  /** @throws CustodyFailure (startup failure 9) when the rows do not prove where key and root token come from */
-  verify(rows: ProvenRows): KeyOrigin;
-  /** @throws NsmError; CustodyFailure as `attest` */
-  attestRow(purpose: RowPurpose, content: string, origin: Pick<KeyOrigin, 'links'>): Promise<string>;
-  /** Verified as a later start verifies it. @throws NsmError; CustodyFailure when it would not be believed */
-  attest(row: Pick<MasterKeyRow, 'generation' | 'record'>, before: readonly KeyLink[]): Promise<string>;
-}
+export type KeyProvenance = ReturnType<typeof keyProvenance>;
 
 export interface KeyProvenanceParts {
   readonly nsm: { attest(fields: AttestationFields): Promise<Buffer> };
@@ -57,7 +50,7 @@ export interface KeyProvenanceParts {
   readonly deployment: KeyStatement['deployment'];
 }
 
-export function keyProvenance(parts: KeyProvenanceParts): KeyProvenance {
+export function keyProvenance(parts: KeyProvenanceParts) {
   const { nsm, documents: provider, deployment, ceremony } = parts;
   const digest = ceremonyDigest(ceremony).toString('hex');
   const ceremonies = [digest, ...(ceremony.previousCeremony === undefined ? [] : [ceremony.previousCeremony])];
@@ -82,6 +75,7 @@ export function keyProvenance(parts: KeyProvenanceParts): KeyProvenance {
     throw new CustodyFailure(purpose === 'root_token' ? foreignRootToken(problem) : foreignRemoval(problem));
   }
 
+  /** @throws CustodyFailure (startup failure 9) when the rows do not prove where key and root token come from */
   function verify({ masterKey, rootToken }: ProvenRows): KeyOrigin {
     const links = verifyKey(masterKey);
     const { removal } = masterKey;
@@ -97,7 +91,8 @@ export function keyProvenance(parts: KeyProvenanceParts): KeyProvenance {
 
   return {
     verify,
-    async attest({ generation, record }, before) {
+    /** Verified as a later start verifies it. @throws NsmError; CustodyFailure when it would not be believed */
+    async attest({ generation, record }: Pick<MasterKeyRow, 'generation' | 'record'>, before: readonly KeyLink[]) {
       const place = placeAfter(before);
       const statement = { ...place, deployment, generation, ceremony: digest, record: sha384Hex(record) };
       const document = await nsm.attest({ userData: keyStatementBinding(statement) });
@@ -105,7 +100,8 @@ export function keyProvenance(parts: KeyProvenanceParts): KeyProvenance {
       verifyKey({ generation, record, evidence });
       return evidence;
     },
-    async attestRow(purpose, content, { links }) {
+    /** @throws NsmError; CustodyFailure as `attest` */
+    async attestRow(purpose: RowPurpose, content: string, { links }: Pick<KeyOrigin, 'links'>) {
       const { generation } = ceremony;
       const statement = { purpose, deployment, generation, ceremony: digest, origin: originOf(links) };
       const whole = { ...statement, content: sha384Hex(content) };

@@ -50,9 +50,8 @@ export async function patiently<T>({ tableName }: { readonly tableName: string }
       const { fault = 'conflict', problem } = error.detail as { readonly fault?: AwsFault; readonly problem: string };
       const passing = fault === 'conflict' || fault === 'throttled' || fault === 'unreachable';
       if (!passing || tries === MAX_TRIES) {
-        const lacking = lackingSetting(error.cause);
-        if (lacking !== undefined)
-          throw new StateTableFailure(tableName, `${lacking.problem}: ${lacking.remedy}`, error);
+        const lacking = lackingSetting(error);
+        if (lacking) throw new StateTableFailure(tableName, `${lacking.problem}: ${lacking.remedy}`, error);
         const remedy = error.cause instanceof MalformedRow ? MALFORMED : REMEDIES[fault];
         throw new StateTableFailure(tableName, `${remedy} (${problem})`, error);
       }
@@ -112,8 +111,8 @@ export const OTHER_STORE =
   'When that replica is gone for good, this one takes over by itself after the seconds named here';
 export const NOT_CONFIRMED =
   'nothing is signed yet: no signer of the fleet has confirmed that this slashing store is the one that it signs over. The last ' +
-  'signers did not end in order, or this store is a copy. When no signer shows itself for the seconds named here, this one raises ' +
-  'its store to the present by itself and goes on';
+  'ones ended longer ago than the seconds named here, or not in order, or this store is a copy. When none shows itself for so long, ' +
+  'this one raises its store to the present and goes on, which costs a validator one vote, two at most, and the next blocks';
 export const UNKNOWN =
   'nothing is signed yet: the state table does not say over which slashing store the fleet signs. ' +
   'This signer waits until any that signs would have shown itself, then raises its store to the present and goes on';
@@ -124,4 +123,4 @@ export const RAISED_BY_HAND =
   'the slashing store cannot be raised to the present by itself: this signer goes on with the last jump by hand, made since it was used';
 export const TAKEN =
   'this signer binds the fleet to its own slashing store: no signer has shown itself for longer than one may go on without. ' +
-  'The store was raised to the present, which costs a validator at most one vote';
+  'The store was raised to the present, which costs a validator one vote, two at most, and blocks of the next two minutes';

@@ -43,12 +43,14 @@ export class MalformedRow extends Error {
 }
 
 export function encodeMasterKey({ generation, record, evidence, seal, removal }: MasterKeyRow): Item {
-  return {
-    ...{ pk: { S: MASTER_KEY }, generation: { N: String(generation) }, record: { S: record } },
-    ...(evidence === undefined ? {} : { evidence: { S: evidence } }),
-    ...(seal === undefined ? {} : { seal: { S: seal } }),
-    ...(removal === undefined ? {} : { removed_seal: { S: removal.seal }, removal: { S: removal.evidence } }),
-  };
+  const removed = { removed_seal: removal?.seal, removal: removal?.evidence };
+  return { generation: { N: String(generation) }, ...texts({ pk: MASTER_KEY, record, evidence, seal, ...removed }) };
+}
+
+/** Those that are there. */
+function texts(attributes: Readonly<Record<string, string | null | undefined>>): Item {
+  const present = Object.entries(attributes).flatMap(([name, S]) => (S == null ? [] : [[name, { S }] as const]));
+  return Object.fromEntries(present);
 }
 
 /** Whatever is missing comes out as no record and no generation: the boot refuses such a row (startup failure 9). */
@@ -71,10 +73,7 @@ function textOf(item: Item, attribute: string): string | undefined {
 }
 
 export function encodeRootToken({ value, createdAt, evidence }: RootTokenRow): Item {
-  return {
-    ...{ pk: { S: ROOT_TOKEN_BOOTSTRAP }, value: { S: value }, created_at: { S: createdAt } },
-    ...(evidence === undefined ? {} : { evidence: { S: evidence } }),
-  };
+  return texts({ pk: ROOT_TOKEN_BOOTSTRAP, value, created_at: createdAt, evidence });
 }
 
 export function decodeRootToken(item: Item | undefined): RootTokenRow | undefined {
@@ -88,12 +87,7 @@ export function sealText({ reason, accessor, sealedAt }: Latch): string {
 }
 
 export function encodeLatch({ reason, accessor, sealedAt }: Latch): Item {
-  return {
-    pk: { S: SEAL_OVERRIDE },
-    ...(reason === null ? {} : { reason: { S: reason } }),
-    ...(accessor === null ? {} : { accessor: { S: accessor } }),
-    ...(sealedAt === null ? {} : { sealed_at: { S: sealedAt } }),
-  };
+  return texts({ pk: SEAL_OVERRIDE, reason, accessor, sealed_at: sealedAt });
 }
 
 export function decodeLatch(item: Item | undefined): Latch | undefined {

@@ -39,47 +39,14 @@ import {
   wholeNumber,
 } from './state-rows.ts';
 
-export interface BootRows {
-  readonly latch: Latch | undefined;
-  readonly masterKey: MasterKeyRow | undefined;
-  readonly rootToken: RootTokenRow | undefined;
-  readonly hasAuthHead: boolean;
-}
+export type BootRows = Awaited<ReturnType<StateTable['readBoot']>>;
 
 /** Beside a latch nothing else counts, nor is it looked at: a row that cannot be read keeps nobody from sealing. */
-export type WatchedRows =
-  | { readonly latch: Latch }
-  | {
-      readonly latch: undefined;
-      readonly generation: number | undefined;
-      readonly authHead: Pick<AuthHead, 'revision' | 'mac'> | undefined;
-    };
+export type WatchedRows = Awaited<ReturnType<StateTable['watch']>>;
+export type StateTable = ReturnType<typeof stateTable>;
 
 /** Every method throws SignerError `state_stale`; its detail names the fault or the row. */
-export interface StateTable extends AuthState {
-  readonly tableName: string;
-  /** One snapshot: never the middle of another replica's initialisation. */
-  readBoot(): Promise<BootRows>;
-  isEmpty(): Promise<boolean>;
-  watch(): Promise<WatchedRows>;
-  readLatch(): Promise<Latch | undefined>;
-  readMasterKey(): Promise<MasterKeyRow | undefined>;
-  readHead(): Promise<AuthHead | undefined>;
-  /** On the condition that there is none of these rows and no latch. */
-  initialise(masterKey: MasterKeyRow, rootToken: RootTokenRow, auth: AuthWrite): Promise<WriteOutcome>;
-  /** On the condition that the row is still `previous`. */
-  replaceMasterKey(previous: MasterKeyRow, next: MasterKeyRow): Promise<WriteOutcome>;
-  /** On the condition that there is no ROOT_TOKEN_BOOTSTRAP and the head is still at `expectedRevision`. */
-  recreateRootToken(
-    rootToken: RootTokenRow,
-    expectedRevision: number | undefined,
-    auth: AuthWrite,
-  ): Promise<WriteOutcome>;
-  /** The latch that is there afterwards. MASTER_KEY keeps it too, so that its removal does not pass unseen. */
-  writeLatch(latch: Latch): Promise<Latch>;
-}
-
-export function stateTable(client: DynamoDBClient, tableName: string): StateTable {
+export function stateTable(client: DynamoDBClient, tableName: string) {
   const put = (item: Item, condition: object = IS_NEW): TransactWriteItem => ({
     Put: { TableName: tableName, Item: item, ...condition },
   });
@@ -120,6 +87,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
     readHead,
     readMasterKey: () => readOne(MASTER_KEY, decodeMasterKey),
 
+    /** One snapshot: never the middle of another replica's initialisation. */
     readBoot: () =>
       reading(async () => {
         const rows = await readSnapshot(BOOT_ROWS);
@@ -160,7 +128,8 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
         return [...found.values()].map(decodeAuthRow);
       }),
 
-    initialise: (masterKey, rootToken, auth) =>
+    /** On the condition that there is none of these rows and no latch. */
+    initialise: (masterKey: MasterKeyRow, rootToken: RootTokenRow, auth: AuthWrite) =>
       write([
         { ConditionCheck: { TableName: tableName, Key: keyOf(SEAL_OVERRIDE), ...IS_NEW } },
         put(encodeMasterKey(masterKey)),
@@ -168,12 +137,16 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
         ...authItems(auth, undefined),
       ]),
 
-    replaceMasterKey: (previous, next) => write([put(encodeMasterKey(next), stillTheRow(previous))]),
+    /** On the condition that the row is still `previous`. */
+    replaceMasterKey: (previous: MasterKeyRow, next: MasterKeyRow) =>
+      write([put(encodeMasterKey(next), stillTheRow(previous))]),
 
-    recreateRootToken: (rootToken, expectedRevision, auth) =>
+    /** On the condition that there is no ROOT_TOKEN_BOOTSTRAP and the head is still at `expectedRevision`. */
+    recreateRootToken: (rootToken: RootTokenRow, expectedRevision: number | undefined, auth: AuthWrite) =>
       write([put(encodeRootToken(rootToken)), ...authItems(auth, expectedRevision)]),
 
-    async writeLatch(latch) {
+    /** The latch that is there afterwards. MASTER_KEY keeps it too, so that its removal does not pass unseen. */
+    async writeLatch(latch: Latch): Promise<Latch> {
       const item = put(encodeLatch(latch));
       const row = await readOne(MASTER_KEY, decodeMasterKey).catch(() => undefined);
       if (row !== undefined) {
@@ -191,7 +164,7 @@ export function stateTable(client: DynamoDBClient, tableName: string): StateTabl
       const stored = await readHead();
       return stored?.revision === head.revision && Buffer.from(stored.mac).equals(head.mac) ? 'committed' : 'conflict';
     },
-  };
+  } satisfies AuthState & Readonly<Record<string, unknown>>;
 }
 
 /** A code that is not there is not the one that a replica holds. */

@@ -261,12 +261,9 @@ export class StoreBinding {
       if (!own.isRaised || !this.#isNamed(row, own)) throw error;
       log.warn({ ...this.#names(), store: own.id }, RAISED_BY_HAND);
     }
-    const isBound = await this.#bind(row, own, since, Math.max(row?.binding ?? 0, this.#latestBinding) + 1);
-    if (isBound)
-      log.warn(
-        { ...this.#names(), store: own.id, was: row?.storeId ?? null, last_replica: row?.replica ?? null },
-        TAKEN,
-      );
+    if (!(await this.#bind(row, own, since, Math.max(row?.binding ?? 0, this.#latestBinding) + 1))) return;
+    const was = { was: row?.storeId ?? null, last_replica: row?.replica ?? null };
+    log.warn({ ...this.#names(), store: own.id, ...was }, TAKEN);
   }
 
   async #bind(

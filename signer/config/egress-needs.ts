@@ -2,6 +2,7 @@
 
 import { keyArn } from '../../ceremony/key-arn.ts';
 import type { EgressEndpoint } from '../api/egress.ts';
+import { type PostgresAddress, parsePostgresUrl } from '../slashing/postgres/connection/address.ts';
 import type { Config } from './options.ts';
 
 export interface Destination {
@@ -28,6 +29,20 @@ export function usesDynamoDB({
 }: Pick<Config, 'anti_slashing' | 'key_sources' | 'signer_state'>): boolean {
   const tables = [signer_state.table, key_sources.dynamodb.table];
   return anti_slashing.backend === 'dynamodb' || tables.some((table) => table !== undefined);
+}
+
+/** Who writes these decides what an enclave believes (docs/security.md#against-the-parent). */
+export function usesTables(config: Pick<Config, 'anti_slashing' | 'key_sources' | 'signer_state'>): boolean {
+  return usesDynamoDB(config) || config.anti_slashing.backend === 'postgres';
+}
+
+/** Of the slashing store, when that is PostgreSQL. */
+export function databaseAddress({
+  anti_slashing: { backend, url },
+}: Pick<Config, 'anti_slashing'>): PostgresAddress | undefined {
+  if (backend !== 'postgres' || url === undefined) return undefined;
+  const reading = parsePostgresUrl(url.reveal().toString('utf8'));
+  return reading.kind === 'address' ? reading : undefined;
 }
 
 export function dynamodbRegions(endpoints: readonly EgressEndpoint[]): readonly string[] {

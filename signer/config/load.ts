@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import type { Ceremony } from '../../ceremony/definition.ts';
 import { renderPath, suggest, type Violation } from '../../common/command-line/violations.ts';
 import { explainIssue } from '../api/issues.ts';
+import type { AuthoritiesOf } from '../tee/authorities.ts';
 import type { Layer, Setting } from './layers/layer.ts';
 import {
   type Config,
@@ -12,6 +13,7 @@ import {
   type OptionPath,
   OWN_MEMBER,
   optionAt,
+  optionWrittenAt,
   SECTION_PATHS,
   type SectionPath,
 } from './options.ts';
@@ -34,6 +36,7 @@ export interface ReadingParts {
   /** What `env:NAME` and `file:/PATH` lead to; undefined in an enclave. */
   readonly references: References | undefined;
   readonly compiledCeremony: Ceremony | false;
+  readonly compiledAuthorities?: AuthoritiesOf | undefined;
   readonly withoutTokens: boolean;
   readonly runs: boolean;
   readonly onlyRead?: boolean;
@@ -52,7 +55,7 @@ export type ConfigurationRead =
   | { readonly ok: false; readonly violations: readonly Violation[] };
 
 export function readLayers(layers: readonly Layer[], parts: ReadingParts): ConfigurationRead {
-  const { compiledCeremony, runs, onlyRead = false, allowUnsafeNoopAntiSlashing } = parts;
+  const { compiledCeremony, compiledAuthorities, runs, onlyRead = false, allowUnsafeNoopAntiSlashing } = parts;
   const { settings, referenced } = resolveSettings(layers, parts.references, {
     isEnclaveBuild: compiledCeremony !== false,
     withoutTokens: parts.withoutTokens,
@@ -73,13 +76,21 @@ export function readLayers(layers: readonly Layer[], parts: ReadingParts): Confi
     }
   }
 
-  const config = nest(values);
+  const slips = new Set(violations.flatMap(({ path }) => (optionWrittenAt(path) === undefined ? sectionOf(path) : [])));
+  for (const path of OPTION_PATHS) {
+    // A slip beside it may have meant it.
+    const isMissing = !settings.has(path) && optionAt(path).default === undefined;
+    if (isMissing && sectionOf(path).some((section) => slips.has(section))) failed.add(path);
+  }
+  const config = nest(values, failed);
   const isSet = (at: string): boolean =>
-    layers.some(({ sections }) => sections.has(at)) || [...settings.keys()].some((path) => isWithin(path, at));
-  const facts: Facts = { isSet, compiledCeremony, runs, onlyRead, allowUnsafeNoopAntiSlashing };
+    layers.some(({ sections }) => sections.has(at)) ||
+    [...settings.keys(), ...failed].some((path) => isWithin(path, at));
+  const image = { compiledCeremony, compiledAuthorities };
+  const facts: Facts = { isSet, ...image, runs, onlyRead, allowUnsafeNoopAntiSlashing };
   // Without the file, what the rules would miss may well be in it.
   if (!layers.some(({ unreadable }) => unreadable)) {
-    for (const finding of findings(parts.rules, config, facts, failed))
+    for (const finding of parts.rules.flatMap((rule) => findings(rule, config, facts)))
       violations.push(locate(finding, settings, layers));
   }
   if (violations.length > 0) {
@@ -118,9 +129,15 @@ function sentence(message: string): string {
   return /^(?:must|is|has|refers) /.test(shown) ? shown : `is refused: ${shown}`;
 }
 
-function findings(rules: readonly Rule[], config: Config, facts: Facts, failed: ReadonlySet<string>): ConfigFinding[] {
-  const isSound = (at: string): boolean => ![...failed].some((path) => isWithin(path, at));
-  return rules.filter(({ reads }) => reads.every(isSound)).flatMap((rule) => rule.broken(config, facts));
+const REFUSED = new Error('a rule asks for a value that is refused already');
+
+function findings(rule: Rule, config: Config, facts: Facts): readonly ConfigFinding[] {
+  try {
+    return rule.broken(config, facts);
+  } catch (error) {
+    if (error === REFUSED) return [];
+    throw error;
+  }
 }
 
 function locate(
@@ -134,12 +151,18 @@ function locate(
   return { path: renderPath([at, ...within]), problem, remedy, origin };
 }
 
+/** None of what stands at the top. */
+function sectionOf(path: string): readonly string[] {
+  const end = path.lastIndexOf('.');
+  return end === -1 ? [] : [path.slice(0, end)];
+}
+
 function isWithin(path: string, at: OptionPath | SectionPath | string): boolean {
   return path === at || path.startsWith(`${at}.`);
 }
 
-/** Without the options that were refused; rules that would read them are skipped. */
-function nest(values: ReadonlyMap<OptionPath, unknown>): Config {
+/** A rule that asks for an option that was refused, or that stands in a section that was, gets REFUSED. */
+function nest(values: ReadonlyMap<OptionPath, unknown>, failed: ReadonlySet<string>): Config {
   const root: Record<string, unknown> = {};
   for (const path of OPTION_PATHS) {
     const names = path.split('.');
@@ -150,7 +173,11 @@ function nest(values: ReadonlyMap<OptionPath, unknown>): Config {
       section[name] ??= {};
       section = section[name] as Record<string, unknown>;
     }
-    section[last] = values.get(path);
+    const get = () => {
+      throw REFUSED;
+    };
+    if ([...failed].some((at) => isWithin(path, at))) Object.defineProperty(section, last, { get, enumerable: true });
+    else section[last] = values.get(path);
   }
   return root as unknown as Config;
 }

@@ -4,8 +4,8 @@
 import { decodeHex } from '../../common/formats/hex.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { FORK_NAMES } from '../api/forks.ts';
+import type { Preset } from '../api/network-table.ts';
 import { extendSchedule } from '../signing/fork-schedule.ts';
-import type { Preset } from '../signing/network-table.ts';
 import {
   ephemeryNetwork,
   type Fork,
@@ -14,6 +14,12 @@ import {
   publicNetwork,
   type UnknownFork,
 } from '../signing/networks.ts';
+import {
+  CLOCK_TOLERANCE_SECONDS,
+  type ClockTolerance,
+  FLEET_TOLERANCE,
+  MAX_CLOCK_TOLERANCE_SECONDS,
+} from '../slashing/jump.ts';
 import type { Config } from './options.ts';
 import type { ConfigFinding } from './rules/rule.ts';
 
@@ -119,7 +125,8 @@ function constant(text: string | undefined, length: number): Uint8Array {
   return bytes;
 }
 
-export function networkOf(options: NetworkOptions, readConfigFile: ReadConfigFile, log?: Log): Network {
+/** The network as a signer of this configuration sees it, with its tolerance for clocks. */
+export function networkOf(options: SignerOptions, readConfigFile: ReadConfigFile, log?: Log): Network {
   const reading = readNetwork(options, readConfigFile);
   if ('findings' in reading) {
     throw new Error(
@@ -129,7 +136,19 @@ export function networkOf(options: NetworkOptions, readConfigFile: ReadConfigFil
     );
   }
   for (const { name, epoch } of reading.unknownForks) log?.warn({ fork: name, epoch }, UNKNOWN_FORK);
-  return reading.network;
+  const { network } = reading;
+  return network.time === undefined
+    ? network
+    : { ...network, time: { ...network.time, tolerance: toleranceOf(options) } };
+}
+
+type SignerOptions = NetworkOptions & Pick<Config, 'anti_slashing' | 'signer_state' | 'tee'>;
+
+/** Only signers of a state table are known to share their store with none that has a larger one. */
+function toleranceOf({ anti_slashing, signer_state, tee }: SignerOptions): ClockTolerance {
+  if (signer_state.table !== undefined) return FLEET_TOLERANCE;
+  const aheadSeconds = tee.platform === 'nitro' ? CLOCK_TOLERANCE_SECONDS : anti_slashing.clock_tolerance_seconds;
+  return { aheadSeconds, jumpSeconds: MAX_CLOCK_TOLERANCE_SECONDS };
 }
 
 const UNKNOWN_FORK =

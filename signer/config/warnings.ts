@@ -4,6 +4,7 @@ import type { Log } from '../../common/observe/log.ts';
 import { paymentRemarksOn, scopeRemarksOn } from '../api/reference/rule-remarks.ts';
 import { parseTableArn } from '../aws/table-name.ts';
 import { USED_POOL_CONNECTIONS } from '../slashing/postgres/connection/address.ts';
+import { databaseAddress } from './egress-needs.ts';
 import type { Config, OptionPath, SectionPath } from './options.ts';
 import type { Facts } from './rules/rule.ts';
 import { USELESS_OPTIONS, type UselessOption } from './without-effect.ts';
@@ -42,6 +43,13 @@ export const WARNINGS: readonly WarningRule[] = [
     applies: ({ tee }) => tee.nitro.unsafe_parent_writes_tables,
   },
   {
+    at: 'anti_slashing.unsafe_unconfirmed_clock',
+    says:
+      'is true: after a doubt whether records were lost, the store is raised by a clock that nothing confirms. Let a time ' +
+      'service set the clock of this machine instead (docs/runbooks/certificates-and-clocks.md#unconfirmed)',
+    applies: ({ anti_slashing }) => anti_slashing.unsafe_unconfirmed_clock,
+  },
+  {
     at: 'static_auth',
     says: 'lets nobody in, and there is no signer_state: every request but probes is refused. Define policies and tokens',
     applies: ({ static_auth: { tokens, anonymous }, tls: { known_clients }, signer_state }) =>
@@ -61,6 +69,19 @@ export const WARNINGS: readonly WarningRule[] = [
       'has a rule with operations beside other scopes than sign: requests of those have no operation, so the rule says ' +
       'nothing about them. Write a rule without operations for those (docs/guides/authorization.md)',
     applies: ({ static_auth: { policies } }) => policies.some(({ rules }) => scopeRemarksOn(rules).length > 0),
+  },
+  {
+    at: 'static_auth',
+    says:
+      'is in the configuration, which the parent reads: it can do whatever these tokens, and requests without one, may do, ' +
+      'and none of them has a lifetime; signer_state keeps tokens from it',
+    applies: ({ static_auth: { tokens, anonymous }, tee }) =>
+      tee.platform === 'nitro' && tokens.length + anonymous.policies.length > 0,
+  },
+  {
+    at: 'anti_slashing.url',
+    says: 'has a password, which the parent reads: it can do in the database whatever the signer may do there',
+    applies: (config) => config.tee.platform === 'nitro' && (databaseAddress(config)?.password ?? '') !== '',
   },
   ...(['signer_state.table', 'key_sources.dynamodb.table', 'anti_slashing.table'] as const).map(
     (at): WarningRule => ({

@@ -24,6 +24,11 @@ export const USELESS_OPTIONS: readonly UselessOption[] = [
     inThis: isNot('dynamodb'),
   },
   {
+    at: 'anti_slashing.clock_tolerance_seconds',
+    because: 'with signer_state and in an enclave it is 12. Remove it',
+    inThis: ({ signer_state, tee }) => signer_state.table !== undefined || tee.platform === 'nitro',
+  },
+  {
     at: 'signing.priority.max_concurrent_jobs',
     because: 'signing.priority.enabled is false. Set it to true, or remove it',
     inThis: noPriority,

@@ -56,7 +56,8 @@ export function createAdmission(dependencies: AdmissionDependencies): Admission 
       const isLarge = announced > maxRequestBodyBytes;
       if (isLarge && announced > largestEnvelope(access)) return 'body_too_large';
       const refused = accessRefusal(request, access, dependencies);
-      const isTooLarge = isLarge && (refused !== undefined || announced > largestEnvelopeOf(request.context));
+      const mayCome = refused === undefined || refused === 'starting';
+      const isTooLarge = isLarge && (!mayCome || announced > largestEnvelopeOf(request.context));
       const refusal = isTooLarge ? 'body_too_large' : refused;
       if (refusal === undefined && !streamsBody) boundBodyTime(request);
       return refusal;
@@ -107,7 +108,9 @@ function accessRefusal(
     dependencies.onAuthRejection(authRefusal);
     return authRefusal;
   }
-  return access.kind === 'scope' && access.namesKey ? keyRefusal(request, dependencies) : undefined;
+  if (access.kind !== 'scope') return undefined;
+  if (access.listsKeys === true) return dependencies.keys.state === 'loading' ? 'starting' : undefined;
+  return access.namesKey ? keyRefusal(request, dependencies) : undefined;
 }
 
 function stateRefusal(
@@ -124,7 +127,9 @@ function stateRefusal(
 function changedRefusal(request: HttpRequest, dependencies: AdmissionDependencies): ErrorReason | undefined {
   const { access, caller } = request.context;
   if (access === undefined || access.kind === 'open' || caller === undefined) return undefined;
-  const unservable = stateRefusal(access, dependencies);
+  // What is signed is asked for later, before its record and before its release.
+  const isAskedLater = access.kind === 'scope' && access.scope === 'sign';
+  const unservable = isAskedLater ? undefined : stateRefusal(access, dependencies);
   if (unservable !== undefined && unservable !== 'shutting_down') return unservable;
   const certificate = clientCertificateOf(request.raw.socket);
   const outcome = dependencies.authenticator.current(caller, request.context.peerAddress, certificate);
@@ -134,6 +139,7 @@ function changedRefusal(request: HttpRequest, dependencies: AdmissionDependencie
     if (isAdmitted(request, outcome.caller, access)) return undefined;
   }
   const reason = outcome.kind === 'refused' ? outcome.reason : 'denied';
+  if (reason === 'auth_sealed' && isAskedLater) return 'sealed';
   dependencies.onAuthRejection(reason);
   return reason;
 }

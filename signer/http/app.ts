@@ -14,7 +14,7 @@ import type { KeyStore } from '../keys/store.ts';
 import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
 import type { SigningDependencies } from '../signing/sign.ts';
 import { type Admission, acceptAnyBodyAsBytes, allowOrigins, createAdmission, originRefusals } from './admission.ts';
-import { type Audit, createAudit, type HttpObserver, type RecordDecision } from './audit.ts';
+import { type Audit, createAudit, type HttpObserver, type RecordDecision, type RequiredAudit } from './audit.ts';
 import {
   type HttpRequest,
   headerTimes,
@@ -27,8 +27,9 @@ import {
   trackOpenRequests,
 } from './context.ts';
 import { keepEscapes } from './escapes.ts';
-import { answerClientError, errorAnswer, refuse, sendError } from './refusals.ts';
-import { type Answer, sendAnswer, toSignerError } from './replies.ts';
+import { type HeldRequests, heldRequests } from './held.ts';
+import { answerClientError, refuse, sendError } from './refusals.ts';
+import { toSignerError } from './replies.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies, mountAuthTokens } from './routes/auth.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
@@ -36,14 +37,13 @@ import type { GenerateRoutes } from './routes/chamber-keys-generate.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
 import { type ChamberKeyLimits, type KeyManagerLimits, mountChamberKeys, mountKeystores } from './routes/keys.ts';
 import { mountReceipts, type ReceiptRoutes } from './routes/receipts.ts';
-import { createSignHandler, mountPublicKeys, mountSign } from './routes/sign.ts';
+import { createSignHandler, mountPublicKeys, mountSign, type SignHandler } from './routes/sign.ts';
 import { createSignBatchHandler, mountSignBatch } from './routes/sign-batch.ts';
 import { mountSlashingProtection, type SlashingRecords } from './routes/slashing-protection.ts';
 
 export interface AppOptions {
   readonly maxRequestBodyBytes: number;
   readonly requestTimeoutSeconds: number;
-  readonly batchMaxKeys: number;
   readonly headersTimeoutMs?: number;
   readonly corsAllowedOrigins: readonly string[] | null;
   readonly allowedHosts: readonly string[] | null;
@@ -82,10 +82,12 @@ export interface AppDependencies {
   readonly clock: Clock;
   readonly log: Log;
   readonly auditLog?: Log;
+  readonly requiredAudit?: RequiredAudit | undefined;
 }
 
 const KEEP_ALIVE_SECONDS = 75;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
+const MAX_LIST_HELD_MS = 60_000;
 
 export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
   const app = fastify({
@@ -100,7 +102,11 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
     exposeHeadRoutes: false,
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     clientErrorHandler: answerClientError,
-    routerOptions: { maxParamLength: MAX_PATH_PARAMETER_CHARACTERS, ignoreTrailingSlash: true },
+    routerOptions: {
+      maxParamLength: MAX_PATH_PARAMETER_CHARACTERS,
+      ignoreTrailingSlash: true, // both as common/formats/request-path.ts
+      ignoreDuplicateSlashes: true,
+    },
     frameworkErrors: (error, request, reply) => {
       request.context = newContext(NO_ROUTE, dependencies.clock.monotonic(), peerAddressOf(request.raw.socket));
       reply.header('x-request-id', request.id);
@@ -109,18 +115,16 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   });
   installContext(app, dependencies.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
-  const { admission, audit } = installHooks(app, options, dependencies);
-  const envelopes = envelopeReader({ log: dependencies.log });
+  const { admission, audit, held } = installHooks(app, options, dependencies);
+  const envelopes = envelopeReader({ log: dependencies.log, timeoutSeconds: options.requestTimeoutSeconds });
   app.addHook('onClose', () => envelopes.close());
   const onAuthRejection = dependencies.observer.authRejected;
   await dependencies.describeRoutes?.(app);
   mountHealth(app, dependencies.readiness);
   mountPublicKeys(app, dependencies.keys);
-  mountSign(
-    app,
-    createSignHandler(options, { ...dependencies, envelopes, onAuthRejection, readmit: admission.readmit }),
-  );
-  mountSignBatch(app, createSignBatchHandler(options, { ...dependencies, audit, onAuthRejection }));
+  const signing = { ...dependencies, audit, envelopes, held, onAuthRejection, readmit: admission.readmit };
+  mountSign(app, audited(createSignHandler(options, signing), audit));
+  mountSignBatch(app, audited(createSignBatchHandler(options, signing), audit));
   mountSlashingProtection(app, dependencies.slashingRecords, admission);
   mountChamber(app, dependencies.chamber);
   await mountKeys(app, dependencies.keyRoutes);
@@ -133,6 +137,14 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
   }
   await app.ready();
   return app;
+}
+
+function audited(handle: SignHandler, audit: Pick<Audit, 'confirm'>): SignHandler {
+  return async (request, body) => {
+    const answer = await handle(request, body);
+    await audit.confirm(request);
+    return answer;
+  };
 }
 
 /** Routes parse what they take, and have no schemas. Given nothing, fastify loads two packages that compile them. */
@@ -168,9 +180,13 @@ function installHooks(
   app: FastifyInstance,
   options: AppOptions,
   dependencies: AppDependencies,
-): { readonly admission: Admission; readonly audit: Audit } {
+): { readonly admission: Admission; readonly audit: Audit; readonly held: HeldRequests } {
   const { log } = dependencies;
-  const audit = createAudit(options.clientAddress, { ...dependencies, log: dependencies.auditLog ?? dependencies.log });
+  const audit = createAudit(options.clientAddress, {
+    ...dependencies,
+    log: dependencies.auditLog ?? log,
+    required: dependencies.requiredAudit,
+  });
   const admission = createAdmission({
     ...options,
     ...dependencies,
@@ -188,7 +204,8 @@ function installHooks(
     if (!reply.sent) sendError(request, reply, new SignerError('internal_error', { cause: error }));
   });
   const turns = callerTurns({ nextTurn: setImmediate, monotonic: () => dependencies.clock.monotonic() });
-  dependencies.onTurns?.(() => turns.waiting);
+  const held = heldRequests(dependencies);
+  dependencies.onTurns?.(() => turns.waiting + held.size);
   const openRequests = trackOpenRequests((request, response) => {
     admission.release(request);
     request.context.onEnd?.();
@@ -198,26 +215,43 @@ function installHooks(
   app.addHook('onRequest', (request, reply, done) => {
     if (!openRequests.begin(request, reply.raw)) return;
     request.context.span = dependencies.tracing?.startRequest({ method: request.method, route: request.context.route });
-    const refusal = admitted(request, admission);
-    if (refusal !== undefined) return void refuse(request, reply, refusal);
-    const { caller } = request.context;
-    if (caller === undefined) return done();
-    settlePlace(request.raw.socket);
     const goOn: GoOn = (hasWaited) => {
       if (request.context.released) return; // its client is gone
       const changed = hasWaited ? admission.readmit(request) : undefined;
       if (changed === undefined) done();
       else refuse(request, reply, changed);
     };
-    if (!turns.enter(caller.accessor, goOn)) refuse(request, reply, 'overloaded');
+    const enter = (refusal: ErrorReason | undefined): void => {
+      const { caller } = request.context;
+      if (refusal !== undefined) refuse(request, reply, refusal);
+      else if (caller === undefined) done();
+      else {
+        settlePlace(request.raw.socket);
+        if (!turns.enter(caller.accessor, goOn)) refuse(request, reply, 'overloaded');
+      }
+    };
+    const refusal = admitted(request, admission);
+    if (refusal !== 'starting') return enter(refusal);
+    const until = whileStarting(request, options, dependencies);
+    if (!held.hold(request, ...until, () => enter(admitted(request, admission)))) enter('overloaded');
   });
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
   const isToldAlready = oneLineWhileStarting();
   app.setErrorHandler((thrown, request, reply) =>
-    sendAnswer(reply, answerToThrown(request, thrown, { ...dependencies, isToldAlready })),
+    sendError(request, reply, toldFault(request, thrown, { ...dependencies, isToldAlready })),
   );
-  return { admission, audit };
+  return { admission, audit, held };
+}
+
+/** How long a request is held for its keys, and whether its key is there. */
+function whileStarting(
+  { context: { access, publicKey } }: HttpRequest,
+  { requestTimeoutSeconds }: AppOptions,
+  { keys }: Pick<AppDependencies, 'keys'>,
+): [limitMs: number, isThere: () => boolean] {
+  if (access?.kind === 'scope' && access.listsKeys === true) return [MAX_LIST_HELD_MS, () => false];
+  return [requestTimeoutSeconds * 1000, () => publicKey !== undefined && keys.find(publicKey) !== undefined];
 }
 
 function admitted(request: HttpRequest, admission: Admission): ErrorReason | undefined {
@@ -243,13 +277,13 @@ function oneLineWhileStarting(): FaultParts['isToldAlready'] {
   };
 }
 
-function answerToThrown(request: HttpRequest, thrown: unknown, { log, observer, isToldAlready }: FaultParts): Answer {
+function toldFault(request: HttpRequest, thrown: unknown, { log, observer, isToldAlready }: FaultParts): SignerError {
   const error = toSignerError(thrown);
   if (error.reason === 'internal_error') {
     observer.routeFailed('thrown');
     log.error({ request_id: request.id, err: error.cause }, 'request failed');
   } else if (error.status === 503 && !isToldAlready(error)) logFault(log, request.id, error);
-  return errorAnswer(request, error);
+  return error;
 }
 
 function endTrace({ context, id }: HttpRequest, response: ServerResponse): void {

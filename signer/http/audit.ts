@@ -3,9 +3,11 @@
 import type { ServerResponse } from 'node:http';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
+import { inTime } from '../../common/observe/in-time.ts';
 import type { Log } from '../../common/observe/log.ts';
+import type { Logger } from '../../common/observe/logger.ts';
 import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';
-import { ERROR_REASONS, type ErrorReason } from '../api/errors.ts';
+import { ERROR_REASONS, type ErrorReason, SignerError } from '../api/errors.ts';
 import type { ClientFault } from '../api/forks.ts';
 import type { AuditLine } from '../api/reference/audit-members.ts';
 import { builderName } from '../api/sign-request.ts';
@@ -33,50 +35,71 @@ export interface RefusedKey {
 export interface Audit {
   record(request: HttpRequest, response: ServerResponse): void;
   keyRefused(request: HttpRequest, key: RefusedKey): void;
+  /** With audit.required, before signatures leave. @throws SignerError `audit_unavailable` */
+  confirm(request: HttpRequest): Promise<void>;
 }
 
-export function createAudit(
-  addresses: ClientAddressOptions,
-  { clock, log, observer }: { clock: Clock; log: Log; observer: HttpObserver },
-): Audit {
+interface AuditParts {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: HttpObserver;
+  readonly required?: RequiredAudit | undefined;
+}
+
+export function createAudit(addresses: ClientAddressOptions, { clock, log, observer, required }: AuditParts): Audit {
   const addressOf = rememberedPeer(addresses);
+  const confirmed = new WeakSet<HttpRequest>();
+  const secondsOf = ({ startedAt }: RequestContext): number => (clock.monotonic() - startedAt) / 1000;
+  const write = (request: HttpRequest, status: number, seconds: number): void => {
+    const { context } = request;
+    const { access, route } = context;
+    const scope = access?.kind === 'scope' ? access.scope : undefined;
+    const signed = context.batch?.outcomes.get('signed') ?? 0;
+    log.info(
+      {
+        audit: true,
+        client_ip: addressOf(context.peerAddress, forwardedFor(request)),
+        accessor: context.caller?.accessor,
+        scope,
+        method: scope === undefined ? request.method : undefined,
+        route: scope === undefined ? route : undefined,
+        subject: context.subject,
+        public_key: context.publicKey,
+        keys: context.batch?.keys,
+        signed: context.batch === undefined ? undefined : signed,
+        refused: context.batch === undefined ? undefined : context.batch.keys - signed,
+        ...messageMembers(context),
+        ...paymentMembers(context),
+        outcome: status < 400 ? 'ok' : 'refused',
+        status,
+        reason: context.reason,
+        denied_by: context.deniedBy,
+        request_id: request.id,
+        duration_ms: Math.round(seconds * 1e6) / 1e3,
+      } satisfies AuditLine,
+      'request',
+    );
+  };
   return {
     record(request, response) {
       const { context } = request;
-      if (!response.writableFinished) context.reason ??= 'client_closed';
-      const statusCode = response.writableFinished ? response.statusCode : ERROR_REASONS.client_closed.status;
-      const seconds = (clock.monotonic() - context.startedAt) / 1000;
+      const isAnswered = response.writableFinished || context.unanswered;
+      if (!isAnswered) context.reason ??= 'client_closed';
+      const status = isAnswered ? response.statusCode : ERROR_REASONS.client_closed.status;
+      const seconds = secondsOf(context);
       const { access, route } = context;
-      observer.requestEnded(access === undefined ? 'unknown' : (route ?? 'unknown'), statusCode, seconds);
+      observer.requestEnded(access === undefined ? 'unknown' : (route ?? 'unknown'), status, seconds);
       if (access === undefined || access.kind === 'open') return;
-      const outcome = statusCode < 400 ? 'ok' : 'refused';
-      const scope = access.kind === 'scope' ? access.scope : undefined;
-      if (scope === 'sign') countSigning(context, seconds, observer);
-      const signed = context.batch?.outcomes.get('signed') ?? 0;
-      log.info(
-        {
-          audit: true,
-          client_ip: addressOf(context.peerAddress, forwardedFor(request)),
-          accessor: context.caller?.accessor,
-          scope,
-          method: scope === undefined ? request.method : undefined,
-          route: scope === undefined ? route : undefined,
-          subject: context.subject,
-          public_key: context.publicKey,
-          keys: context.batch?.keys,
-          signed: context.batch === undefined ? undefined : signed,
-          refused: context.batch === undefined ? undefined : context.batch.keys - signed,
-          ...messageMembers(context),
-          ...paymentMembers(context),
-          outcome,
-          status: statusCode,
-          reason: context.reason,
-          denied_by: context.deniedBy,
-          request_id: request.id,
-          duration_ms: Math.round(seconds * 1e6) / 1e3,
-        } satisfies AuditLine,
-        'request',
-      );
+      if (access.kind === 'scope' && access.scope === 'sign') countSigning(context, seconds, observer);
+      if (!confirmed.has(request) || status >= 400) write(request, status, seconds);
+    },
+    async confirm(request) {
+      if (required === undefined) return;
+      confirmed.add(request);
+      write(request, 200, secondsOf(request.context));
+      if (await required.confirmed()) return;
+      request.context.batch = undefined; // no signature of it leaves
+      throw new SignerError('audit_unavailable');
     },
     keyRefused(request, { publicKey, reason, deniedBy }) {
       const { context } = request;
@@ -96,6 +119,37 @@ export function createAudit(
         } satisfies AuditLine,
         'key of a batch',
       );
+    },
+  };
+}
+
+// audit.required: no signature leaves before its audit line is with the system that the log goes to. A destination that
+// takes no lines refuses all of them, before anything is signed, until it has taken what waits.
+
+export interface RequiredAudit {
+  /** Why nothing may be signed now. */
+  hindrance(): 'audit_unavailable' | undefined;
+  /** Whether the line that was written last, and those before it, are with the system. */
+  confirmed(): Promise<boolean>;
+}
+
+const CONFIRM_TIMEOUT_MS = 2_000;
+
+export function requiredAudit(log: Pick<Logger, 'isLosing' | 'confirmed'>): RequiredAudit {
+  /** Lines that are late, and neither taken nor dropped yet. */
+  let late = 0;
+  return {
+    hindrance: () => (late > 0 || log.isLosing() ? 'audit_unavailable' : undefined),
+    async confirmed() {
+      const line = log.confirmed();
+      const isTaken = await inTime(line, CONFIRM_TIMEOUT_MS, () => {
+        late += 1;
+        void line.then(() => {
+          late -= 1;
+        });
+        return false;
+      });
+      return isTaken && !log.isLosing();
     },
   };
 }

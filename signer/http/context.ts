@@ -33,6 +33,8 @@ export type RouteAccess =
       readonly orManagement?: true;
       /** Served also while the state is stale: to look what is wrong, and to seal. */
       readonly whileStale?: true;
+      /** Answers the whole list of keys or nothing (refusals.ts): it waits while keys load. */
+      readonly listsKeys?: true;
     };
 
 export interface RequestContext {
@@ -56,6 +58,8 @@ export interface RequestContext {
   bodyReservation: number;
   bodyHolder: string | undefined;
   released: boolean;
+  /** Refused by closing the connection. */
+  unanswered: boolean;
   onEnd: (() => void) | undefined;
   bodyDeadline: NodeJS.Timeout | undefined;
 }
@@ -95,6 +99,7 @@ export function newContext(route: Route, startedAt: number, peerAddress: string 
     bodyReservation: 0,
     bodyHolder: undefined,
     released: false,
+    unanswered: false,
     onEnd: undefined,
     bodyDeadline: undefined,
   };

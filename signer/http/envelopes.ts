@@ -46,7 +46,7 @@ export function largeBodies(parts: LargeBodyParts): LargeBodies {
   return {
     largestReadAtOnce: Math.min(MAX_BODY_READ_AT_ONCE_BYTES, parts.maxRequestBodyBytes),
     async read(request, body, signal) {
-      const read = await readLargeBody(body, signal, parts);
+      const read = await readLargeBody(body, { signal, caller: request.context.caller?.accessor }, parts);
       const revoked = parts.readmit(request);
       if (revoked !== undefined) throw new SignerError(revoked);
       return read;
@@ -56,7 +56,7 @@ export function largeBodies(parts: LargeBodyParts): LargeBodies {
 
 async function readLargeBody(
   body: Uint8Array,
-  signal: AbortSignal,
+  { signal, caller }: { readonly signal: AbortSignal; readonly caller: string | undefined },
   { envelopes, maxRequestBodyBytes, parse }: LargeBodyParts,
 ): Promise<ReadBody> {
   if (body.length > MAX_ENVELOPE_BODY_BYTES) {
@@ -65,7 +65,7 @@ async function readLargeBody(
     return isEnvelope ? NO_ENVELOPE : parsed;
   }
   const { length } = body;
-  const read = await envelopes.read(body, signal);
+  const read = await envelopes.read(body, signal, caller);
   if (read.kind !== 'other') return read;
   return length > maxRequestBodyBytes ? NO_ENVELOPE : parse(read.body);
 }

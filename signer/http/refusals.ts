@@ -42,8 +42,23 @@ function neededAccess(access: RouteAccess | undefined): string | undefined {
   return `the scope ${scopes}${access.orManagement === true ? ', or a management token,' : ''} is needed`;
 }
 
+/**
+ * A client that expects the list of keys may read an error as an empty one, and never ask again: it gets the list or
+ * the end of its connection, after what was asked before on it. The challenge is answered, because a client may send
+ * its credential only then (Teku).
+ */
 export function sendError(request: FastifyRequest, reply: FastifyReply, error: SignerError): FastifyReply {
-  return sendAnswer(reply, errorAnswer(request, error));
+  const answer = errorAnswer(request, error);
+  const { access } = request.context;
+  const listsKeys = access?.kind === 'scope' && access.listsKeys === true;
+  if (!listsKeys || error.reason === 'missing_credentials') return sendAnswer(reply, answer);
+  request.context.unanswered = true;
+  reply.hijack();
+  reply.raw.statusCode = answer.status;
+  // One that waits behind another answer has no socket yet: it would end alone, and hold up what comes behind it.
+  if (reply.raw.socket === null) reply.raw.once('socket', (socket) => socket.destroy());
+  else reply.raw.destroy();
+  return reply;
 }
 
 export function errorBody({ status, reason, message }: SignerError, id: string): ErrorBody {

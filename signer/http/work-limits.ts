@@ -1,6 +1,6 @@
 // How many requests of a route that does long work run at once, and how long a client waits.
 
-import { SignerError } from '../api/errors.ts';
+import { SignerError, tellingUnlessTold } from '../api/errors.ts';
 
 export interface WorkLimits {
   readonly maxConcurrentRequests: number;
@@ -12,6 +12,8 @@ export interface ItemLimits extends WorkLimits {
 }
 
 const PART_MAY_BE_DONE = 'a part of it may be done, and what is under way goes on: list the keys before you repeat it';
+
+const MAY_BE_REPEATED = 'repeat the request: what is done of it already stays so';
 
 /** @throws SignerError `overloaded`, `request_timeout`, and what the work throws */
 export type LimitedWork = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
@@ -34,6 +36,8 @@ export function limitWork({ maxConcurrentRequests, requestTimeoutSeconds }: Work
     async function untilItEnds(signal: AbortSignal): ReturnType<typeof work> {
       try {
         return await work(signal);
+      } catch (error) {
+        return tellingUnlessTold(MAY_BE_REPEATED)(error);
       } finally {
         running -= 1;
         clearTimeout(timer);

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
-import { TenureBook } from '../tenure.ts';
+import { ended, isEnded, TenureBook } from '../tenure.ts';
 import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
 import type { HeldKey, SecretKeyVault } from './vault.ts';
 
@@ -40,9 +40,13 @@ export class KeyStore {
   readonly #refused = new Set<string>();
   readonly #maximumKeys: number;
   readonly #keys = new Map<string, HeldCopy>();
+  /** Keys that a change has stopped and that it may give back. */
+  readonly #aside = new Map<string, HeldCopy>();
   readonly #countBySource: Record<KeySource, number> = { filesystem: 0, dynamodb: 0, memory: 0 };
   /** Keys that a key file holds or names although its copy is not the loaded one: the next start may load it. */
   readonly #alsoInFiles = new Set<string>();
+  /** Of keystores that say it. */
+  readonly #derivationPaths = new Map<string, string>();
   /** What each batch that has not ended has added: these keys sign and are not listed. */
   readonly #openBatches = new Set<Set<string>>();
   #state: KeyStoreState = 'loading';
@@ -69,6 +73,14 @@ export class KeyStore {
   /** Whichever copy of it is loaded. Complete when the first load is. */
   isInFile(publicKey: string): boolean {
     return this.#keys.get(publicKey)?.source === 'filesystem' || this.#alsoInFiles.has(publicKey);
+  }
+
+  derivationPathOf(publicKey: string): string | undefined {
+    return this.#derivationPaths.get(publicKey);
+  }
+
+  noteDerivationPath(publicKey: string, path: string | undefined): void {
+    if (path !== undefined && this.#keys.has(publicKey)) this.#derivationPaths.set(publicKey, path);
   }
 
   noteInFile(publicKey: string): void {
@@ -114,8 +126,24 @@ export class KeyStore {
     }
   }
 
-  noteRefused(publicKey: string): void {
-    if (this.#keys.has(publicKey)) this.#refused.add(publicKey);
+  /** The slashing store refused a copy of this tenure: it signs nothing until its source is read again. */
+  noteRefused(publicKey: string, tenure: number): void {
+    const key = this.#keys.get(publicKey);
+    if (key === undefined) return;
+    this.#refused.add(publicKey);
+    if (key.tenure === tenure) endTenureOf(key); // not one that was renewed while the store was asked
+  }
+
+  /** By the request that began it, which read the key's source itself. */
+  takeTenure(publicKey: string, tenure: number): void {
+    const key = this.#keys.get(publicKey);
+    if (key !== undefined) key.tenure = tenure;
+  }
+
+  /** A copy whose row says inactive signs nothing, whatever store is asked. */
+  retire(publicKey: string): void {
+    const key = this.#keys.get(publicKey);
+    if (key !== undefined) endTenureOf(key);
   }
 
   takeRefused(source: KeySource): readonly string[] {
@@ -124,12 +152,32 @@ export class KeyStore {
     return refused;
   }
 
-  /** The key is not found any more before its secret is wiped. */
-  remove(publicKey: string): LoadedKey | undefined {
+  /** Listed and held, but not found: nothing new is signed with it until `putBack`. */
+  setAside(publicKey: string): LoadedKey | undefined {
     const key = this.#keys.get(publicKey);
     if (key === undefined) return undefined;
     this.#keys.delete(publicKey);
+    this.#aside.set(publicKey, key);
+    return key;
+  }
+
+  /** @param tenure the ended one, when its change has come that far */
+  putBack(publicKey: string, tenure?: number): void {
+    const key = this.#aside.get(publicKey);
+    if (key === undefined) return; // removed, or sealed meanwhile
+    this.#aside.delete(publicKey);
+    if (tenure !== undefined) key.tenure = tenure;
+    this.#keys.set(publicKey, key);
+  }
+
+  /** The key is not found any more before its secret is wiped. */
+  remove(publicKey: string): LoadedKey | undefined {
+    const key = this.#keys.get(publicKey) ?? this.#aside.get(publicKey);
+    if (key === undefined) return undefined;
+    this.#keys.delete(publicKey);
+    this.#aside.delete(publicKey);
     this.#refused.delete(publicKey);
+    this.#derivationPaths.delete(publicKey);
     for (const added of this.#openBatches) added.delete(publicKey);
     this.#listed.remove(publicKey);
     this.#countBySource[key.source] -= 1;
@@ -221,7 +269,9 @@ export class KeyStore {
   seal(): void {
     this.#state = 'sealed';
     this.#keys.clear();
+    this.#aside.clear();
     this.#refused.clear();
+    this.#derivationPaths.clear();
     for (const added of this.#openBatches) added.clear();
     this.#listed.clear();
     this.#alsoInFiles.clear();
@@ -241,9 +291,9 @@ export class KeyStore {
       return { outcome: 'refused', reason: 'sealed' };
     }
     const publicKey = encodeHex(held.publicKey);
-    const first = this.#keys.get(publicKey);
+    const first = this.#keys.get(publicKey) ?? this.#aside.get(publicKey);
     const mismatch = expectedPublicKey !== undefined && expectedPublicKey !== publicKey;
-    const full = this.#keys.size >= this.#maximumKeys;
+    const full = this.#keys.size + this.#aside.size >= this.#maximumKeys;
     if (mismatch || first !== undefined || full) this.#vault.removeKey(held.handle);
     if (mismatch) return { outcome: 'refused', reason: 'public_key_mismatch' };
     if (source === 'filesystem' && (full || first !== undefined)) this.#noteUnlessFromFile(publicKey);
@@ -273,6 +323,10 @@ export class KeyStore {
       throw error;
     }
   }
+}
+
+function endTenureOf(key: HeldCopy): void {
+  if (!isEnded(key.tenure)) key.tenure = ended(key.tenure); // in place: it is the same copy
 }
 
 // A hundred thousand keys that came in a batch are a merge, and not a sort.

@@ -63,7 +63,7 @@ export const METRICS = {
   signingInFlight: gauge('svc_signing_in_flight', 'Signing requests that hold a permit.', { pool }),
   equivocationClaims: gauge(
     'svc_equivocation_claims',
-    'Payload attestations, envelopes, bids and inclusion lists of the last epochs that are remembered, so that no other content is signed in their place; at most 131,072.',
+    'Payload attestations, envelopes and bids of the last epochs that are remembered, so that no other content is signed in their place; at most 131,072.',
     {},
   ),
   blsQueueDepth: gauge('svc_bls_queue_depth', 'Signatures that wait in the signing core.', {}),
@@ -94,6 +94,18 @@ export const METRICS = {
     'svc_slashing_backend_up',
     '1 while the slashing database answers, else 0; 0 on a replica that started sealed, too, which does not open it.',
     {},
+  ),
+  slashingFloorAhead: gauge(
+    'svc_slashing_floor_ahead_seconds',
+    'How long a floor of the future keeps everything from being signed ' +
+      '(docs/runbooks/certificates-and-clocks.md#floor); 0: there is none.',
+    {},
+  ),
+  slashingKeysAhead: gauge(
+    'svc_slashing_keys_ahead',
+    'Keys with records ahead of the clock, which sign nothing of that kind until then; looked for every 10 minutes. ' +
+      '`strongroom slashing status` names them.',
+    { kind: closed('block', 'attestation') },
   ),
   slashingJumps: counter(
     'svc_slashing_jumps_total',
@@ -249,7 +261,7 @@ export const METRICS = {
   }),
   logLinesDropped: counter(
     'svc_log_lines_dropped_total',
-    'Log lines lost because the reader of the log did not take them.',
+    'Log lines lost: the log could not be written (its disk is full, its reader is gone), or its reader took too few.',
     {},
   ),
   eventLoopLagSeconds: gauge(

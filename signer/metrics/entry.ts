@@ -2,7 +2,13 @@
 // folds what it does not name into `unknown`.
 
 import { MAX_EGRESS_ENDPOINTS } from '../api/egress.ts';
-import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
+import {
+  DOUBT_CAUSES,
+  ERROR_REASONS,
+  type ErrorReason,
+  SLASHING_KEY_FAULTS,
+  SLASHING_REFUSALS,
+} from '../api/errors.ts';
 import { CLIENT_FAULTS } from '../api/forks.ts';
 import { OPERATIONS } from '../api/operations.ts';
 
@@ -72,7 +78,7 @@ export const callOutcome = closed(
 );
 export const keySource = closed('filesystem', 'dynamodb', 'memory');
 export const slashingReason = closed(...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS);
-export const jumpCause = closed('boot', 'other_server', 'lost_records', 'other_store', 'unclean_end');
+export const jumpCause = closed(...DOUBT_CAUSES);
 export const authReason = folded(
   'missing_credentials',
   'malformed_credentials',

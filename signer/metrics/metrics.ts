@@ -19,7 +19,17 @@ export interface Metrics extends MetricHandles {
   close(): void;
 }
 
-export function createMetrics(): Metrics {
+/** A value of one series; a histogram's has `le` among its labels, and the name of its part. */
+export interface Sample {
+  readonly value: number;
+  readonly labels: Readonly<Record<string, string | number | undefined>>;
+  readonly metricName?: string | undefined;
+}
+
+/** Prometheus text of what the catalogue counts, under names that are not the catalogue's. */
+export type OtherNames = (read: (name: string) => Promise<readonly Sample[]>) => Promise<string>;
+
+export function createMetrics(otherNames: OtherNames = async () => ''): Metrics {
   const registry = new Registry();
   const handles = Object.fromEntries(
     Object.entries(METRICS).map(([key, entry]) => [key, createHandle(entry, registry)]),
@@ -27,12 +37,13 @@ export function createMetrics(): Metrics {
   handles.buildInfo.set(1, { version: VERSION, commit: COMMIT });
   const processWatch = watchProcess(handles);
   const collectors = [processWatch.collect];
+  const samples = async (name: string) => (await registry.getSingleMetric(name)?.get())?.values ?? [];
   return {
     ...handles,
     onRender: (collect) => void collectors.push(collect),
     async render() {
       for (const collect of collectors) collect();
-      return { contentType: registry.contentType, body: await registry.metrics() };
+      return { contentType: registry.contentType, body: `${await registry.metrics()}${await otherNames(samples)}` };
     },
     close: processWatch.close,
   };
@@ -86,9 +97,15 @@ function createHandle(entry: MetricEntry, registry: Registry) {
       const counter = new Counter<string>(configuration);
       const series = seriesOf(entry, (labels) => counter.labels(labels));
       for (const labels of initialLabels(entry)) series(labels).inc(0);
+      const totals = new Map<string, number>();
       return {
         inc: (labels?: AnyLabels) => series(labels).inc(1),
         add: (amount: number, labels?: AnyLabels) => series(labels).inc(amount),
+        reach(total: number, labels: AnyLabels = {}): void {
+          const name = JSON.stringify(labels);
+          series(labels).inc(total - (totals.get(name) ?? 0));
+          totals.set(name, total);
+        },
       };
     }
     case 'gauge': {
@@ -160,15 +177,12 @@ const MICROSECONDS = 1e6;
 function watchProcess(metrics: MetricHandles): ProcessWatch {
   const delay = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
   delay.enable();
-  let cpuSecondsCounted = 0;
   metrics.processStartTime.set(performance.timeOrigin / 1000);
 
   return {
     collect() {
       const { user, system } = process.cpuUsage();
-      const cpuSeconds = (user + system) / MICROSECONDS;
-      metrics.processCpuSeconds.add(cpuSeconds - cpuSecondsCounted);
-      cpuSecondsCounted = cpuSeconds;
+      metrics.processCpuSeconds.reach((user + system) / MICROSECONDS);
       const memory = process.memoryUsage();
       metrics.processResidentBytes.set(memory.rss);
       metrics.processHeapBytes.set(memory.heapUsed);
@@ -201,6 +215,8 @@ type LabelArguments<L extends Labels> = keyof L extends never ? [] : [labels: La
 export interface CounterHandle<L extends Labels> {
   inc(...labels: LabelArguments<L>): void;
   add(amount: number, ...labels: LabelArguments<L>): void;
+  /** Adds what a total that is counted elsewhere has grown by since it was last given. */
+  reach(total: number, ...labels: LabelArguments<L>): void;
 }
 
 export interface GaugeHandle<L extends Labels> {

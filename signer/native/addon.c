@@ -76,6 +76,20 @@ static napi_value give_memory_back(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
+/** Undefined when the system does not say. */
+static napi_value kernel_clock(napi_env env, napi_callback_info info) {
+  (void)info;
+  struct kernel_clock clock;
+  napi_value result, milliseconds, is_synchronised;
+  if (!read_kernel_clock(&clock)) return NULL;
+  REQUIRE(napi_create_object(env, &result) == napi_ok && napi_create_double(env, clock.milliseconds, &milliseconds) == napi_ok &&
+              napi_get_boolean(env, clock.is_synchronised, &is_synchronised) == napi_ok &&
+              napi_set_named_property(env, result, "milliseconds", milliseconds) == napi_ok &&
+              napi_set_named_property(env, result, "isSynchronised", is_synchronised) == napi_ok,
+          "kernelClock: no object");
+  return result;
+}
+
 static napi_value install_filter(napi_env env, napi_callback_info info) {
   (void)info;
   const int error = install_system_call_filter();
@@ -89,6 +103,7 @@ NAPI_MODULE_INIT() {
       {"allocateSecret", allocate_secret},
       {"disableCoreDumps", turn_off_core_dumps},
       {"returnFreedMemory", give_memory_back},
+      {"kernelClock", kernel_clock},
       {"installSystemCallFilter", install_filter},
   };
   REQUIRE(export_functions(env, exports, functions, sizeof functions / sizeof *functions) && export_core(env, exports) &&

@@ -61,6 +61,11 @@ export interface Addon {
   disableCoreDumps(): void;
   /** What native code has freed goes back to the system, as far as the C library can (glibc). */
   returnFreedMemory(): void;
+  /**
+   * By the kernel, and whether a time service sets it right; in milliseconds since the Unix epoch. Undefined where the
+   * system does not say.
+   */
+  kernelClock(): { readonly milliseconds: number; readonly isSynchronised: boolean } | undefined;
   /** The system calls that seccomp.c lists, in every thread and for good. @throws Error with the system's reason */
   installSystemCallFilter(): void;
 

@@ -38,7 +38,6 @@ const HEALABLE: Readonly<Record<Operation, boolean>> = {
   BUILDER_REQUEST_AUTH: false, // has no fork
   EXECUTION_PAYLOAD_BID: false, // one for a slot and parent
   EXECUTION_PAYLOAD_ENVELOPE: false, // one for a slot
-  INCLUSION_LIST: false, // one for a slot
   PAYLOAD_ATTESTATION_MESSAGE: false, // one for a slot
   PROPOSER_PREFERENCES: true,
   RANDAO_REVEAL: true,

@@ -69,7 +69,6 @@ export function signedAt(
     case 'BLOCK_V2':
     case 'EXECUTION_PAYLOAD_BID':
     case 'EXECUTION_PAYLOAD_ENVELOPE':
-    case 'INCLUSION_LIST':
     case 'PAYLOAD_ATTESTATION_MESSAGE':
     case 'SYNC_COMMITTEE_MESSAGE':
     case 'SYNC_COMMITTEE_SELECTION_PROOF':
@@ -91,7 +90,6 @@ function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
 const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
   'AGGREGATION_SLOT',
   'ATTESTATION',
-  'INCLUSION_LIST', // of Heze, whose version no table has yet
   'BLOCK_V2', // a header; of a full block the stated fork names the body's container, and its hash is in the header
   'RANDAO_REVEAL',
   'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
@@ -99,11 +97,10 @@ const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRe
   'SYNC_COMMITTEE_SELECTION_PROOF',
 ]);
 
-/** These began with Gloas or later, and we know no fork after it. */
+/** These began with Gloas, and we know no fork after it. */
 const SINCE_GLOAS: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
   'EXECUTION_PAYLOAD_BID',
   'EXECUTION_PAYLOAD_ENVELOPE',
-  'INCLUSION_LIST',
   'PAYLOAD_ATTESTATION_MESSAGE',
   'PROPOSER_PREFERENCES',
 ]);

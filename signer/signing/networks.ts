@@ -2,8 +2,8 @@
 
 import { decodeHex } from '../../common/formats/hex.ts';
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
-import type { ChainTime } from '../slashing/jump.ts';
-import { type NetworkConstants, PRESET_SLOTS_PER_EPOCH, type Preset, PUBLIC_NETWORKS } from './network-table.ts';
+import { type NetworkConstants, PRESET_SLOTS_PER_EPOCH, type Preset, PUBLIC_NETWORKS } from '../api/network-table.ts';
+import { type ChainTime, FLEET_TOLERANCE } from '../slashing/jump.ts';
 
 export type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;
 
@@ -40,7 +40,10 @@ export interface Network {
   readonly slotDurationMs: number;
   /** Undefined where the configuration does not state it. */
   readonly depositChainId: number | undefined;
-  /** Undefined where the genesis time is not stated: no slot can be compared with the clock then. */
+  /**
+   * Undefined where the genesis time is not stated: no slot can be compared with the clock then. Its tolerance is that
+   * of a fleet, unless the configuration of a signer says otherwise (signer/config/network.ts).
+   */
   readonly time: ChainTime | undefined;
 }
 
@@ -67,7 +70,10 @@ export function makeNetwork({ genesisTimeSeconds, ...parts }: NetworkParts): Net
     genesisForkVersion: versionOf('phase0', parts.forks),
     capellaForkVersion: versionOf('capella', parts.forks),
     slotsPerEpoch,
-    time: genesisTimeSeconds === undefined ? undefined : { genesisTimeSeconds, slotDurationMs, slotsPerEpoch },
+    time:
+      genesisTimeSeconds === undefined
+        ? undefined
+        : { genesisTimeSeconds, slotDurationMs, slotsPerEpoch, tolerance: FLEET_TOLERANCE },
   };
 }
 

@@ -4,17 +4,13 @@
 import { SignerError } from '../api/errors.ts';
 import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/loaded-key.ts';
+import type { SlashableMessage } from '../slashing/types.ts';
+import { isEnded } from '../tenure.ts';
 import type { GroupSignature, Lane } from './bls/bls.ts';
 import type { PermitGroup } from './permits.ts';
+import { assertMayRelease } from './right.ts';
 import { slashableMessage } from './roots/root.ts';
-import {
-  assertMayRelease,
-  laneOf,
-  type Refused,
-  rootToSign,
-  type SigningContext,
-  type SigningDependencies,
-} from './sign.ts';
+import { laneOf, type Refused, rootToSign, type SigningContext, type SigningDependencies } from './sign.ts';
 
 const MAX_PART_KEYS = 256;
 
@@ -87,7 +83,6 @@ async function signPart(
     context.onOutcome(begun + place, outcome);
   };
   try {
-    assertMayRelease(dependencies); // asked before each part, for a batch may take seconds
     const safe = await checkKeys(work, tell, context, dependencies);
     context.signal.throwIfAborted();
     const claimed = claimPlaces(work, safe, tell, dependencies);
@@ -109,17 +104,31 @@ async function checkKeys(
   { signal, span }: BatchContext,
   { slashing, onRetired }: SigningDependencies,
 ): Promise<number[]> {
-  const places = [...keys.keys()];
-  const messages = keys.flatMap((key) => slashableMessage(request, key, root) ?? []);
+  const refuse = (place: number, tenure: number): void => {
+    onRetired?.(keys[place]?.publicKey ?? '', tenure);
+    tell(place, { kind: 'refused', reason: 'key_retired' });
+  };
+  const places: number[] = [];
+  const messages: SlashableMessage[] = [];
+  for (const [place, key] of keys.entries()) {
+    if (isEnded(key.tenure)) {
+      refuse(place, key.tenure);
+      continue;
+    }
+    const message = slashableMessage(request, key, root);
+    if (message !== null) messages.push(message);
+    places.push(place);
+  }
   if (messages.length === 0) return places;
   const child = span?.child('slashing');
   try {
     const outcomes = await slashing.checkGroup(messages, signal);
-    return places.filter((place) => {
-      const outcome = outcomes[place] ?? { kind: 'failed', error: new SignerError('slashing_unavailable') };
+    return places.filter((place, index) => {
+      const outcome = outcomes[index] ?? { kind: 'failed', error: new SignerError('slashing_unavailable') };
       if (outcome.kind === 'safe') return true;
-      if (outcome.kind === 'refused' && outcome.reason === 'key_retired') onRetired?.(keys[place]?.publicKey ?? '');
-      tell(place, outcome);
+      const tenure = messages[index]?.tenure ?? 0;
+      if (outcome.kind === 'refused' && outcome.reason === 'key_retired') refuse(place, tenure);
+      else tell(place, outcome);
       return false;
     });
   } finally {

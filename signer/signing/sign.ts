@@ -4,20 +4,20 @@
 
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Span } from '../../common/observe/tracing.ts';
-import type { ChamberState } from '../api/chamber.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { ClientFault } from '../api/forks.ts';
 import type { Operation } from '../api/operations.ts';
 import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/loaded-key.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
-import type { Hindrance, RestrainedStore } from '../slashing/restraints.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
+import { isEnded } from '../tenure.ts';
 import type { BlsCore, Lane } from './bls/bls.ts';
 import { healedRoot } from './healing.ts';
 import { forkRefusal, networkRefusal } from './message-fork.ts';
 import type { Network } from './networks.ts';
 import type { Permits } from './permits.ts';
+import { assertMayRelease } from './right.ts';
 import { type ComputeRoot, computeSigningRoot, envelopeBlockSigningRoot, slashableMessage } from './roots/root.ts';
 
 export interface SigningDependencies {
@@ -31,16 +31,15 @@ export interface SigningDependencies {
   readonly equivocation: Pick<EquivocationGuard, 'claim'>;
   /** Without it bids are refused, which commit the money of a builder. */
   readonly builder?: boolean;
-  readonly heze?: boolean;
   /** The schedule's fork is signed with where the client's root proves that it is meant. */
   readonly heal?: boolean;
   readonly priorityOperations: ReadonlySet<Operation>;
-  /** Asked before each part of a batch, and right before a signature is released. */
+  /** Asked right before a signature is released. */
   readonly hindrance: () => ErrorReason | undefined;
   readonly onCanary: (publicKey: string, operation: Operation) => void;
   readonly canaryKeys: ReadonlySet<string>;
-  /** The slashing store refuses the loaded copy of a key as one of an ended tenure. */
-  readonly onRetired?: (publicKey: string) => void;
+  /** A loaded copy of a key was refused as one of an ended tenure, by this number. */
+  readonly onRetired?: (publicKey: string, tenure: number) => void;
 }
 
 export interface SigningContext {
@@ -108,42 +107,10 @@ export async function sign(
   }
 }
 
-/** A process that stood still since the store answered may have lost the right to sign to another signer. */
-export function assertMayRelease({ hindrance }: Pick<SigningDependencies, 'hindrance'>): void {
-  const reason = hindrance();
-  if (reason !== undefined) throw new SignerError(reason);
-}
-
-/** What a signer needs to sign anything at all, whatever the message is. */
-export interface RightToSign {
-  readonly custody: { readonly chamber: { readonly state: ChamberState } } | undefined;
-  readonly watcher: { readonly stale: boolean } | undefined;
-  readonly store: Pick<RestrainedStore, 'hindrance'>;
-  readonly receipts: { readonly hindrance: Hindrance } | undefined;
-}
-
-/** Why nothing may be signed now (specification/signing.md#errors). @param life without it, of what was admitted */
-export function hindranceOf(right: RightToSign, life?: { readonly shuttingDown: boolean }): Hindrance {
-  return () =>
-    custodyRefusal(right) ??
-    (life?.shuttingDown === true ? 'shutting_down' : (right.store.hindrance() ?? right.receipts?.hindrance()));
-}
-
-export function custodyRefusal({ custody, watcher }: RightToSign): 'sealed' | 'state_stale' | undefined {
-  if (custody?.chamber.state === 'Sealed') return 'sealed';
-  return watcher?.stale === true ? 'state_stale' : undefined;
-}
-
 const BIDS_ARE_OFF: Refused = {
   kind: 'refused',
   reason: 'unsupported_operation',
   hint: 'EXECUTION_PAYLOAD_BID commits the money of a builder and is signed only with signing.builder: true',
-};
-
-const LISTS_ARE_OFF: Refused = {
-  kind: 'refused',
-  reason: 'unsupported_operation',
-  hint: 'INCLUSION_LIST is of a fork that no network has yet and is signed only with signing.heze: true',
 };
 
 /** 32 bytes, or why the message is not one to sign. */
@@ -152,9 +119,8 @@ export function rootToSign(
   { onHealed }: Pick<SigningContext, 'onHealed'>,
   dependencies: SigningDependencies,
 ): Uint8Array | Refused {
-  const { network, builder, heal, heze } = dependencies;
+  const { network, builder, heal } = dependencies;
   if (request.operation === 'EXECUTION_PAYLOAD_BID' && builder !== true) return BIDS_ARE_OFF;
-  if (request.operation === 'INCLUSION_LIST' && heze !== true) return LISTS_ARE_OFF;
   const otherNetwork = networkRefusal(request, network);
   if (otherNetwork !== undefined) return otherNetwork;
   const asSent = rootAsSent(request, dependencies);
@@ -179,6 +145,7 @@ export function laneOf({ operation }: SignRequest, { priorityOperations }: Signi
   return priorityOperations.has(operation) ? 'priority' : 'normal';
 }
 
+/** A key that left signs no message of any kind. Of those that can be slashed the store decides, by the same tenure. */
 async function slashingRefusal(
   request: SignRequest,
   key: LoadedKey,
@@ -186,13 +153,17 @@ async function slashingRefusal(
   { signal, span }: SigningContext,
   { slashing, onRetired }: SigningDependencies,
 ): Promise<ErrorReason | undefined> {
+  if (isEnded(key.tenure)) {
+    onRetired?.(key.publicKey, key.tenure);
+    return 'key_retired';
+  }
   const message = slashableMessage(request, key, root);
   if (message === null) return undefined;
   const child = span?.child('slashing');
   try {
     const verdict = await slashing.check(message, signal);
     if (verdict.kind === 'safe') return undefined;
-    if (verdict.reason === 'key_retired') onRetired?.(key.publicKey);
+    if (verdict.reason === 'key_retired') onRetired?.(key.publicKey, message.tenure ?? 0);
     return verdict.reason;
   } finally {
     child?.end();
@@ -234,7 +205,10 @@ const MAX_CLAIMS_BESIDE_FEW = (MAX_CLAIMS / 4) * 3;
 const HELD_EPOCHS = 2;
 
 export interface EquivocationGuard {
-  /** @param root of the content @throws SignerError `overloaded` when there is no room to remember it */
+  /**
+   * What lies ahead of the clock takes no room: it would keep it until then.
+   * @param root of the content @throws SignerError `overloaded` when there is no room to remember it
+   */
   claim(publicKey: PublicKeyHex, request: SignRequest, root: Uint8Array): ErrorReason | undefined;
   readonly claims: number;
 }
@@ -249,6 +223,7 @@ export function equivocationGuard(
   clock: Clock,
 ): EquivocationGuard {
   const epochMs = slotsPerEpoch * slotDurationMs;
+  const aheadMs = (time?.tolerance.aheadSeconds ?? 0) * 1000;
   const keys = new Map<PublicKeyHex, Map<string, Claim>>();
   let claims = 0;
   let nextSweepMs = clock.monotonic() + epochMs;
@@ -269,6 +244,8 @@ export function equivocationGuard(
     claim(publicKey, request, root) {
       const place = placeOf(request);
       if (place === undefined) return undefined;
+      const untilMs = untilSlotMs(place.slot);
+      if (untilMs > aheadMs + (place.isMadeBefore === true ? slotDurationMs : 0)) return 'ahead_of_clock';
       const now = clock.monotonic();
       if (now >= nextSweepMs) forget(now);
       const places = keys.get(publicKey) ?? new Map<string, Claim>();
@@ -278,7 +255,7 @@ export function equivocationGuard(
       if (claims >= room || places.size >= MAX_CLAIMS_PER_KEY) {
         throw new SignerError('overloaded', { hint: 'too many messages of two epochs are remembered' });
       }
-      const heldUntilMs = now + Math.max(0, untilSlotMs(place.slot)) + HELD_EPOCHS * epochMs;
+      const heldUntilMs = now + Math.max(0, untilMs) + HELD_EPOCHS * epochMs;
       places.set(place.name, { root: Buffer.from(root), heldUntilMs });
       keys.set(publicKey, places);
       claims += 1;
@@ -290,12 +267,17 @@ export function equivocationGuard(
   };
 }
 
-function placeOf(request: SignRequest): { readonly name: string; readonly slot: number } | undefined {
+interface Place {
+  readonly name: string;
+  readonly slot: number;
+  /** In the slot before its own. */
+  readonly isMadeBefore?: boolean;
+}
+
+function placeOf(request: SignRequest): Place | undefined {
   switch (request.operation) {
     case 'PAYLOAD_ATTESTATION_MESSAGE':
       return { name: `payload ${request.message.slot}`, slot: request.message.slot };
-    case 'INCLUSION_LIST':
-      return { name: `list ${request.message.slot}`, slot: request.message.slot };
     case 'EXECUTION_PAYLOAD_ENVELOPE':
       return { name: `envelope ${request.message.slot}`, slot: request.message.slot };
     case 'EXECUTION_PAYLOAD_BID': {
@@ -304,7 +286,7 @@ function placeOf(request: SignRequest): { readonly name: string; readonly slot: 
       const parent = [parent_block_root, parent_block_hash]
         .map((part) => Buffer.from(part).toString('latin1'))
         .join('');
-      return { name: `bid ${slot} ${parent}`, slot };
+      return { name: `bid ${slot} ${parent}`, slot, isMadeBefore: true };
     }
     default:
       return undefined;

@@ -10,6 +10,8 @@ export interface WaitingCheck {
   readonly message: SlashableMessage;
   /** Others may overtake it, of other keys only. */
   readonly yields: boolean;
+  /** Asked once more by the signer itself. */
+  readonly isAgain?: boolean;
   resolve(outcome: Decision): void;
   reject(error: unknown): void;
   detach(): void;

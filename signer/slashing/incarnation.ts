@@ -11,8 +11,8 @@ export interface Incarnations {
   /** When the last signer ended in order, by the state table's clock; null while the store is in use. */
   readonly closedAt: number | null;
   readonly isRaised: boolean;
-  /** Written by the last end in order of a file (sqlite/file/file.ts); null while it is in use. */
-  readonly end: string | null;
+  /** Of the last end in order of a file (sqlite/file/file.ts), and when it was; null while it is in use. */
+  readonly end: { readonly number: string; readonly at: number } | null;
   /** Databases of Web3Signer that were merged here, or waived by a jump: `HOST:PORT/NAME`, the latest first. */
   readonly web3signers: readonly string[];
 }

@@ -1,72 +1,83 @@
-// The jump: which messages a store refuses after it may have lost records. They are never beyond the present, so every
-// key's marks are raised to it, with a tolerance for clocks. The jump refuses a clock that is behind what any key has
-// signed; restraints.ts keeps keys from signing far ahead of the clock.
+// The floor of a jump: which messages a store refuses after it may have lost records. They are never beyond the
+// present, so every key's marks are raised to it, with a tolerance for clocks. doubt/ says when a store is raised, and
+// by which clock; restraints.ts keeps keys from signing far ahead of it.
 
-import { SignerError } from '../api/errors.ts';
-import type { HighWaterMarks, SlashingBackend, StoreFloor, StoreIdentity } from './types.ts';
+import { coversFloor, marksBy } from './history/rules.ts';
+import type { StoreFloor } from './types.ts';
 
 export interface ChainTime {
   readonly genesisTimeSeconds: number;
   readonly slotDurationMs: number;
   readonly slotsPerEpoch: number;
+  readonly tolerance: ClockTolerance;
 }
 
-/** Between the signer and whoever asked for the lost messages. */
+/** Between the clock of a signer and the clocks of those who ask it. */
+export interface ClockTolerance {
+  /** What lies further ahead of its clock a signer neither signs nor imports. */
+  readonly aheadSeconds: number;
+  /** The largest that a signer of the same store may have: a jump covers what any of them has signed. */
+  readonly jumpSeconds: number;
+}
+
 export const CLOCK_TOLERANCE_SECONDS = 12;
+export const MAX_CLOCK_TOLERANCE_SECONDS = 120;
+/** Signers that share a state table, whose codes no other signer can write: all of them have the same. */
+export const FLEET_TOLERANCE: ClockTolerance = {
+  aheadSeconds: CLOCK_TOLERANCE_SECONDS,
+  jumpSeconds: CLOCK_TOLERANCE_SECONDS,
+};
+
+/** The latest that is signed and imported: what lies beyond it is ahead of the clock. */
+export function latestBy(now: () => number, chain: ChainTime): () => StoreFloor {
+  return () => presentIn(chain.tolerance.aheadSeconds, now(), chain);
+}
 
 export function floorAt(now: number, chain: ChainTime): StoreFloor {
-  const slot = slotAt(now + CLOCK_TOLERANCE_SECONDS * 1000, chain);
+  return presentIn(chain.tolerance.jumpSeconds, now, chain);
+}
+
+function presentIn(seconds: number, now: number, chain: ChainTime): StoreFloor {
+  const slot = slotAt(now + seconds * 1000, chain);
   const epoch = Math.floor(slot / chain.slotsPerEpoch);
   return { slot, targetEpoch: epoch, sourceEpoch: Math.max(0, epoch - 1) };
 }
 
-export function isClockBehind(now: number, chain: ChainTime, { blockSlot, targetEpoch }: HighWaterMarks): boolean {
-  const latest = floorAt(now, chain);
-  return (blockSlot ?? 0) > latest.slot || (targetEpoch ?? 0) > latest.targetEpoch;
+/** The opposite of a jump, for a floor of the future (`slashing lower-floor`). */
+export function lowerFloor(one: StoreFloor | null, other: StoreFloor): StoreFloor | null {
+  return one && marksBy((mark) => Math.min(one[mark], other[mark]));
 }
 
-/** What a jump made now raises a store to; throws when no clock can be believed. */
-export type JumpFloor = (highest: HighWaterMarks) => StoreFloor;
-
-/** @throws SignerError slashing_unavailable, from the function: no genesis time is known, or the clock is behind */
-export function jumpFloor(chain: ChainTime | undefined, now: () => number): JumpFloor {
-  return (highest) => {
-    if (chain === undefined) throw new SignerError('slashing_unavailable', { hint: NO_GENESIS_TIME });
-    const time = now();
-    if (isClockBehind(time, chain, highest)) throw new SignerError('slashing_unavailable', { hint: CLOCK_BEHIND });
-    return floorAt(time, chain);
-  };
+/** One that a clock made which was ahead: until its end nothing is signed. */
+export interface FutureFloor {
+  readonly floor: StoreFloor;
+  /** When messages of the present lie beyond it; milliseconds since the Unix epoch. */
+  readonly endsAt: number;
 }
 
-export async function jumpToPresent(
-  backend: Pick<SlashingBackend, 'highestMarks' | 'jump'>,
-  floorOf: JumpFloor,
-): Promise<StoreIdentity> {
-  return backend.jump(floorOf(await backend.highestMarks()));
+/** Undefined: it is not one of the future. */
+export function futureFloor(floor: StoreFloor | null, now: number, chain: ChainTime): FutureFloor | undefined {
+  if (floor === null || coversFloor(floorAt(now, chain), floor)) return undefined;
+  const { genesisTimeSeconds, slotDurationMs, slotsPerEpoch } = chain;
+  const slot = Math.max(floor.slot + 1, (floor.targetEpoch + 1) * slotsPerEpoch, floor.sourceEpoch * slotsPerEpoch);
+  return { floor, endsAt: genesisTimeSeconds * 1000 + slot * slotDurationMs };
 }
 
-const NO_GENESIS_TIME =
-  'records may have been lost, and the slashing store cannot be raised to the present: set custom_network.genesis_time, ' +
-  'or raise it by hand (strongroom slashing jump)';
-const CLOCK_BEHIND =
-  'records may have been lost, and the clock of this signer is behind what keys have signed: set the clock, ' +
-  'or raise the slashing store by hand (strongroom slashing jump)';
+/** As far as a Date reaches. */
+export function isoTime(milliseconds: number): string {
+  return milliseconds > MAX_DATE_MS ? 'the end of time' : new Date(milliseconds).toISOString();
+}
+const MAX_DATE_MS = 8.64e15;
 
-export function higherFloor(one: StoreFloor | null, other: StoreFloor): StoreFloor {
-  return {
-    slot: Math.max(one?.slot ?? 0, other.slot),
-    sourceEpoch: Math.max(one?.sourceEpoch ?? 0, other.sourceEpoch),
-    targetEpoch: Math.max(one?.targetEpoch ?? 0, other.targetEpoch),
-  };
+export function futureText({ floor, endsAt }: FutureFloor): string {
+  return (
+    `the floor of the slashing store lies in the future: nothing up to slot ${floor.slot} and epoch ${floor.targetEpoch} is ` +
+    `signed, until ${isoTime(endsAt)}. A clock was ahead when the store was raised (strongroom slashing lower-floor)`
+  );
 }
 
-export function floorFields({ slot, sourceEpoch, targetEpoch }: StoreFloor) {
+export function floorFields<Mark>({ slot, sourceEpoch, targetEpoch }: Readonly<Record<keyof StoreFloor, Mark>>) {
   return { slot, source_epoch: sourceEpoch, target_epoch: targetEpoch };
-}
-
-export function coversFloor(one: StoreFloor | null, other: StoreFloor): boolean {
-  if (one === null) return false;
-  return one.slot >= other.slot && one.sourceEpoch >= other.sourceEpoch && one.targetEpoch >= other.targetEpoch;
 }
 
 function slotAt(now: number, { genesisTimeSeconds, slotDurationMs }: ChainTime): number {

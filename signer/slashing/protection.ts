@@ -4,18 +4,22 @@
 
 import { strict as assert } from 'node:assert';
 import type { Clock } from '../../common/observe/clock.ts';
+import { inTime } from '../../common/observe/in-time.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import { type CheckQueue, checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
+import { type AheadKeys, aheadKeys, sayAhead } from './future.ts';
 import { type Decision, isBeyondHistory, isRolledBack, marksOf, NO_MARKS } from './history/rules.ts';
-import type { RestrainedStore } from './restraints.ts';
+import { unlessAborted } from './operations/store.ts';
+import type { Hindrance, RestrainedStore } from './restraints.ts';
 import type {
-  HighWaterMarks,
   KeyFault,
+  Marks,
   PublicKeyHex,
   SlashableMessage,
   SlashingBackend,
   SlashingRefusal,
+  StoreFloor,
   Verdict,
 } from './types.ts';
 
@@ -25,12 +29,14 @@ const MAX_QUEUED_CHECKS = 16_384;
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 
 export interface SlashingProtectionOptions {
+  /** The right to sign (signing/right.ts); the right to the store alone unless given. */
+  readonly right?: Hindrance;
   readonly maxQueuedChecks?: number;
-  /** A store holds less than this process knows to be recorded; called once for each such answer. */
-  readonly onRollback?: () => void;
   readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;
   readonly onBatch?: (size: number, seconds: number, outcome: 'committed' | 'failed') => void;
   readonly unopened?: boolean;
+  /** The latest that is signed; undefined where nothing can be ahead of the clock. */
+  readonly latest?: (() => StoreFloor) | undefined;
 }
 
 export class SlashingProtection {
@@ -42,12 +48,14 @@ export class SlashingProtection {
 
   readonly #queue = checkQueue();
   readonly #batches = new Set<Promise<void>>();
+  #again: Promise<void> | undefined;
 
   readonly #pace: ReturnType<typeof batchPace>;
   #wakeUp: NodeJS.Timeout | undefined;
   #turnScheduled = false;
   #closed = false;
   readonly #health: ReturnType<typeof storeHealth>;
+  #ahead: AheadKeys = { keys: new Map(), block: 0, attestation: 0 };
 
   constructor(store: RestrainedStore, options: SlashingProtectionOptions, { clock, log }: { clock: Clock; log: Log }) {
     this.#store = store;
@@ -60,6 +68,29 @@ export class SlashingProtection {
 
   get health(): SlashingHealth {
     return this.#health.now();
+  }
+
+  /** Keys that sign nothing until a time that is still to come, as the last look found them. */
+  get ahead(): AheadKeys {
+    return this.#ahead;
+  }
+
+  async lookAhead(): Promise<void> {
+    const { latest, unopened } = this.#options;
+    if (latest === undefined || unopened === true) return;
+    try {
+      const { keys: known } = this.#ahead;
+      const asked = latest();
+      const keys = await this.#store.marksBeyond(asked);
+      this.#ahead = aheadKeys(keys, asked);
+      const said = sayAhead(new Map([...keys].filter(([key]) => !known.has(key))), asked);
+      if (said !== undefined) this.#log.warn({ keys: keys.size }, said);
+    } catch (error) {
+      this.#log.warn(
+        { err: error },
+        'which keys have records ahead of the clock is not known: it is asked again later',
+      );
+    }
   }
 
   get load(): { readonly queued: number; readonly inFlight: number } {
@@ -107,8 +138,9 @@ export class SlashingProtection {
     return this.#store.signedBlockRoot(publicKey, slot);
   }
 
+  /** A store whose last commit failed is asked for that commit again: only one that takes it is up. */
   checkHealth(signal: AbortSignal): Promise<SlashingHealth> {
-    return this.#health.ask(signal);
+    return this.#health.ask(signal, (messages) => this.#checkAgain(messages));
   }
 
   /** Queued checks are refused. @param waitMs for all of it; half of it at most for the batches under way */
@@ -120,17 +152,30 @@ export class SlashingProtection {
       check.detach();
       check.reject(new SignerError('shutting_down'));
     }
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(
-      () => {
-        this.#log.error({ batches: this.#batches.size }, 'the slashing store does not answer: it is closed');
-        late.resolve();
-      },
-      Math.min(BATCHES_CLOSE_WAIT_MS, waitMs / 2),
+    await inTime(Promise.all(this.#batches), Math.min(BATCHES_CLOSE_WAIT_MS, waitMs / 2), () =>
+      this.#log.error({ batches: this.#batches.size }, 'the slashing store does not answer: it is closed'),
     );
-    await Promise.race([Promise.all(this.#batches), late.promise]);
-    clearTimeout(timer);
     await this.#store.close(Math.max(0, until - this.#clock.monotonic()));
+  }
+
+  /** What it records was asked for, and nothing is signed of it. @throws when the store is not heard of */
+  #checkAgain(messages: readonly SlashableMessage[]): Promise<void> {
+    this.#again ??= this.#decideAgain(messages).finally(() => {
+      this.#again = undefined;
+    });
+    return this.#again;
+  }
+
+  async #decideAgain(messages: readonly SlashableMessage[]): Promise<void> {
+    if (this.#closed) throw new SignerError('shutting_down');
+    const checks = messages.map((message) => {
+      const { promise, resolve, reject } = Promise.withResolvers<Decision>();
+      this.#queue.add({ message, yields: true, isAgain: true, resolve, reject, detach: () => undefined });
+      return promise;
+    });
+    this.#scheduleTurn();
+    const [first, ...others] = await Promise.allSettled(checks);
+    if (first?.status === 'rejected' && others.every(({ status }) => status === 'rejected')) throw first.reason;
   }
 
   #entryRefusal(checks: number, signal: AbortSignal | undefined): unknown {
@@ -166,7 +211,7 @@ export class SlashingProtection {
     }
   }
 
-  /** Those that may not reach the store, or that a failed commit put in doubt, are answered here. */
+  /** The right is asked here and nowhere else on the way to the store: the batch goes there in this very turn. */
   #takeBatch(): WaitingCheck[] {
     const all = this.#store.batchLimits.maxMessages;
     return this.#queue.take({ all, yielding: this.#pace.mostYielding() }).filter((check) => {
@@ -180,7 +225,8 @@ export class SlashingProtection {
   }
 
   #faultOf(message: SlashableMessage): SignerError | undefined {
-    const hindrance = this.#store.hindrance();
+    const { right = this.#store.hindrance } = this.#options;
+    const hindrance = right();
     if (hindrance !== undefined) return new SignerError(hindrance);
     if (!this.#memory.isInDoubt(message)) return undefined;
     return new SignerError('slashing_unavailable', { detail: { doubt: 'an earlier commit of this key failed' } });
@@ -213,15 +259,15 @@ export class SlashingProtection {
       if (failure !== undefined) this.#memory.attempted(message);
       else if (verdicts[place]?.kind === 'safe') this.#memory.recorded(message);
     }
-    const isHindered = this.#store.hindrance() !== undefined; // a right that was lost says nothing of the store
-    if (failure === undefined || !isHindered) this.#health.heard(failure === undefined ? 'up' : 'down', failure);
+    if (failure === undefined) this.#health.answered(verdicts);
+    else this.#health.failedCommit(messages, failure);
     const seconds = (this.#clock.monotonic() - started) / 1000;
     const outcome = failure === undefined ? 'committed' : 'failed';
     this.#callHook(() => this.#options.onBatch?.(checks.length, seconds, outcome));
     for (const [place, check] of checks.entries()) this.#answer(check, failure, verdicts[place]);
   }
 
-  /** A message is safe only when the store says so: a failed batch, no verdict, and a right that is lost are errors. */
+  /** A message is safe only when the store says so: a failed batch and no verdict are errors. */
   #answer(check: WaitingCheck, failure: unknown, verdict: Verdict | undefined): void {
     if (failure !== undefined || verdict === undefined) {
       check.reject(
@@ -229,22 +275,14 @@ export class SlashingProtection {
       );
       return;
     }
-    if (verdict.kind === 'safe') {
-      // A process that was stopped in between may have lost the right meanwhile.
-      const lost = this.#store.hindrance();
-      if (lost === undefined) check.resolve(verdict);
-      else check.reject(new SignerError(lost));
-      return;
-    }
+    if (verdict.kind === 'safe') return void check.resolve(verdict);
     const { reason } = verdict;
-    this.#callHook(() => this.#options.onRefusal?.(reason));
-    if (verdict.kind === 'refused') {
-      check.resolve(verdict);
-      return;
-    }
-    this.#log.error({ public_key: check.message.publicKey, reason }, 'slashing protection fails for a key');
-    if (reason === 'slashing_rollback') this.#callHook(() => this.#options.onRollback?.());
-    check.reject(new SignerError(verdict.reason));
+    if (check.isAgain !== true) this.#callHook(() => this.#options.onRefusal?.(reason));
+    if (verdict.kind === 'refused') return void check.resolve(verdict);
+    // A floor is not the key's: the start has said it, and the health check says it.
+    if (reason !== 'below_floor')
+      this.#log.error({ public_key: check.message.publicKey, reason }, 'slashing protection fails for a key');
+    check.reject(new SignerError(verdict.reason, verdict.hint === undefined ? {} : { hint: verdict.hint }));
   }
 
   #callHook(hook: () => void): void {
@@ -326,14 +364,14 @@ function markTable() {
   }
 
   return {
-    read(publicKey: PublicKeyHex): HighWaterMarks {
+    read(publicKey: PublicKeyHex): Marks {
       const row = rows.get(publicKey);
       if (row === undefined) return NO_MARKS;
-      return { blockSlot: valueAt(row), sourceEpoch: valueAt(row + 1), targetEpoch: valueAt(row + 2) };
+      return { slot: valueAt(row), sourceEpoch: valueAt(row + 1), targetEpoch: valueAt(row + 2) };
     },
-    raise(publicKey: PublicKeyHex, { blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): void {
+    raise(publicKey: PublicKeyHex, { slot, sourceEpoch, targetEpoch }: Marks): void {
       const row = rowOf(publicKey);
-      raise(row, blockSlot);
+      raise(row, slot);
       raise(row + 1, sourceEpoch);
       raise(row + 2, targetEpoch);
     },
@@ -387,6 +425,9 @@ export interface SlashingHealth {
 }
 
 function storeHealth(store: RestrainedStore, isUnopened: boolean, { clock, log }: { clock: Clock; log: Log }) {
+  /** What the first commit that failed was of, until one succeeds. Later ones may be repeats, which need no commit. */
+  let failed: readonly SlashableMessage[] = [];
+  let failures = 0;
   let now: SlashingHealth = { status: isUnopened ? 'unopened' : 'up', since: clock.now() };
 
   function heard(status: 'up' | 'down', cause?: unknown): void {
@@ -399,11 +440,24 @@ function storeHealth(store: RestrainedStore, isUnopened: boolean, { clock, log }
 
   return {
     now: () => now,
-    heard,
-    async ask(signal: AbortSignal): Promise<SlashingHealth> {
+    failedCommit(messages: readonly SlashableMessage[], cause: unknown): void {
+      failures += 1;
+      if (failed.length === 0) failed = messages;
+      heard('down', cause);
+    },
+    /** A store that cannot write still answers what it need not record. */
+    answered(verdicts: readonly Verdict[]): void {
+      if (failed.length > 0 && !verdicts.some((verdict) => verdict.kind === 'safe' && !verdict.repeat)) return;
+      failed = [];
+      heard('up');
+    },
+    async ask(signal: AbortSignal, commitAgain: (messages: typeof failed) => Promise<void>): Promise<SlashingHealth> {
       if (isUnopened) return now;
+      const [asked, before] = [failed, failures];
       try {
-        await store.checkHealth(signal);
+        await unlessAborted(signal, () => (asked.length > 0 ? commitAgain(asked) : store.checkHealth(signal)));
+        if (failed !== asked || failures !== before) return now; // another commit has succeeded or failed
+        failed = [];
         heard('up');
       } catch (error) {
         heard('down', error);

@@ -2,43 +2,64 @@
 // gets a RestrainedStore, which only this file makes. Restraints only refuse more.
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import { decideWithHistory, NEW_KEY } from './history/rules.ts';
-import { higherFloor } from './jump.ts';
+import type { Doubts } from './doubt/doubts.ts';
+import { isAhead, noneAhead } from './future.ts';
+import {
+  decideWithHistory,
+  higherMarks,
+  highestOf,
+  isRolledBack,
+  NEW_KEY,
+  NO_HISTORY,
+  NO_MARKS,
+} from './history/rules.ts';
+import { type FutureFloor, isoTime } from './jump.ts';
 import { historyOfFloor } from './operations/export.ts';
-import type {
-  PublicKeyHex,
-  SlashableMessage,
-  SlashingBackend,
-  StoreFloor,
-  ValidatorHistory,
-  Verdict,
+import {
+  type Doubt,
+  type Marks,
+  type PublicKeyHex,
+  type SlashableMessage,
+  type SlashingBackend,
+  type StoreFloor,
+  StoreInDoubt,
+  type ValidatorHistory,
+  type Verdict,
 } from './types.ts';
 
 declare const RESTRAINED: unique symbol;
 
-export type StoreKeeper = Pick<SlashingBackend, 'name' | 'identity' | 'incarnate' | 'jump' | 'highestMarks'>;
+export type StoreKeeper = Pick<SlashingBackend, 'name' | 'identity' | 'incarnate' | 'jump' | 'startAfresh'>;
 
-export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, 'name'> | 'isInDoubt'> & {
+export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, 'name'> | 'doubt' | 'witness'> & {
   readonly hindrance: Hindrance;
   readonly [RESTRAINED]: true;
 };
 
 export interface Restraints {
   readonly hindrance?: Hindrance | undefined;
-  /** Nothing beyond it is signed. Undefined: messages may be ahead of the clock. */
+  /** Nothing beyond it is signed or imported. Undefined: no genesis time is known, and nothing can be ahead. */
   readonly latest?: (() => StoreFloor) | undefined;
-  /** Everything at or below it was possibly signed by an earlier process. */
-  readonly floor?: StoreFloor | null | undefined;
+  /** What the store says and answers in doubt goes there; undefined: to the caller. */
+  readonly doubts?: Pick<Doubts, 'settle' | 'hindrance' | 'floorOfStart'> | undefined;
+  /** A floor that lies ahead of the clock (doubt/floor.ts). */
+  readonly future?: (() => FutureFloor | undefined) | undefined;
   /** In place of the store's own `close`, for a signer that leaves a fleet first. */
   readonly close?: SlashingBackend['close'];
 }
 
-/** In this order, from the store outwards: the floor of this start, the clock, the right to use the store at all. */
+/**
+ * In this order, from the store outwards: its doubts, the floor of this start, the clock, the right to use the store at
+ * all, which nobody has in doubt.
+ */
 export function restrainStore(bare: SlashingBackend, restraints: Restraints): RestrainedStore {
-  const { floor, latest, hindrance = () => undefined, close } = restraints;
-  const floored = floor == null ? bare : decided(bare, localFloor(bare, floor));
-  const timed = latest === undefined ? floored : decided(floored, aheadOfClock(floored, latest));
-  return branded(decided(timed, { ...RIGHT_TO_USE, close: close ?? 'forwards' }, hindrance), hindrance);
+  const { doubts, future, latest, close = bare.close } = restraints;
+  let store = bare;
+  if (doubts !== undefined) store = localFloor(inDoubt(store, doubts.settle), () => doubts.floorOfStart);
+  if (future !== undefined) store = belowFuture(store, future);
+  if (latest !== undefined) store = aheadOfClock(store, latest);
+  const hindrance = () => doubts?.hindrance() ?? restraints.hindrance?.();
+  return branded({ ...asked(store, hindrance), close }, hindrance);
 }
 
 /** Without a master key no row could be verified: the real store is never opened. */
@@ -53,13 +74,15 @@ export function sealedStore(name: SlashingBackend['name']): RestrainedStore {
   return branded({ name, batchLimits: limits, ...methods }, () => 'sealed');
 }
 
-const RIGHT_TO_USE: Decisions = {
-  checkAndRecord: 'asks',
+type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'doubt' | 'witness'>;
+
+/** A new method does not compile before it stands here. `asks`: before the call, after it, and at each history. */
+const RIGHT_TO_USE: { readonly [M in Method]: 'forwards' | 'asks' } = {
+  checkAndRecord: 'forwards', // slashing/protection.ts asks when it hands over a batch (signing/right.ts)
   checkHealth: 'forwards', // health is of the store, not of the right to it
   identity: 'forwards',
   incarnate: 'forwards',
   jump: 'forwards',
-  highestMarks: 'forwards',
   tenures: 'forwards', // a copy carries it, and every check of the copy compares it
   endTenures: 'asks',
   beginTenures: 'asks',
@@ -68,45 +91,20 @@ const RIGHT_TO_USE: Decisions = {
   exportHistories: 'asks',
   pruneStep: 'asks',
   status: 'asks',
+  marksBeyond: 'forwards', // it names keys, and tells nothing of what may be signed
+  startAfresh: 'forwards',
   close: 'forwards',
 };
 
 function branded(store: SlashingBackend, hindrance: Hindrance): RestrainedStore {
-  const { identity: _1, incarnate: _2, jump: _3, highestMarks: _4, ...restrained } = store;
+  const { identity: _1, incarnate: _2, jump: _3, startAfresh: _4, ...restrained } = store;
   return { ...restrained, hindrance } as unknown as RestrainedStore;
 }
-
-// A new method does not compile before it stands in both tables: here, for restraints that say nothing of it, and in
-// RIGHT_TO_USE. What tells or shows marks stands in RIGHT_TO_USE alone: each restraint says itself what it does there.
-
-type Marking = 'checkAndRecord' | 'identity' | 'exportHistories';
-export type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'isInDoubt'>;
-/** `asks`: before the call, after it, and at each history that goes through it. */
-export type Decisions = { readonly [M in Method]: 'forwards' | 'asks' | SlashingBackend[M] };
-
-export const FORWARDS: { readonly [M in Exclude<Method, Marking>]: 'forwards' } = {
-  checkHealth: 'forwards',
-  incarnate: 'forwards',
-  jump: 'forwards',
-  highestMarks: 'forwards',
-  tenures: 'forwards',
-  endTenures: 'forwards',
-  beginTenures: 'forwards',
-  signedBlockRoot: 'forwards',
-  importHistories: 'forwards',
-  pruneStep: 'forwards',
-  status: 'forwards',
-  close: 'forwards',
-};
 
 /** Undefined when all may be signed over this store now. */
 export type Hindrance = () => ErrorReason | undefined;
 
-export function decided(
-  store: SlashingBackend,
-  decisions: Decisions,
-  hindrance: Hindrance = () => undefined,
-): SlashingBackend {
+function asked(store: SlashingBackend, hindrance: Hindrance): SlashingBackend {
   const ask = (): void => {
     const reason = hindrance();
     if (reason !== undefined) throw new SignerError(reason);
@@ -126,11 +124,9 @@ export function decided(
       return askingAtEach(store.exportHistories(publicKeys), ask);
     },
   };
-  const methods = (Object.keys(decisions) as Method[]).map((method) => {
-    const decision = decisions[method];
-    if (decision !== 'forwards' && decision !== 'asks') return [method, decision];
-    const forward = (store[method] as (...given: unknown[]) => Promise<unknown>).bind(store);
-    return [method, decision === 'forwards' ? forward : (asks[method] ?? asking(forward))];
+  const methods = (Object.keys(RIGHT_TO_USE) as Method[]).map((method) => {
+    const forward = store[method] as (...given: unknown[]) => Promise<unknown>;
+    return [method, RIGHT_TO_USE[method] === 'forwards' ? forward : (asks[method] ?? asking(forward))];
   });
   return { name: store.name, batchLimits: store.batchLimits, ...Object.fromEntries(methods) };
 }
@@ -146,41 +142,127 @@ async function* askingAtEach(
   ask();
 }
 
-// Two restraints by time. The floor of this start, for enclaves: a person who holds the tables may have restored older
-// ones, so this process refuses everything that an earlier one may have signed. And the clock, for enclaves and fleets:
-// every jump is a floor made by a later clock with the same tolerance, so what was signed before lies at or below it,
-// as long as the jump's clock is not further behind the signer's than the time between the two.
+/** What tells or shows marks: each restraint says what it does there, and hands on what it does not name. */
+type Restraint = Pick<SlashingBackend, 'checkAndRecord' | 'identity' | 'exportHistories'> & Partial<SlashingBackend>;
 
-export function localFloor(store: SlashingBackend, floor: StoreFloor): Decisions {
-  return {
-    ...FORWARDS,
-    checkAndRecord: judgedFirst(store, () => (message) => belowFloor(message, floor)),
-    async identity() {
-      const identity = await store.identity();
-      return { ...identity, floor: higherFloor(identity.floor, floor) };
-    },
-    exportHistories: (publicKeys) => raised(store, floor, publicKeys),
-  };
+function restrained(store: SlashingBackend, restraint: Restraint): SlashingBackend {
+  return { ...store, ...restraint };
 }
 
-export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): Decisions {
+// A store in doubt is asked again when the doubt is settled. Of a batch with a key whose records are lost nothing was
+// recorded: the other keys are judged over the raised store.
+
+export function inDoubt(store: SlashingBackend, settle: (doubt: Doubt) => Promise<void>): SlashingBackend {
+  /** Of each key the marks that a jump was made for: it helps a key that lies beyond the present no second time. */
+  const told = new Map<PublicKeyHex, Marks>();
+  const whenSettled = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreInDoubt)) throw error;
+      await settle(error.doubt);
+      return await work();
+    }
+  };
+  const check: SlashingBackend['checkAndRecord'] = (...given) => whenSettled(() => store.checkAndRecord(...given));
+  return restrained(store, {
+    identity: store.identity,
+    checkHealth: (signal) => whenSettled(() => store.checkHealth(signal)),
+    async checkAndRecord(messages, floors) {
+      const verdicts = await check(messages, floors);
+      const lost = verdicts.map(isLost);
+      if (!lost.includes(true)) return verdicts;
+      const news = messages.flatMap(({ publicKey }, index) => {
+        const [before = NO_MARKS, now = NO_MARKS] = [told.get(publicKey), floors[index]];
+        if (lost[index] !== true || (told.has(publicKey) && !isRolledBack(before, now))) return [];
+        told.set(publicKey, now);
+        return [publicKey];
+      });
+      if (news.length > 0) await settle({ cause: 'lost_records', facts: { public_keys: news } });
+      const decidedAlready = (_: unknown, index: number) => (lost[index] === true ? verdicts[index] : undefined);
+      return judgedFirst({ checkAndRecord: check }, () => decidedAlready)(messages, floors);
+    },
+    async *exportHistories(publicKeys) {
+      try {
+        return yield* store.exportHistories(publicKeys);
+      } catch (error) {
+        if (!(error instanceof StoreInDoubt)) throw error; // it is thrown before the first history
+        await settle(error.doubt);
+      }
+      yield* store.exportHistories(publicKeys);
+    },
+  });
+}
+
+const isLost = (verdict: Verdict): boolean => verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
+
+// Two restraints by time. The floor of this start, for enclaves: a person who holds the tables may have restored older
+// ones, so this process refuses everything that an earlier one may have signed. And the clock: every jump is a floor
+// made by a later clock, with the largest tolerance that a signer of the store may have, so what was signed before lies
+// at or below it, as long as the jump's clock is not further behind the signer's than the time between the two.
+
+export function localFloor(store: SlashingBackend, floorOf: () => StoreFloor | null): SlashingBackend {
+  return restrained(store, {
+    checkAndRecord: judgedFirst(store, () => {
+      const floor = floorOf();
+      return floor === null ? () => undefined : (message) => belowFloor(message, floor);
+    }),
+    async identity() {
+      const [identity, floor] = [await store.identity(), floorOf()];
+      return floor === null ? identity : { ...identity, floor: higherMarks(identity.floor, floor) };
+    },
+    exportHistories(publicKeys) {
+      const floor = floorOf();
+      return floor === null ? store.exportHistories(publicKeys) : raised(store, floor, publicKeys);
+    },
+  });
+}
+
+/** What a floor of the future refuses is no fault of the message, and ends. */
+export function belowFuture(store: SlashingBackend, future: () => FutureFloor | undefined): SlashingBackend {
+  const explained = (
+    verdict: Verdict,
+    message: SlashableMessage | undefined,
+    { floor, endsAt }: FutureFloor,
+  ): Verdict => {
+    const isOfMarks = verdict.kind === 'refused' && verdict.reason.endsWith('_low_water_mark');
+    if (!isOfMarks || message === undefined || belowFloor(message, floor) === undefined) return verdict;
+    const hint = `nothing up to slot ${floor.slot} and epoch ${floor.targetEpoch} is signed, until ${isoTime(endsAt)}`;
+    return { kind: 'unavailable', reason: 'below_floor', hint };
+  };
+  return restrained(store, {
+    identity: store.identity,
+    exportHistories: store.exportHistories,
+    async checkAndRecord(messages, floors) {
+      const verdicts = await store.checkAndRecord(messages, floors);
+      const ahead = verdicts.some(({ kind }) => kind === 'refused') ? future() : undefined;
+      return ahead === undefined ? verdicts : verdicts.map((verdict, at) => explained(verdict, messages[at], ahead));
+    },
+  });
+}
+
+export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): SlashingBackend {
   const judge = () => {
     const now = latest();
     return (message: SlashableMessage) => (isAhead(message, now) ? AHEAD : undefined);
   };
-  return {
-    ...FORWARDS,
+  return restrained(store, {
     checkAndRecord: judgedFirst(store, judge),
-    identity: 'forwards',
-    exportHistories: 'forwards',
-  };
+    identity: store.identity,
+    exportHistories: store.exportHistories,
+    importHistories: (histories, options) =>
+      store.importHistories(options?.acceptsFuture === true ? histories : noneAhead(histories, latest), options),
+  });
 }
 
 const AHEAD: Verdict = { kind: 'unavailable', reason: 'ahead_of_clock' };
 
-type Judge = (message: SlashableMessage) => Verdict | undefined;
+type Judge = (message: SlashableMessage, index: number) => Verdict | undefined;
 
-function judgedFirst(store: SlashingBackend, judge: () => Judge): SlashingBackend['checkAndRecord'] {
+function judgedFirst(
+  store: Pick<SlashingBackend, 'checkAndRecord'>,
+  judge: () => Judge,
+): SlashingBackend['checkAndRecord'] {
   return async (messages, floors) => {
     const verdicts: (Verdict | undefined)[] = messages.map(judge());
     if (verdicts.every((verdict) => verdict === undefined)) return store.checkAndRecord(messages, floors);
@@ -198,15 +280,6 @@ const UNDECIDED: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable'
 function belowFloor(message: SlashableMessage, floor: StoreFloor): Verdict | undefined {
   const decision = decideWithHistory({ ...message, tenure: NEW_KEY.tenure }, NEW_KEY, floor, NO_HISTORY);
   return decision.kind === 'refused' ? decision : undefined;
-}
-
-const NO_HISTORY = { blocks: [], attestations: [] };
-
-/** A source of the present epoch is ahead too: were the vote lost, a jump would let one from before surround it. */
-function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {
-  if (message.kind === 'block') return message.slot > latest.slot;
-  const { sourceEpoch, targetEpoch } = message;
-  return targetEpoch > latest.targetEpoch || (sourceEpoch > latest.sourceEpoch && sourceEpoch <= targetEpoch);
 }
 
 /** Raised to the floor: whoever reads the file must refuse what this process does. */
@@ -227,8 +300,7 @@ function raisedHistory(history: ValidatorHistory, floor: StoreFloor): ValidatorH
   const own = historyOfFloor(floor);
   const blocks = history.blocks.filter(({ slot }) => slot > floor.slot);
   const { attestations } = history;
-  const sourceEpoch = attestations.reduce((most, vote) => Math.max(most, vote.sourceEpoch), floor.sourceEpoch);
-  const targetEpoch = attestations.reduce((most, vote) => Math.max(most, vote.targetEpoch), floor.targetEpoch);
+  const { sourceEpoch, targetEpoch } = higherMarks(highestOf(history), floor);
   const isAbove = attestations.every(
     (vote) => vote.targetEpoch > floor.targetEpoch && vote.sourceEpoch >= floor.sourceEpoch,
   );

@@ -5,7 +5,6 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import type { LogFields } from '../../common/observe/log.ts';
 import type { Tenures } from '../tenure.ts';
 import { floorFields } from './jump.ts';
-import { type Decisions, decided, FORWARDS } from './restraints.ts';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from './types.ts';
 
 export type TraceLine = LogFields & { readonly call: number };
@@ -26,18 +25,28 @@ export function tracedStore(store: SlashingBackend, write: (line: TraceLine) => 
       throw error;
     }
   }
-  const told = Object.entries(TOLD as Readonly<Record<string, Told<(...given: unknown[]) => Promise<unknown>>>>).map(
-    ([method, { begin, end }]) => {
-      const call = store[method as keyof typeof TOLD].bind(store) as (...given: unknown[]) => Promise<unknown>;
-      return [method, (...given: unknown[]) => traced(begin(...given), () => call(...given), end)];
-    },
-  );
-  const { isInDoubt } = store;
-  const decisions: Decisions = {
-    ...FORWARDS,
-    identity: 'forwards',
-    exportHistories: 'forwards',
-    ...Object.fromEntries(told),
+  return {
+    ...store,
+    checkAndRecord: (messages, floors) =>
+      traced(
+        { check: messages.map(messageFields) },
+        () => store.checkAndRecord(messages, floors),
+        (verdicts) => ({ verdicts: verdicts.map(verdictName) }),
+      ),
+    jump: (floor, lowers) =>
+      traced(
+        { jump: floorFields(floor) },
+        () => store.jump(floor, lowers),
+        () => ({}),
+      ),
+    endTenures: (keys) => traced({ end_tenures: keys }, () => store.endTenures(keys), tenureFields),
+    beginTenures: (from) => traced({ begin_tenures: [...from] }, () => store.beginTenures(from), tenureFields),
+    pruneStep: (most) =>
+      traced(
+        { prune: most },
+        () => store.pruneStep(most),
+        (entries) => ({ entries }),
+      ),
     importHistories: (histories, options) => {
       const parts: LogFields[] = [];
       return traced(
@@ -47,28 +56,9 @@ export function tracedStore(store: SlashingBackend, write: (line: TraceLine) => 
       );
     },
   };
-  return { ...decided(store, decisions), ...(isInDoubt === undefined ? {} : { isInDoubt }) };
-}
-
-interface Told<Call extends (...given: never[]) => Promise<unknown>> {
-  begin(...given: Parameters<Call>): LogFields;
-  end(result: Awaited<ReturnType<Call>>): LogFields;
 }
 
 const tenureFields = (tenures: Tenures): LogFields => ({ tenures: [...tenures] });
-
-const TOLD: {
-  readonly [M in 'checkAndRecord' | 'jump' | 'endTenures' | 'beginTenures' | 'pruneStep']: Told<SlashingBackend[M]>;
-} = {
-  checkAndRecord: {
-    begin: (messages) => ({ check: messages.map(messageFields) }),
-    end: (verdicts) => ({ verdicts: verdicts.map(verdictName) }),
-  },
-  jump: { begin: (floor) => ({ jump: floorFields(floor) }), end: () => ({}) },
-  endTenures: { begin: (publicKeys) => ({ end_tenures: publicKeys }), end: tenureFields },
-  beginTenures: { begin: (from) => ({ begin_tenures: [...from] }), end: tenureFields },
-  pruneStep: { begin: (maxEntries) => ({ prune: maxEntries }), end: (entries) => ({ entries }) },
-};
 
 function messageFields(message: SlashableMessage): LogFields {
   const { publicKey, tenure = 0, signingRoot } = message;

@@ -1,7 +1,9 @@
 // The questions to slashing protection, and its answers. Backends implement SlashingBackend. The signing path sees only
 // SlashingProtection (protection.ts), which groups requests and remembers what this process has signed.
 
-import type { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
+import type { Witness } from '../../common/observe/clock.ts';
+import type { LogFields } from '../../common/observe/log.ts';
+import { type DOUBT_CAUSES, SignerError, type SLASHING_KEY_FAULTS, type SLASHING_REFUSALS } from '../api/errors.ts';
 import type { Tenures } from '../tenure.ts';
 
 /** `0x` and 96 lower-case hex digits. */
@@ -48,16 +50,18 @@ export type SlashingRefusal = (typeof SLASHING_REFUSALS)[number];
 export type Verdict =
   | { readonly kind: 'safe'; readonly repeat: boolean }
   | { readonly kind: 'refused'; readonly reason: SlashingRefusal }
-  | { readonly kind: 'unavailable'; readonly reason: KeyFault };
+  | { readonly kind: 'unavailable'; readonly reason: KeyFault; readonly hint?: string };
 
 export type KeyFault = (typeof SLASHING_KEY_FAULTS)[number];
 
-/** The highest slot and epochs known for a key; null where there is none. */
-export interface HighWaterMarks {
-  readonly blockSlot: number | null;
+/** A slot and epochs of a key: the highest, or the low-water marks (EIP-3076); null where there is none. */
+export interface Marks {
+  readonly slot: number | null;
   readonly sourceEpoch: number | null;
   readonly targetEpoch: number | null;
 }
+
+export type KeyMarks = ReadonlyMap<PublicKeyHex, Marks>;
 
 export interface BlockEntry {
   readonly slot: number;
@@ -82,13 +86,15 @@ export interface HistoryPart extends KeyHistory {
 /** A stream of these may name a key several times: a store merges all parts of one import together. */
 export interface ValidatorHistory extends HistoryPart {
   readonly publicKey: PublicKeyHex;
+  /** Where it was read, when that was not an interchange file. */
+  readonly place?: string;
 }
 
 /**
  * Entries that a reader left out of a history, because they lie far behind the highest ones (interchange/reduce.ts):
  * their highest slot and epochs, which a store refuses up to, and how many there were, for the numbers of the import.
  */
-export interface LeftOutEntries extends HighWaterMarks {
+export interface LeftOutEntries extends Marks {
   readonly blocks: number;
   readonly attestations: number;
 }
@@ -104,19 +110,38 @@ export type MergeStrategy = 'by_key' | 'minimal' | 'complete';
 export interface ImportOptions {
   /** `by_key` unless given; dynamodb, which keeps the highest marks only, merges every file as minimal. */
   readonly strategy?: MergeStrategy;
+  /** Takes what lies ahead of the clock, too: its keys sign nothing until then. An operator's own word. */
+  readonly acceptsFuture?: boolean;
 }
 
 /**
  * What a store refuses of every key, whatever it knows of the key: blocks at or below the slot, votes with a target at
- * or below the target epoch or a source below the source epoch. Raised by a jump, and never lowered.
+ * or below the target epoch or a source below the source epoch. Raised by a jump; one of the future may be lowered.
  */
 export interface StoreFloor extends VoteEpochs {
   readonly slot: number;
 }
 
-/** docs/specification/slashing.md#jump: why a process jumped. */
-export type JumpCause = 'boot' | 'other_server' | 'lost_records' | 'other_store' | 'unclean_end';
-export type OnJump = (cause: JumpCause) => void;
+export type DoubtCause = (typeof DOUBT_CAUSES)[number];
+export type OnJump = (cause: DoubtCause) => void;
+
+/** That records may have been lost, and why (doubt/doubts.ts). */
+export interface Doubt {
+  readonly cause: DoubtCause;
+  readonly facts?: LogFields;
+  /** Whether the store says that it is over: another signer may have raised it since. */
+  readonly isOver?: () => Promise<boolean>;
+}
+
+/** Nothing was decided: ask again when the doubt is settled. */
+export class StoreInDoubt extends SignerError {
+  readonly doubt: Doubt;
+
+  constructor(doubt: Doubt) {
+    super('slashing_unavailable', { detail: { doubt: doubt.cause } });
+    this.doubt = doubt;
+  }
+}
 
 export interface StoreIdentity {
   /** 32 lower-case hex digits, random, made with the store and never changed. */
@@ -156,17 +181,19 @@ export interface BatchLimits {
 export interface SlashingBackend {
   readonly name: 'sqlite' | 'postgres' | 'dynamodb' | 'noop';
   readonly batchLimits: BatchLimits;
-  /** What was opened is not what was closed in order last, and no jump was made since; for stores that can tell. */
-  readonly isInDoubt?: boolean;
+  /** The clock of the service or the server that keeps it; undefined where there is none. */
+  readonly witness?: Witness;
+  /** That of its opening, until a jump; a store has others in its answers, and throws StoreInDoubt. */
+  readonly doubt?: Doubt | undefined;
 
   /**
    * Check and record each message, atomically and durably: when the promise resolves, every message with a `safe`
    * verdict is on disk. A batch names each public key at most once (protection.ts sees to it). Verdicts are in the
    * order of the messages. On rejection nothing, or everything, or a part may be recorded: the caller signs nothing.
    * `floors[i]` is what this process knows to have been recorded for the key of message i: a backend that holds less
-   * answers `slashing_rollback` for it and records nothing for it.
+   * answers `slashing_rollback` for it, records nothing of the batch, and calls no other message of it safe.
    */
-  checkAndRecord(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): Promise<Verdict[]>;
+  checkAndRecord(messages: readonly SlashableMessage[], floors: readonly Marks[]): Promise<Verdict[]>;
 
   /**
    * The signing root that the store holds for the key's block at this slot, 32 bytes. Null: it holds none. So it is of
@@ -187,11 +214,9 @@ export interface SlashingBackend {
   /**
    * Raise the floor, member by member, for every key and signer of this store; tenures stay. When the promise resolves
    * the floor is durable, no batch that began before is still undecided, and every later check is judged by it.
+   * `lowers`: lower it instead, while no other process uses the store; what keys have signed and imported stays.
    */
-  jump(floor: StoreFloor): Promise<StoreIdentity>;
-
-  /** The highest slot and epochs that any key has signed: a clock that is behind them is not believed. */
-  highestMarks(): Promise<HighWaterMarks>;
+  jump(floor: StoreFloor, lowers?: boolean): Promise<StoreIdentity>;
 
   /**
    * The tenures of these keys, or of all that are not in tenure 0. `leavesOutDamaged`: a key whose head is damaged is
@@ -211,6 +236,15 @@ export interface SlashingBackend {
    * that is in an open tenure is left alone. Resolves with the keys that are begun now, and their numbers.
    */
   beginTenures(from: Tenures): Promise<Tenures>;
+
+  /** Of each key with a mark beyond the floor, its highest ones; of damaged keys, which sign nothing, none. */
+  marksBeyond(floor: StoreFloor): Promise<KeyMarks>;
+
+  /**
+   * Forget what a key whose tenure has ended has signed, by the word of its operator: everything up to the floor is
+   * refused in its place. Durable when it resolves. False: the key is in an open tenure, and nothing was changed.
+   */
+  startAfresh(publicKey: PublicKeyHex, floor: StoreFloor): Promise<boolean>;
 
   /**
    * Merge histories, never weakening what is there. A file is refused as a whole when it is wrong (its reader throws,

@@ -128,16 +128,16 @@ export interface CertificateReloadParts {
   readonly onReload?: (pair: CertificatePair) => void;
 }
 
-/** Poll the files and put a changed pair in force. Returns a function that stops it. */
+/** Poll the files and put a changed pair in force. A poll answers whether the files could be used. */
 export function reloadCertificate(
   server: TlsServer,
   files: CertificateFiles,
   current: CertificatePair,
   { intervalSeconds, log, now = Date.now, onReload }: CertificateReloadParts,
-): { stop(): void; poll(): Promise<void> } {
+): { stop(): void; poll(): Promise<boolean> } {
   let inForce = identityOf(current);
   let reported = '';
-  const poll = async (): Promise<void> => {
+  const poll = async (): Promise<boolean> => {
     try {
       const pair = await readCertificatePair(files);
       if (identityOf(pair) !== inForce) {
@@ -149,11 +149,13 @@ export function reloadCertificate(
       }
       pair.key.fill(0);
       reported = '';
+      return true;
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       if (message !== reported)
         log.error({ error: message }, 'TLS certificate not reloaded: the old one stays in force');
       reported = message;
+      return false;
     }
   };
   if (intervalSeconds === 0) return { stop: () => undefined, poll };

@@ -53,7 +53,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   // Scripts of the shell: they run before there is a Node.js.
   'tools/checkout': [],
   // What is right is computed without the signer's code; only the constants of networks are shared.
-  'tools/conformance': ['signer/signing/network-table.ts', 'signer/signing/networks.ts'],
+  'tools/conformance': ['signer/api/network-table.ts', 'signer/signing/networks.ts'],
   'tools/provenance': [],
   'tools/reference': EVERYTHING,
   // Its stand-in for the NSM is made of the enclave's own messages and certificates.

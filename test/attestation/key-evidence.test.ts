@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { MAX_KEY_EVIDENCE_CHARACTERS, verifyKeyEvidence } from '../../common/attestation/key-evidence.ts';
 import { verifyRowEvidence } from '../../common/attestation/row-evidence.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 import { judgedBy } from './judged.ts';
 import { type KeyEvidenceCase, type KeyEvidenceVectors, makeKeyEvidenceVectors } from './key-evidence-cases.ts';
 

@@ -1,7 +1,7 @@
 // The stateless mode, driven through the header parser as the HTTP side does it
 // (specification/authorization.md#credentials).
 
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Policy } from '../../signer/api/policy.ts';
 import type { Authentication, Authenticator, Caller } from '../../signer/auth/authenticator.ts';
 import { parseSafeCidrs } from '../../signer/auth/cidr.ts';
@@ -72,6 +72,61 @@ it('a token that is present but unknown gets 403, never anonymous access', () =>
   for (const wrong of ['first-static-toke', 'first-static-token2', 'First-static-token', 'x']) {
     expect(ask(subject, `Bearer ${wrong}`)).toEqual(refused('invalid_token'));
   }
+});
+
+describe('where nobody could be told apart', () => {
+  const open = { policies: POLICIES.slice(0, 1), anonymousPolicies: ['seal'], tokens: [] };
+  const HEADERS = ['Bearer NIL', 'Bearer api-token-0x1234', 'Basic ????', 'Digest x', ''];
+
+  it('no credential is looked at; the first is told, and its bytes are wiped', () => {
+    let told = 0;
+    const subject = createStaticAuthenticator(open, () => (told += 1));
+    expect(ask(subject, undefined)).toMatchObject({ caller: { accessor: 'anonymous' } });
+    expect(told).toBe(0);
+    for (const header of HEADERS) expect(ask(subject, header)).toMatchObject({ caller: { accessor: 'anonymous' } });
+    expect(told).toBe(1);
+    const secret = Buffer.from('of-another-service');
+    subject.authenticate({ kind: 'token', token: secret }, PEER);
+    expect(secret.every((byte) => byte === 0)).toBe(true);
+  });
+
+  it.each([
+    ['a token', { ...open, tokens: [token('first-static-token', ['seal'])] }],
+    ['a known client', { ...open, clients: declareClients([]) }],
+    ['a policy that a token could have', { ...open, policies: POLICIES.slice(0, 2) }],
+    ['nothing for the anonymous', { ...open, anonymousPolicies: [] }],
+    ['nothing at all', { policies: [], anonymousPolicies: [], tokens: [] }],
+  ])('with %s, what is not good is refused', (_, options) => {
+    const subject = createStaticAuthenticator(options, () => expect.unreachable());
+    expect(HEADERS.map((header) => ask(subject, header))).toEqual(
+      [
+        ...[
+          'invalid_token',
+          'invalid_token',
+          'malformed_credentials',
+          'malformed_credentials',
+          'malformed_credentials',
+        ],
+      ].map(refused),
+    );
+  });
+
+  it('a reload that declares a token ends it, one that removes the last begins it', () => {
+    const subject = createStaticAuthenticator(open);
+    expect(ask(subject, 'Bearer NIL').kind).toBe('caller');
+    subject.replace({ ...open, tokens: [token('first-static-token', ['seal'])] });
+    expect(ask(subject, 'Bearer NIL')).toEqual(refused('invalid_token'));
+    subject.replace(open);
+    expect(ask(subject, 'Bearer NIL').kind).toBe('caller');
+  });
+
+  it('a certificate is judged all the same', () => {
+    const subject = createStaticAuthenticator(open);
+    for (const header of [undefined, 'Bearer NIL']) {
+      const credential = parseAuthorization(header === undefined ? undefined : [header]);
+      expect(subject.authenticate(credential, PEER, shown('CN=x'))).toEqual(refused('client_certificate_unknown'));
+    }
+  });
 });
 
 it('a malformed or unsupported Authorization header gets 401, never anonymous access', () => {

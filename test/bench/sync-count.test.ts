@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { countSyncs } from '../../bench/peers/processes.ts';
-import { hasStrace } from '../support/slow-disk.ts';
+import { noStrace } from '../support/slow-disk.ts';
 
 const WRITER = `
 import { constants, fsyncSync, openSync, writeSync } from 'node:fs';
@@ -19,6 +19,7 @@ const does = { plain: () => writeSync(plain, 'x'), synced: () => writeSync(synce
 process.stdout.write('ready\\n');
 for await (const line of createInterface({ input: process.stdin })) { does[line](); process.stdout.write('done\\n'); }`;
 
+const NO_STRACE = noStrace();
 let folder: string;
 let writer: ChildProcess;
 beforeAll(async () => {
@@ -40,14 +41,14 @@ async function does(what: string): Promise<void> {
   await done;
 }
 
-it.skipIf(!hasStrace)('counts what became durable, and nothing else', async () => {
+it.skipIf(NO_STRACE)('counts what became durable, and nothing else', async () => {
   const counted = await countSyncs([writer.pid ?? 0], async () => {
     for (const what of ['plain', 'synced', 'fsync', 'synced', 'plain', 'synced']) await does(what);
   });
   expect(counted).toEqual({ syncCalls: 1, syncedWrites: 3 });
 });
 
-it.skipIf(!hasStrace)('says that it could not look at a process that is gone', async () => {
+it.skipIf(NO_STRACE)('says that it could not look at a process that is gone', async () => {
   const gone = spawn('true');
   await once(gone, 'exit');
   expect(await countSyncs([gone.pid ?? 0], async () => undefined)).toBeUndefined();

@@ -81,7 +81,7 @@ it.each(['taken', 'refused'])('a reload whose tokens are %s', async (outcome) =>
     replaceTokens: () => {
       if (outcome === 'refused') throw new Error('two tokens have the same secret');
     },
-    reloadCertificate: async () => undefined,
+    reloadCertificate: async () => true,
     reloadKeys: async () => ({ failures: [] }) as never,
     clock,
     log: recordingLog(),

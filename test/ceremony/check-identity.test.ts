@@ -1,7 +1,7 @@
 // `strongroom ceremony check-identity`, and whoever opens with an identity: this program, or the real program age at a
 // terminal, with a passphrase and with a plugin. An identity is proven by what it opens, and never shown.
 
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { main } from '../../ceremony/main.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { keyArn } from '../config/loading.ts';
 import { HELD_KEY_IDENTITY } from '../support/age-plugin-heldkey.ts';
+import { lacking } from '../support/needs.ts';
 import { atTerminal } from '../support/pseudo-terminal.ts';
 import { RECIPIENT } from './custody.ts';
 
@@ -136,10 +137,7 @@ describe('an identity that only age opens', () => {
   });
 });
 
-const missing = ['age', 'jq', 'script'].filter((program) => spawnSync(program, ['--version']).status !== 0);
-if (missing.length > 0) console.warn(`SKIPPED: not installed: ${missing.join(', ')} (Debian: age, jq, bsdutils)`);
-
-describe.skipIf(missing.length > 0)('with the real program age, at a terminal,', () => {
+describe.skipIf(lacking('age', 'jq', 'script'))('with the real program age, at a terminal,', () => {
   const asked = [{ prompt: 'Enter passphrase', answer: PASSPHRASE }];
   const strongroom = (args: string): string => `'${PROGRAM}' ceremony ${args}`;
 

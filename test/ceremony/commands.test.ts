@@ -77,7 +77,7 @@ async function run(argv: readonly string[], stdin = ''): Promise<Ran> {
 
 describe('the launcher', () => {
   it('finds the commands, and passes exit codes, stdin and stdout on', () => {
-    const identity = file('launcher.age', `${alice.identity}\n`);
+    const identity = file('launcher.age', `\ufeff${alice.identity}\r\n`); // as an editor of Windows writes it
     const argv = ['ceremony', 'open-root-token', '--identity', identity, '--row', '-'];
     const opened = spawnSync(PROGRAM, argv, { input: ARMORED, encoding: 'utf8' });
     expect(opened).toMatchObject({ status: 0, stdout: `${TOKEN}\n`, stderr: '' });
@@ -91,6 +91,7 @@ describe('help', () => {
     expect(
       renderHelp(['ceremony'], description)
         .split('Examples:\n')[1]
+        ?.split('\n\n')[0]
         ?.match(/^ {2}\S/gm),
     ).toHaveLength(2);
   });
@@ -183,6 +184,18 @@ Warnings
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('  generation ');
     expect(stderr).toContain('  root_token_recipients[0] must be an age X25519 public key');
+  });
+
+  it.each([
+    ['age1pq1abc', 'with a valid checksum: this is a post-quantum key'],
+    ['age1yubikey1abc', 'with a valid checksum: this is the key of a plugin'],
+    ['ssh-ed25519 AAAA', 'with a valid checksum: this is a key of SSH'],
+    ['AGE-SECRET-KEY-PQ-1ABC', 'this is a SECRET key: make another one'],
+  ])('says which kind of key %s is', async (recipient, says) => {
+    const bad = { ...CEREMONY, root_token_recipients: [recipient] };
+    const { stderr } = await run(['plan', file('bad.yaml', JSON.stringify(bad))]);
+    expect(stderr).toContain(says);
+    expect(stderr).not.toContain('ABC');
   });
 
   it.each([

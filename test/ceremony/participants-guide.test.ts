@@ -2,7 +2,6 @@
 // programs: also the rehearsal, with the recipients of the day, whose root token a participant opens with age. Left out
 // are the blocks that say what they need (AWS, a signer); so the signers of this record are no enclaves.
 
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +11,7 @@ import { sealRootToken } from '../../ceremony/root-token.ts';
 import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
 import { keyArn } from '../config/loading.ts';
 import { blocksOf } from '../runbooks/page.ts';
+import { lacking } from '../support/needs.ts';
 import { atTerminal } from '../support/pseudo-terminal.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -59,11 +59,8 @@ async function run(block: string, env: Record<string, string> = {}): Promise<str
   return shown;
 }
 
-const missing = ['age', 'jq', 'script'].filter((program) => spawnSync(program, ['--version']).status !== 0);
-if (missing.length > 0) console.warn(`SKIPPED: not installed: ${missing.join(', ')} (Debian: age, jq, bsdutils)`);
-
 // The rehearsal's stand-in for DynamoDB is a program for Linux.
-it.skipIf(missing.length > 0 || process.platform !== 'linux')(
+it.skipIf(lacking('Linux', 'age', 'jq', 'script'))(
   'every command of the guide works, and each says what the guide says',
   async () => {
     expect(blocks.length - withoutNeeds.length).toBe(4);

@@ -1,7 +1,7 @@
 // The root token between the signer and the holder of an age identity: any recipient alone opens it, nobody else does,
 // and Debian's `age` opens it too.
 
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +13,7 @@ import { decryptWithIdentities, generateAgeIdentity, isAgeIdentity } from '../..
 import { isAgeRecipient } from '../../ceremony/age-recipient.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken } from '../../ceremony/root-token-opening.ts';
+import { lacking } from '../support/needs.ts';
 
 const TOKEN = `sr_mgmt_${randomBytes(32).toString('base64url')}`;
 const alice = await generateAgeIdentity();
@@ -102,11 +103,7 @@ function isTakenByAge(recipient: string): boolean {
   }
 }
 
-const ageIsThere = spawnSync('age', ['--version']).status === 0;
-if (!ageIsThere)
-  console.warn('SKIPPED: the program age is not installed, so it does not check ours (Debian: apt-get install age)');
-
-describe.skipIf(!ageIsThere)('the program age', () => {
+describe.skipIf(lacking('age'))('the program age', () => {
   it('opens the root token, and opens to us what it encrypted', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'strongroom-age-'));
     try {

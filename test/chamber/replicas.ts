@@ -5,13 +5,13 @@ import { ceremonyArns, deploymentOf, parseCeremony } from '../../ceremony/defini
 import type { EnvelopeTerms } from '../../ceremony/envelope.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { systemClock } from '../../common/observe/clock.ts';
+import { unsealOnly } from '../../service/store-looks/chamber.ts';
 import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { createKms, custodyKeysOf, type KmsOptions } from '../../signer/aws/kms.ts';
 import { rootTokenMaker } from '../../signer/boot/custody.ts';
 import { type Booted, bootChamber, type UnsealParts } from '../../signer/chamber/boot-chamber.ts';
 import { type KeyProvenanceParts, keyProvenance } from '../../signer/chamber/key-provenance.ts';
-import { unsealOnly } from '../../signer/chamber/look.ts';
 import { type StateTable, stateTable } from '../../signer/chamber/state-table.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import type { CustodyWorld } from '../../tools/rehearsal/custody.ts';

@@ -407,11 +407,15 @@ describe('an end', () => {
     await one.binding.end();
     time.pass(BOUND_MS);
     const next = signer(table, store, time);
-    await next.binding.beat();
+    for (let looks = 0; looks < 15; looks++) await next.binding.beat(); // as many as the start waits for
     expect(next.binding.hindrance).toBe('slashing_unbound');
+    const said = () => next.lines.filter(({ message }) => message.includes('costs a validator one vote, two at most'));
+    expect(said()[0]?.message).toMatch(/^nothing is signed yet: .* ended longer ago/);
+    expect(said()[0]?.fields).toMatchObject({ seconds: WAIT_MS / 1000 });
     await beatFor(time, WAIT_MS, next.binding);
     expect(next.binding.hindrance).toBeUndefined();
     expect(store.record.jumps).toBe(1);
+    expect(said()).toHaveLength(2);
   });
 
   it('by kill -9 costs a wait and a jump, also when another signer had left in order before', async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest';
 import { stringify } from 'yaml';
-import { systemClock } from '../../common/observe/clock.ts';
+import { systemClock, type Witness } from '../../common/observe/clock.ts';
 import type { Logger } from '../../common/observe/logger.ts';
 import { loadConfig } from '../../service/config/load.ts';
 import { SERVICE_PARTS } from '../../service/parts.ts';
@@ -20,6 +20,7 @@ export interface SignerSite {
   proxy: FaultProxy;
   folder: string;
   table: string;
+  /** In seconds: how far all clocks, those of the kernel and of DynamoDB included, have gone on by themselves. */
   ahead: number;
   /** @param sections over those of a signer of this table; the caller shuts it down */
   boot(logger: Logger, sections?: Record<string, unknown>, ceremony?: unknown): Promise<RunningSigner>;
@@ -47,12 +48,15 @@ export function signerSite(): SignerSite {
     if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
     const ahead = (time: number) => time + site.ahead * 1000;
     const clock = { now: () => ahead(systemClock.now()), monotonic: () => ahead(systemClock.monotonic()) };
-    return boot(loaded.config, SERVICE_PARTS, { logger, clock });
+    const kernel: Witness = { name: 'the kernel', ask: async () => ({ time: clock.now(), confirms: true }) };
+    const openTime = async () => ({ ...clock, witnesses: [kernel] });
+    return boot(loaded.config, { ...SERVICE_PARTS, openTime }, { logger, clock });
   }
 
   beforeAll(async () => {
     site.world = await startCustody();
-    site.proxy = await startFaultProxy(site.world.dynamodb.endpoint);
+    const now = () => systemClock.now() + site.ahead * 1000;
+    site.proxy = await startFaultProxy(site.world.dynamodb.endpoint, now);
     const environment = site.world.environment({ dynamodb: site.proxy.endpoint });
     for (const [name, value] of Object.entries(environment)) vi.stubEnv(name, value);
   });

@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checksOf, JUDGED_EPOCHS, type Seen } from './checks.ts';
+import { JUDGED_EPOCHS, judge, type Seen } from './checks.ts';
 import { interopKey, SLOTS_PER_EPOCH, VALIDATORS } from './devnet.ts';
 
 const SLOTS = Array.from({ length: SLOTS_PER_EPOCH * (JUDGED_EPOCHS.length + 2) }, (_, slot) => slot);
@@ -16,7 +16,9 @@ const DUTIES = [
 function everything(): Seen {
   const clientLog = join(mkdtempSync(join(tmpdir(), 'strongroom-checks-')), 'client.log');
   writeFileSync(clientLog, 'info: Published attestations\n');
-  const line = (operation: string, place: object) => ({ audit: true, outcome: 'ok', operation, ...place });
+  const line = (operation: string, place: object, key = 0) => {
+    return { audit: true, outcome: 'ok', operation, public_key: `key ${key}`, ...place };
+  };
   return {
     // Two validators vote in a slot; the list's own last bit is the third.
     blocks: SLOTS.map((slot) => ({
@@ -27,47 +29,87 @@ function everything(): Seen {
     })),
     audit: SLOTS.flatMap((slot) => [
       ...DUTIES.map((operation) => line(operation, { slot })),
-      line('ATTESTATION', { slot, target_epoch: Math.floor(slot / SLOTS_PER_EPOCH) }),
+      ...[0, 1].map((key) => line('ATTESTATION', { slot, target_epoch: Math.floor(slot / SLOTS_PER_EPOCH) }, key)),
       line('RANDAO_REVEAL', { epoch: Math.floor(slot / SLOTS_PER_EPOCH) }),
       line('VALIDATOR_REGISTRATION', {}),
       line('VOLUNTARY_EXIT', { epoch: 2 }),
     ]),
     registrations: VALIDATORS,
     exiting: '15',
-    clientLog,
+    logFiles: [clientLog],
   };
 }
 
-const problemsOf = (seen: Seen) => checksOf(seen).flatMap(({ problem }) => problem ?? []);
+const problemsOf = (seen: Seen) => judge(seen).checks.flatMap(({ problem }) => problem ?? []);
+const of = (duty: string, ...slots: readonly number[]) => {
+  return ({ operation, slot }: Seen['audit'][number]) => operation === duty && slots.includes(Number(slot));
+};
 
-describe('the checks of make test-clients', () => {
-  it('have nothing against a chain with everything', () => {
+describe('the judgement of make test-clients', () => {
+  it('has nothing against a chain with everything, and nothing to count', () => {
     expect(problemsOf(everything())).toEqual([]);
+    expect(judge(everything()).counted).toEqual([]);
   });
 
-  it('name a request that the signer refused', () => {
+  it('names a refusal that nothing explains, and counts one that the client explains', () => {
     const { audit, ...rest } = everything();
-    const refused = { operation: 'ATTESTATION', outcome: 'refused', reason: 'fork_mismatch' };
-    expect(problemsOf({ ...rest, audit: [...audit, refused] })).toEqual([expect.stringContaining('fork_mismatch')]);
+    const refused = (reason: string) => ({ operation: 'ATTESTATION', outcome: 'refused', reason });
+    const of = (reason: string) => ({ ...rest, audit: [...audit, refused(reason)] });
+    expect(problemsOf(of('overloaded'))).toEqual([expect.stringContaining('overloaded')]);
+    expect(problemsOf(of('client_closed'))).toEqual([]);
+    expect(judge(of('client_closed')).counted).toEqual(['requests that the client hung up on: 1']);
   });
 
-  it('name what was not asked for, what is in no block, and what the client says', () => {
+  it('names what is on the chain and was not signed', () => {
+    const { audit, ...rest } = everything();
+    const without = (duty: string, slot: number) => ({ ...rest, audit: audit.filter((line) => !of(duty, slot)(line)) });
+    expect(problemsOf(without('BLOCK_V2', 9))).toEqual(['slot 9: 1 blocks']);
+    expect(problemsOf(without('ATTESTATION', 9))).toEqual(['slot 9: 2 votes']);
+    expect(problemsOf(without('SYNC_COMMITTEE_MESSAGE', 9))).toEqual(['slot 10: 32 seats of a sync committee']);
+    const exits = rest.blocks.map((block) => ({
+      ...block,
+      exits: block.slot < 8 ? ['1', '2', '3', '4', '5', '6'] : [],
+    }));
+    expect(problemsOf({ ...rest, audit, blocks: exits })).toEqual(['48 exits']);
+  });
+
+  it('names a kind that was never signed, that the chain never took, and what client and node say', () => {
     const seen = everything();
-    const without = (name: string, epoch: number) =>
-      seen.audit.filter(({ operation, slot }) => operation !== name || Math.floor(Number(slot) / 8) !== epoch);
-    expect(problemsOf({ ...seen, audit: without('AGGREGATION_SLOT', 2) })).toEqual(['AGGREGATION_SLOT of epoch 2']);
-    expect(problemsOf({ ...seen, exiting: '3' })).toEqual(['in none']);
-    expect(problemsOf({ ...seen, registrations: 15 })).toEqual(['15']);
-    const unheard = seen.blocks.map((block) => (block.slot === 18 ? { ...block, votes: [] } : block));
-    expect(problemsOf({ ...seen, blocks: unheard })).toEqual(['epoch 2: 14 of 16']);
-    const halfSync = seen.blocks.map((block) => (block.slot === 18 ? { ...block, syncBits: '0xffff0000' } : block));
-    expect(problemsOf({ ...seen, blocks: halfSync })).toEqual(['slot 18: 16 of 32']);
-    expect(problemsOf({ ...seen, blocks: seen.blocks.filter(({ slot }) => slot !== 9) })).toEqual([
-      '9',
-      'epoch 1: 14 of 16',
+    const never = seen.audit.filter(({ operation }) => operation !== 'AGGREGATION_SLOT');
+    expect(problemsOf({ ...seen, audit: never })).toEqual(['AGGREGATION_SLOT']);
+    expect(problemsOf({ ...seen, registrations: 0 })).toEqual(['registrations']);
+    const empty = seen.blocks.map((block) => ({ ...block, syncBits: '0x0' }));
+    expect(problemsOf({ ...seen, blocks: empty })).toEqual(['seats of a sync committee']);
+    const [log = ''] = seen.logFiles;
+    writeFileSync(log, 'error: Error on submitPoolSyncCommitteeSignatures - timeout\n');
+    expect(problemsOf(seen)).toEqual([]);
+    writeFileSync(log, 'error: Error signing attestation\nwarn: ATTESTATION_ERROR_INVALID_SIGNATURE\n');
+    expect(problemsOf(seen)).toEqual([expect.stringMatching(/signing.*INVALID/s)]);
+  });
+
+  it('counts what a busy machine does: duties not asked for, and what came too late for a block', () => {
+    const { audit, blocks, ...rest } = everything();
+    const late = {
+      ...rest,
+      registrations: 15,
+      exiting: '3',
+      audit: audit.filter(
+        (line) => !of('ATTESTATION', 12)(line) && !of('AGGREGATION_SLOT', ...SLOTS.slice(16, 24))(line),
+      ),
+      blocks: blocks
+        .filter(({ slot }) => ![9, 13].includes(slot))
+        .map((block) => (block.slot === 18 ? { ...block, votes: [], syncBits: '0xffff0000' } : block)),
+    };
+    expect(problemsOf(late)).toEqual([]);
+    expect(judge(late).counted).toEqual([
+      'duties of an epoch not asked for: 1',
+      'votes not asked for: 2',
+      'blocks signed, and not on the chain: 2',
+      'votes signed and in no block: 4',
+      'empty seats of sync committees: 16',
+      expect.stringMatching('^exits signed and in no block: '),
+      'registrations that the builder lacks: 1',
     ]);
-    writeFileSync(seen.clientLog, 'error: Error signing attestation\n');
-    expect(problemsOf(seen)).toEqual([expect.stringContaining('signing')]);
   });
 });
 

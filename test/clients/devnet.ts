@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
+import { freePort } from '../support/free-port.ts';
 import type { TestKey } from '../support/requests.ts';
-import { freePort, startBuilder, startEngine } from './execution.ts';
+import { startBuilder, startEngine } from './execution.ts';
 import type { LodestarProgram } from './lodestar.ts';
 
 export const VALIDATORS = 16;
@@ -50,6 +51,7 @@ export interface ChainBlock {
 export interface Devnet {
   readonly configFile: string;
   readonly beaconUrl: string;
+  readonly logFile: string;
   readonly genesisTime: number;
   readonly genesisValidatorsRoot: string;
   registrations(): number;
@@ -78,6 +80,7 @@ export async function startDevnet(lodestar: LodestarProgram, folder: string): Pr
   return {
     configFile,
     beaconUrl,
+    logFile: node.logFile,
     genesisTime,
     genesisValidatorsRoot: String((genesis as { genesis_validators_root: string }).genesis_validators_root),
     registrations: builder.registrations,

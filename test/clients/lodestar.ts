@@ -28,6 +28,8 @@ export interface LodestarProgram {
   run(script: string, words: readonly string[]): string;
 }
 
+const NPM = join(import.meta.dirname, '../../tools/checkout/npm');
+
 /** This machine cannot run it: that is one skipped. */
 export class ClientUnavailable extends Error {}
 
@@ -41,7 +43,7 @@ export function installLodestar(folder: string): LodestarProgram {
   if (!existsSync(installed) || readFileSync(installed, 'utf8') !== lockfile) {
     for (const file of ['package.json', 'package-lock.json']) copyFileSync(join(SOURCES, file), join(folder, file));
     const words = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
-    const { status, stderr, error } = spawnSync('npm', words, {
+    const { status, stderr, error } = spawnSync(NPM, words, {
       cwd: folder,
       encoding: 'utf8',
       timeout: INSTALL_TIMEOUT_MS,

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { killChildren } from '../../tools/rehearsal/signer.ts';
 import { deployKeys, FULL_ACCESS } from '../support/deployment.ts';
-import { type Check, checksOf, JUDGED_EPOCHS } from './checks.ts';
+import { JUDGED_EPOCHS, type Judgement, judge } from './checks.ts';
 import {
   CAPELLA_EPOCH,
   type Devnet,
@@ -45,29 +45,31 @@ for (const [signal, code] of [
   process.once(signal, () => process.exit(code));
 }
 
-let checks: readonly Check[] = [];
+let judgement: Judgement = { checks: [], counted: [] };
 const skipped = [...SKIPPED];
 try {
   const lodestar = installLodestar(join(BUILD, 'lodestar'));
   process.stdout.write(`Lodestar ${lodestar.version}: beacon node and validator client\n`);
-  checks = await run(lodestar);
+  judgement = await run(lodestar);
 } catch (error) {
   if (!(error instanceof ClientUnavailable)) throw error;
   skipped.unshift(`Lodestar: ${error.message}`);
 } finally {
   await killChildren();
 }
+const { checks, counted } = judgement;
 for (const { name, problem } of checks) {
   process.stdout.write(
     problem === undefined ? `  passed - ${name}\n` : `  FAILED - ${name}: ${problem.slice(0, MOST_SAID)}\n`,
   );
 }
+for (const what of counted) process.stdout.write(`  counted - ${what}\n`);
 for (const what of skipped) process.stdout.write(`  skipped - ${what}\n`);
 const failed = checks.filter(({ problem }) => problem !== undefined).length;
 process.stdout.write(`${checks.length - failed} passed, ${failed} failed, ${skipped.length} skipped\n`);
 process.exitCode = failed === 0 ? 0 : 1;
 
-async function run(lodestar: LodestarProgram): Promise<readonly Check[]> {
+async function run(lodestar: LodestarProgram): Promise<Judgement> {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-clients-'));
   process.stdout.write(`  logs are in ${folder}\n`);
   const devnet = await startDevnet(lodestar, folder);
@@ -99,12 +101,12 @@ async function run(lodestar: LodestarProgram): Promise<readonly Check[]> {
   const lastSlot = ((JUDGED_EPOCHS.at(-1) ?? 0) + 1) * SLOTS_PER_EPOCH + SLOTS_AFTER;
   await reached(lastSlot);
   const blocks = await Promise.all(Array.from({ length: lastSlot + 1 }, (_, slot) => devnet.block(slot)));
-  return checksOf({
+  return judge({
     blocks: blocks.filter((block) => block !== undefined),
     audit: signer.log.filter((line) => line['audit'] === true),
     registrations: devnet.registrations(),
     exiting: `${EXITING}`,
-    clientLog: validator.logFile,
+    logFiles: [validator.logFile, devnet.logFile],
   });
 }
 

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { describeAll } from '../../bin/programs.ts';
 import { type Description, toldFlags, walkDescriptions } from '../../common/command-line/command.ts';
 import { completionScript, type Shell } from '../../common/command-line/completion.ts';
+import { lacking } from '../support/needs.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 
 const BIN = join(import.meta.dirname, '../../bin');
@@ -58,9 +59,9 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe.each(['bash', 'zsh', 'fish'] as const)('%s', (shell) => {
-  const isThere = spawnSync(shell, ['-c', 'true']).status === 0;
+  const lacks = shell === 'bash' ? lacking('script') : lacking(shell, 'script');
 
-  it.runIf(isThere)('offers what can come next, of every program', () => {
+  it.skipIf(lacks)('offers what can come next, of every program', () => {
     const offered = offers(shell);
     for (const [typed, expected] of ASKED) {
       const words = ALONE.includes(typed) ? expected : expect.arrayContaining([...expected]);

@@ -13,14 +13,13 @@ import { VERSION } from '../../signer/api/version.ts';
 const BIN = join(import.meta.dirname, '../../bin');
 const all = [...walkDescriptions(await describeAll())];
 
-const EXAMPLES = /^Examples:$/;
+const EXAMPLES = /^Examples:\n(?: .*\n)*/m;
 
 /** Examples are copied, so they stay whole; so does a name that is longer than a line. */
 function tooWide(help: string, columns: number): string[] {
-  const lines = help.split('\n');
-  const end = lines.findIndex((line) => EXAMPLES.test(line));
-  return lines
-    .slice(0, end === -1 ? undefined : end)
+  return help
+    .replace(EXAMPLES, '')
+    .split('\n')
     .filter((line) => line.length > columns && / \S+ /.test(line.trim()));
 }
 
@@ -61,6 +60,11 @@ another one that is far away
 Usage: strongroom move KEY… --to here|there
          [OPTIONS]
 
+Examples:
+  strongroom move 0x80 --to there
+  strongroom move 0x80 0x81 \\
+    --to there
+
 Arguments:
   KEY  A public key
 
@@ -69,11 +73,6 @@ Options:
   --a-flag-with-a-very-long-name-indeed TEXT
                    Why
   -h, --help       Show this text
-
-Examples:
-  strongroom move 0x80 --to there
-  strongroom move 0x80 0x81 \\
-    --to there
 `);
 });
 

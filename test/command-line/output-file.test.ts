@@ -1,5 +1,6 @@
 // Files of `--output`: whole or not at all, for their owner alone, never over another one without `--force`.
 
+import { execFileSync } from 'node:child_process';
 import {
   existsSync,
   mkdirSync,
@@ -52,6 +53,12 @@ describe.each([
     await write(true, text);
     expect(readFileSync(path, 'utf8')).toBe('new');
     expect(readdirSync(folder)).toEqual(['out.json']);
+  });
+
+  it('never replaces what is no regular file', async () => {
+    execFileSync('mkfifo', [path]);
+    await expect(write(true, async () => 'new')).rejects.toThrow('is no regular file: name another one');
+    expect([readdirSync(folder), statSync(path).isFIFO()]).toEqual([['out.json'], true]);
   });
 
   it.each([false, true])('leaves nothing behind when the work fails (force %s), and no file broken', async (force) => {

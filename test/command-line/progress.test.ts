@@ -1,12 +1,13 @@
 // The line that says how far long work is: nothing below two seconds, in place on a terminal, a line each ten seconds
 // in a pipe; time is the test's own. A terminal of its own (`script` of util-linux) shows what people see.
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type Beat, durationText, progressLine, showProgress } from '../../common/command-line/progress.ts';
+import { lacking } from '../support/needs.ts';
 
 const KEYS = { doing: 'importing', unit: 'keys', total: 2000 };
 
@@ -128,8 +129,7 @@ it('in a pipe a line comes each ten seconds, whole, without escapes', () => {
   ]);
 });
 
-const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
-it.skipIf(!hasScript)('a real terminal shows it, and is clean again afterwards', async () => {
+it.skipIf(lacking('Linux', 'script'))('a real terminal shows it, and is clean again afterwards', async () => {
   const root = join(import.meta.dirname, '../..');
   const module = pathToFileURL(join(root, 'common/command-line/progress.ts')).href;
   // It works until a key is pressed.

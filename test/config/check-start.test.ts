@@ -90,6 +90,17 @@ describe('a signer that runs', () => {
     expect(stderr).toMatch(/^warning: server\.listen_port and the ports .* are in use by a signer that runs.*\n$/);
   });
 
+  it('with another store is another signer: a start could not have its ports', async () => {
+    const ports = { server: listen(portOf(signer.url)), metrics: listen(portOf(signer.metricsUrl)) };
+    const config = { ...deployment.config, ...ports, anti_slashing: { path: join(deployment.folder, 'other.sqlite') } };
+    const { code, text } = await check(config);
+    expect(code).toBe(78);
+    expect(text.replaceAll(/\s+/g, ' ')).toContain(
+      'anti_slashing.path names a store that cannot be used: a signer listens on the ports of this configuration, and ' +
+        'has another store open than this one: it is another signer. Give each its own ports, or stop the other one',
+    );
+  });
+
   it('has its database for itself', async () => {
     const { code, text } = await check({ ...deployment.config });
     expect(code).toBe(78);
@@ -104,7 +115,7 @@ describe('a signer that runs', () => {
     expect(await check({ ...deployment.config })).toMatchObject({ code: 0, stderr: '' });
     const { code, text } = await check({ ...deployment.config, network: 'hoodi' });
     expect(code).toBe(78);
-    expect(text).toContain('the database belongs to another network: its genesis validators root differs');
+    expect(text).toContain('the database is of another network, mainnet, not of hoodi (genesis validators root)');
     expect(text).toContain('to do:  correct `network`, or give each network a store of its own');
     expect(readdirSync(deployment.folder)).toEqual(before);
     writeFileSync(database, 'no database');
@@ -147,7 +158,9 @@ describe('a PostgreSQL database', () => {
     expect(await check(on(url))).toMatchObject({ code: 0, stderr: '' });
     const other = await check(on(url, 'hoodi'));
     expect(other.code).toBe(78);
-    expect(other.text).toContain('the slashing database is bound to another genesis validators root');
+    expect(other.text).toContain(
+      'the slashing database is of another network, mainnet, not of hoodi (genesis validators root)',
+    );
 
     await server.query(database, "CREATE ROLE signer_of_check LOGIN PASSWORD 'TEST'");
     await server.query(database, 'GRANT USAGE ON SCHEMA strongroom TO signer_of_check');
@@ -191,6 +204,13 @@ describe('tables without what AWS needs', () => {
     expect(start.code).toBe(1);
     expect(start.stderr).toContain(`the state table "state" cannot be used: ${problem}`);
     expect(start.stderr).toContain(remedy);
+    const alone = { ...AUTH, anti_slashing: config.anti_slashing, logging: { level: 'off' } };
+    const slashing = await runStrongroom(['server', '-c', written(alone)], { env });
+    expect([slashing.code, slashing.stderr]).toEqual([
+      1,
+      expect.stringContaining(`slashing protection: anti_slashing.table slashing: ${problem}`),
+    ]);
+    expect(slashing.stderr).toContain(remedy);
   });
 });
 

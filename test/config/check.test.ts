@@ -107,7 +107,14 @@ tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path
 
   it('warns of a folder from which no key is loaded', async () => {
     mkdirSync(join(folder, 'keys'));
+    const bare = `${QUIET}\nanti_slashing: {path: ${folder}/db}\nkey_sources: {filesystem: {keystores: {path: ${folder}/keys, passwords_path: ${folder}}}}`;
+    const none = await check(bare);
+    expect([none.code, none.text]).toEqual([
+      0,
+      expect.stringMatching(/keystores\.path names a folder without a keystore/),
+    ]);
     writeFileSync(join(folder, 'keys', 'keystore-m_12381.json'), '{}');
+    expect((await check(bare)).text).not.toContain('names a folder without a keystore');
     const { code, text } = await check(
       `${QUIET}\nanti_slashing: {path: ${folder}/db}\nkey_sources: {filesystem: {paths: [${folder}/keys]}}`,
     );
@@ -150,7 +157,9 @@ tls: {mode: file, listen_port: 0, file: {cert_path: ${folder}/cert.pem, key_path
     expect(unopened.code).toBe(0);
     expect(unopened.text).not.toContain('cannot be loaded');
     const { code, text } = await check(yaml, {}, ['--decrypt']);
-    expect(code).toBe(0);
+    expect(code).toBe(78);
+    expect(text).toMatch(/strongroom: 1 key cannot be used: a signer starts without, and is DOWN\n$/);
+    expect(text).not.toContain('the configuration is valid');
     expect(text).toContain(
       'key_sources.filesystem.paths has a key that cannot be loaded: the signer starts without, and /healthcheck is DOWN ' +
         '(FOLDER/keystores/bad.yaml: keystoreFile FOLDER/keystores/bad.json: the password does not open the keystore)',

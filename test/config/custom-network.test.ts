@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
+import { FLEET_TOLERANCE } from '../../signer/slashing/jump.ts';
 import { OWN_CONFIG, PACKAGE_CONFIG } from '../support/consensus-configs.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { load, sentencesOf } from './loading.ts';
@@ -31,6 +32,7 @@ describe('custom_network.config_file', () => {
       genesisTimeSeconds: 1_795_348_820,
       slotDurationMs: 2000,
       slotsPerEpoch: 8,
+      tolerance: FLEET_TOLERANCE,
     });
   });
 
@@ -130,7 +132,12 @@ describe('custom_network by members', () => {
     const network = networkIn(
       members(', genesis_fork_version: "0x00000001", capella_fork_version: "0x00000001", genesis_time: 5'),
     );
-    expect(network.time).toEqual({ genesisTimeSeconds: 5, slotDurationMs: 12_000, slotsPerEpoch: 32 });
+    expect(network.time).toEqual({
+      genesisTimeSeconds: 5,
+      slotDurationMs: 12_000,
+      slotsPerEpoch: 32,
+      tolerance: FLEET_TOLERANCE,
+    });
     expect(epochsOf(network)).toEqual({ phase0: 0, capella: null });
   });
 

@@ -13,7 +13,7 @@ function accepted(path: OptionPath): unknown {
   const samples: Partial<Record<OptionPath, unknown>> = {
     'server.listen_address': '127.0.0.1',
     'metrics.listen_address': '::1',
-    'tls.listen_address': 'localhost',
+    'tls.listen_address': 'signer.example',
     'server.cors_allowed_origins': ['https://example.org'],
     'server.allowed_hosts': ['signer.example'],
     'server.trusted_proxy_cidrs': ['10.0.0.0/8'],

@@ -27,6 +27,12 @@ describe('the advice for', () => {
       'correct it',
     ],
     ['a whole option with a default', 'network: ropstn', 'write one of them'],
+    ['a choice in quotes', String.raw`network: "\"mainnet\""`, 'write mainnet without quotes or blanks around it'],
+    [
+      'a choice with a carriage return',
+      String.raw`network: "hoodi\r"`,
+      'write hoodi without quotes or blanks around it',
+    ],
     ['a choice that is nearly one', 'network: sepollia', 'did you mean sepolia?'],
     ['a text where a list belongs', 'key_sources: {filesystem: {paths: /etc/keys}}', 'write a list: […]'],
     [

@@ -60,6 +60,8 @@ describe('a static token', () => {
     ['env:T', { T: ` ${TOKEN}` }, 'has white space around it', 'write it without'],
     ['env:T', { T: `${TOKEN}\t` }, 'has white space around it', 'write it without'],
     ['env:T', { T: `\uFEFF${TOKEN}` }, 'has white space around it', 'write it without'],
+    ['env:T', { T: `"${TOKEN}"` }, 'is written in quotes', 'write it without the quotes'],
+    [`'"${TOKEN}"'`, {}, 'is written in quotes', 'write it without the quotes'],
     ['env:T', { T: `hunter2\u0007${TOKEN}` }, 'has a control character', 'openssl rand'],
     ['env:T', { T: `hunter2\n${TOKEN}` }, 'has a control character', 'openssl rand'],
     ['$VALIDATOR_CLIENT_TOKEN', {}, 'is a $ and a name', 'write env:VAR_NAME'],
@@ -133,12 +135,14 @@ describe('a secret in a file of its own', () => {
       `may be read or changed by others (mode ${mode.toString(8).padStart(4, '0')})`,
     );
     expect(violation?.remedy).toContain('chmod 0600');
+    expect(violation?.remedy).toContain('defaultMode: 0440');
     expect(others).toEqual([]);
   });
 
   it.each([
     [`${TOKEN}\n\n`, 'has a line break at its end'],
     [` ${TOKEN}`, 'has white space around it'],
+    [`'${TOKEN}'\n`, 'is written in quotes'],
     [`hunter2\n${TOKEN}`, 'has a control character'],
     ['short', 'must be at least 16 characters'],
     ['', 'must be at least 16 characters'],

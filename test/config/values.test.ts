@@ -28,6 +28,11 @@ describe('numbers', () => {
 });
 
 describe('texts', () => {
+  it.each(['server', 'metrics', 'tls'] as const)('%s.listen_address localhost is 127.0.0.1, not ::1', (listener) => {
+    const yaml = `${listener}: {listen_address: localhost}`;
+    expect(loadGood({ yaml })[listener]).toMatchObject({ listen_address: '127.0.0.1' });
+  });
+
   it.each([
     [
       'a listen address',

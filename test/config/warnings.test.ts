@@ -132,8 +132,27 @@ ${CEREMONY}`;
     expect(warnedOf({ yaml, argv: [`--anti-slashing-postgres-pool-size=${USED_POOL_CONNECTIONS}`] })).toEqual([]);
   });
 
+  it('for an enclave is warned of what its parent reads: tokens, anonymous rules, the password of a database', () => {
+    const db = '{hostname: db.example.org, loopback: 127.0.1.2, vsock_port: 8002, port: 5432}';
+    const withUser = (user: string, access = '') => `${access}
+tee: {platform: nitro, nitro: {egress: {endpoints: [${db}]}, unsafe_parent_writes_tables: true}}
+tls: {mode: ratls}
+anti_slashing: {backend: postgres, url: "postgres://${user}@db.example.org/slashing"}`;
+    const warned = (yaml: string) => warnedOf({ yaml, argv: ['--check'] }).slice(1);
+    expect(warned(withUser('signer', TOKEN))).toEqual(['static_auth']);
+    expect(warned(withUser('signer:TEST', TOKEN))).toEqual(['static_auth', 'anti_slashing.url']);
+    expect(
+      warned(
+        withUser(
+          'signer',
+          TOKEN.replace('anonymous: {policies: [a]}', 'tokens: [{secret: TEST-secret-of-a-token, policies: [a]}]'),
+        ),
+      ),
+    ).toEqual(['static_auth']);
+  });
+
   it('for an enclave listens on vsock, where an address means nothing', () => {
-    const yaml = `${TOKEN}
+    const yaml = `signer_state: {backend: dynamodb, table: "${tableArn('state')}"}
 tee: {platform: nitro, nitro: {egress: {endpoints: [{hostname: dynamodb.eu-central-1.amazonaws.com, loopback: 127.0.1.1, vsock_port: 8001}]}, ${SEALED}}}
 tls: {mode: ratls}
 anti_slashing: {backend: dynamodb, table: ${tableArn('records')}}`;

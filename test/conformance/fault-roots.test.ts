@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { clientFaults } from '../../tools/conformance/vector-cases.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 
 const VECTORS = join(import.meta.dirname, '../../tools/conformance/client-faults.json');
 const python = findPython('hashlib');

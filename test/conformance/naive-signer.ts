@@ -39,6 +39,10 @@ export const FAULTS = {
   'signs with the wrong key': 'shapes',
   'knows every key': 'answers',
   'fails on what is no JSON': 'answers',
+  'knows no path with two slashes': 'door',
+  'says /upcheck in text only': 'door',
+  'answers an error in place of its keys': 'door',
+  'lists fewer keys while it reloads': 'door',
 } as const satisfies Readonly<Record<string, Group>>;
 
 export type Fault = keyof typeof FAULTS;
@@ -84,6 +88,7 @@ class NaiveSigner {
   readonly #votes = new Map<string, Vote[]>();
   readonly #blocks = new Map<string, Map<number, string>>();
   #checked = 0;
+  #listsAfterReload = Number.POSITIVE_INFINITY;
 
   constructor(secrets: ReadonlyMap<string, SecretKey>, chain: Chain, fault: Fault | undefined) {
     this.#secrets = secrets;
@@ -92,6 +97,7 @@ class NaiveSigner {
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'GET' || request.url === '/reload') return this.#atTheDoor(request, response);
     const key = request.url?.split('/').at(-1) ?? '';
     const sent = await text(request);
     try {
@@ -109,6 +115,27 @@ class NaiveSigner {
       const isBad = error instanceof SyntaxError && this.#has('fails on what is no JSON');
       response.writeHead(isBad ? 500 : status, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ reason }));
+    }
+  }
+
+  #atTheDoor({ url = '', method, headers }: IncomingMessage, response: ServerResponse): void {
+    const merged = this.#has('knows no path with two slashes') ? url : url.replace(/\/{2,}/g, '/');
+    const path = merged.replace(/\/$/, '');
+    const say = (status: number, type: string, body: string) =>
+      void response.writeHead(status, { 'content-type': type }).end(body);
+    const isForeign = headers.authorization?.includes('another') === true;
+    if (path === '/reload' && method === 'POST') {
+      this.#listsAfterReload = 0;
+      say(202, 'text/plain', '');
+    } else if (path === '/upcheck') {
+      const isRefused = headers.accept === 'application/json' && this.#has('says /upcheck in text only');
+      say(isRefused ? 406 : 200, 'text/plain', isRefused ? '' : 'OK');
+    } else if (path !== '/api/v1/eth2/publicKeys') say(404, 'application/json', '{}');
+    else if (isForeign && this.#has('answers an error in place of its keys')) say(503, 'application/json', '{}');
+    else {
+      this.#listsAfterReload += 1;
+      const isShort = this.#listsAfterReload < 9 && this.#has('lists fewer keys while it reloads');
+      say(200, 'application/json', JSON.stringify([...this.#secrets.keys()].slice(isShort ? 1 : 0)));
     }
   }
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { noteWeb3Signer } from '../../service/commands/slashing-notes.ts';
 import { nextIncarnation, readIncarnations } from '../../signer/slashing/incarnation.ts';
 import { sized } from '../support/scale.ts';
-import { block, checkOne, vote } from '../support/slashing.ts';
+import { block, checkOne } from '../support/slashing.ts';
 import type { SlashingHarness } from './slashing-harness.ts';
 
 const ROUNDS = sized(3, 20);
@@ -68,16 +68,6 @@ export function identityContract({ manySigners, freshStore, open, fresh }: Slash
         expect(winners).toHaveLength(1);
         for (const signer of signers) expect((await signer.identity()).incarnation).toBe(winners[0]);
       }
-    });
-
-    it('the highest marks are those of all keys, each by itself, and null while nothing was signed', async () => {
-      const backend = await fresh();
-      expect(await backend.highestMarks()).toEqual({ blockSlot: null, sourceEpoch: null, targetEpoch: null });
-      await checkOne(backend, block(1, 70, 'a'));
-      await checkOne(backend, block(2, 50, 'a'));
-      await checkOne(backend, vote(2, 3, 9, 'a'));
-      await checkOne(backend, vote(3, 5, 6, 'a'));
-      expect(await backend.highestMarks()).toEqual({ blockSlot: 70, sourceEpoch: 5, targetEpoch: 9 });
     });
   });
 }

@@ -76,20 +76,20 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       expect(verdictName(await checkOne(backend, block(1, 2000, 'a')))).toBe('repeat');
       await expectRefused(backend, [block(1, 2000, 'b'), vote(1, 51, 59, 'b'), vote(1, 40, 70, 'b')]);
       await backend.jump({ slot: 9000, sourceEpoch: 100, targetEpoch: 101 });
-      expect(await backend.highestMarks()).toEqual({ blockSlot: 2000, sourceEpoch: 50, targetEpoch: 60 });
+      await expectRefused(backend, [block(1, 9000, 'b'), vote(1, 100, 101, 'b')]);
     });
 
     it('after a jump nothing up to the floor is a rollback, and what lies beyond it still is', async () => {
       const backend = await fresh();
       await checkOne(backend, block(1, 10, 'a'));
       await backend.jump(FLOOR);
-      const lost = { blockSlot: 900, sourceEpoch: 20, targetEpoch: 21 };
+      const lost = { slot: 900, sourceEpoch: 20, targetEpoch: 21 };
       for (const key of [1, 2]) {
         const [verdict] = await backend.checkAndRecord([block(key, 1001, 'b')], [lost]);
         expect(verdict && verdictName(verdict)).toBe('safe');
         // A check may read the records of its own kind only.
         for (const [message, floors] of [
-          [block(key, 1002, 'b'), { ...NO_MARKS, blockSlot: 1002 }],
+          [block(key, 1002, 'b'), { ...NO_MARKS, slot: 1002 }],
           [vote(key, 31, 32, 'b'), { ...NO_MARKS, sourceEpoch: 31 }],
           [vote(key, 31, 32, 'b'), { ...NO_MARKS, targetEpoch: 32 }],
         ] as const) {
@@ -139,6 +139,40 @@ export function jumpsContract({ manySigners, freshStore, open, fresh }: Slashing
       );
       await expectRefused(backend, [...below(1), block(1, 5, 'a'), vote(1, 1, 2, 'a')]);
       expect(verdictName(await checkOne(backend, block(1, 2001, 'n')))).toBe('safe');
+    });
+
+    it('a floor of the future is lowered while no other process is there; what was signed and imported stays', async () => {
+      const store = await freshStore();
+      const first = await open(store);
+      await checkOne(first, block(1, 2000, 'a'));
+      await checkOne(first, vote(1, 50, 60, 'a'));
+      await first.jump({ slot: 90_000, sourceEpoch: 2_800, targetEpoch: 2_801 });
+      await first.importHistories(
+        stream([history(2, [[1500, 'x']], [[40, 45, 'x']]), history(1, [], [[52, 62, 'x']])]),
+      );
+      await first.jump(FLOOR, true);
+      await first.close();
+      const next = await open(store);
+      expect((await next.identity()).floor).toEqual(FLOOR);
+      for (const key of [1, 2, 3]) await expectRefused(next, below(key));
+      await expectRefused(next, [
+        block(1, 2000, 'b'),
+        vote(1, 51, 60, 'b'),
+        vote(1, 51, 62, 'b'),
+        vote(1, 49, 63, 'b'),
+      ]);
+      await expectRefused(next, [block(2, 1500, 'b'), vote(2, 41, 45, 'b'), vote(2, 30, 44, 'b')]);
+      for (const [key, slot, source, target] of [
+        [1, 2001, 52, 63],
+        [2, 1501, 40, 46],
+        [3, 1001, 30, 32],
+      ] as const) {
+        expect(verdictName(await checkOne(next, block(key, slot, 'n')))).toBe('safe');
+        expect(verdictName(await checkOne(next, vote(key, source, target, 'n')))).toBe('safe');
+      }
+      // One that is not there, or is lower, stays.
+      expect((await next.jump({ ...FLOOR, slot: 5_000 }, true)).floor).toEqual(FLOOR);
+      expect((await (await open(await freshStore())).jump(FLOOR, true)).floor).toBeNull();
     });
 
     it('checks that are under way meet the old floor or the new one, later ones only the new', async () => {

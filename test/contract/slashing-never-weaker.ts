@@ -108,7 +108,7 @@ export function neverWeakerContract({ complete, fresh }: SlashingHarness): void 
 
     it('a file that names marks and no entries refuses up to them; the key signs beyond, and is pruned', async () => {
       const backend = await fresh();
-      const leftOut = { blockSlot: 99, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 0 };
+      const leftOut = { slot: 99, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 0 };
       const file = { publicKey: publicKeyOf(1), blocks: [], attestations: [], leftOut };
       await backend.importHistories(stream([file]), { strategy: 'minimal' });
       await expectRefused(backend, [block(1, 99, 'a'), vote(1, 4, 5, 'a'), vote(1, 3, 9, 'a')]);

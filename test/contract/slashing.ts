@@ -4,6 +4,7 @@
 import { afterEach, describe } from 'vitest';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { MAIN_ROOT } from '../support/slashing.ts';
+import { clocksContract } from './slashing-clocks.ts';
 import { durabilityContract } from './slashing-durability.ts';
 import type { SlashingHarness, SlashingStore } from './slashing-harness.ts';
 import { historiesContract } from './slashing-histories.ts';
@@ -59,6 +60,7 @@ export function slashingContract(name: string, options: SlashingContractOptions)
     movesContract(harness);
     retirementContract(harness);
     jumpsContract(harness);
+    clocksContract(harness);
     identityContract(harness);
     signedBlocksContract(harness);
   });

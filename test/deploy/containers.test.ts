@@ -18,6 +18,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { lacking } from '../support/needs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const COMPOSE = join(ROOT, 'deploy/compose');
@@ -135,26 +136,23 @@ describe('deploy/helm', () => {
     expect(await check(stringify(values['config']))).toMatchObject({ code: 0 });
   });
 
-  it.skipIf(spawnSync('helm', ['version']).status !== 0)(
-    'is taken by helm, which refuses two signers with two records',
-    () => {
-      const image = ['--set', 'image.repository=registry.example/strongroom', '--set-string', 'image.tag=0.1.0'];
-      const helm = (...args: string[]) => spawnSync('helm', [...args, ...image], { encoding: 'utf8' });
-      expect(helm('lint', '--strict', CHART)).toMatchObject({ status: 0 });
-      expect(helm('template', 's', CHART, '--set', 'serviceMonitor.enabled=true')).toMatchObject({ status: 0 });
-      const two = helm('template', 's', CHART, '--set', 'replicas=2');
-      expect(two).toMatchObject({ status: 1, stderr: expect.stringContaining('get validators slashed') });
-      for (const backend of ['postgres', 'dynamodb']) {
-        const shared = helm('template', 's', CHART, '--set', `replicas=2,config.anti_slashing.backend=${backend}`);
-        expect(shared.status).toBe(0);
-        expect(shared.stdout).not.toContain('volumeClaimTemplates');
-        expect(shared.stdout).not.toContain('slashing_protection.sqlite');
-      }
-      for (const name of ['a.b', '1a', 'a'.repeat(53)])
-        expect(helm('template', name, CHART).stderr).toContain('Take another name');
-      expect(helm('template', 'a'.repeat(52), CHART)).toMatchObject({ status: 0 });
-    },
-  );
+  it.skipIf(lacking('helm'))('is taken by helm, which refuses two signers with two records', () => {
+    const image = ['--set', 'image.repository=registry.example/strongroom', '--set-string', 'image.tag=0.1.0'];
+    const helm = (...args: string[]) => spawnSync('helm', [...args, ...image], { encoding: 'utf8' });
+    expect(helm('lint', '--strict', CHART)).toMatchObject({ status: 0 });
+    expect(helm('template', 's', CHART, '--set', 'serviceMonitor.enabled=true')).toMatchObject({ status: 0 });
+    const two = helm('template', 's', CHART, '--set', 'replicas=2');
+    expect(two).toMatchObject({ status: 1, stderr: expect.stringContaining('get validators slashed') });
+    for (const backend of ['postgres', 'dynamodb']) {
+      const shared = helm('template', 's', CHART, '--set', `replicas=2,config.anti_slashing.backend=${backend}`);
+      expect(shared.status).toBe(0);
+      expect(shared.stdout).not.toContain('volumeClaimTemplates');
+      expect(shared.stdout).not.toContain('slashing_protection.sqlite');
+    }
+    for (const name of ['a.b', '1a', 'a'.repeat(53)])
+      expect(helm('template', name, CHART).stderr).toContain('Take another name');
+    expect(helm('template', 'a'.repeat(52), CHART)).toMatchObject({ status: 0 });
+  });
 
   it('has the guard in its template, where helm is not installed too', () => {
     expect(read(join(CHART, 'templates/strongroom.yaml'))).toMatch(

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { lacking } from '../support/needs.ts';
 import { dashboard, filledIn, labelsOf, panels, queries } from './dashboard.ts';
 import { problemsOf } from './known-metrics.ts';
 import { groupingLabels, selectorsOf } from './promql.ts';
@@ -51,7 +52,7 @@ describe('the dashboard', () => {
     expect(new Set(places).size).toBe(places.length);
   });
 
-  it.skipIf(spawnSync('promtool', ['--version']).status !== 0)('asks in PromQL that promtool takes', () => {
+  it.skipIf(lacking('promtool'))('asks in PromQL that promtool takes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'strongroom-dashboard-'));
     const rules = queries.map(({ expr }, index) => ({ record: `query:${index}`, expr: filledIn(expr) }));
     writeFileSync(join(folder, 'rules.yaml'), stringify({ groups: [{ name: 'dashboard', rules }] }));

@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { lacking } from '../support/needs.ts';
 import { JOBS, problemsOf } from './known-metrics.ts';
 import { groupingLabels, selectorsOf } from './promql.ts';
 import { alerts, knownSeries, PROMETHEUS_FOLDER, readYaml, rules } from './rules.ts';
@@ -95,9 +96,7 @@ describe('the rules', () => {
 
 const unquoted = (name: string): string => name.slice(1);
 
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
-
-describe.skipIf(!hasPromtool)('promtool (Debian package prometheus)', () => {
+describe.skipIf(lacking('promtool'))('promtool', () => {
   it.each([
     ['takes the configuration and the rules', ['check', 'config', 'prometheus.yaml']],
     ['finds that the alerts fire when they should, and not before', ['test', 'rules', 'strongroom.tests.yaml']],

@@ -21,7 +21,7 @@ const POLICIES = [
   { name: 'reload', rules: [{ effect: 'allow', scopes: ['reload'] }] },
 ];
 export const RELOADER = 'sr_client_TEST_TOKEN_that_may_reload_0000000001';
-export const PATH = '/api/v1/eth2/publicKeys';
+export const PATH = '/api/v1/eth2/highWatermark';
 const LONG_AGO = { notBefore: new Date('2020-01-01'), notAfter: new Date('2020-02-01') };
 export const CERTIFICATE_HEADERS = {
   'x-client-cert': 'CN=teku,O=Example',

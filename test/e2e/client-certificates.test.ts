@@ -121,7 +121,7 @@ describe('with tls.client_auth: optional', () => {
       const { stdout } = await run('curl', ['-sk', '--cert', cert, '--key', key, '-w', ' %{http_code}', url]);
       return stdout;
     };
-    expect(await curl('teku')).toBe('[] 200');
+    expect(await curl('teku')).toBe('{} 200');
     expect(await curl('wrongAuthority')).toMatch(/client_certificate_untrusted.* 401$/);
   });
 

@@ -19,7 +19,7 @@ const sepolia = chainOf(publicNetwork('sepolia'));
 /** A fork that no table has, from the epoch of the vectors that are of it. */
 const chain: Chain = {
   ...sepolia,
-  forks: [...sepolia.forks, { name: 'heze', version: '0x90000077', epoch: 400_000 }],
+  forks: [...sepolia.forks, { name: 'heze', version: '0x90000077', epoch: 354_000 }],
 };
 const keys = [{ secret: key.secret, publicKey: key.pubkey }];
 

@@ -9,7 +9,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { startSigner, tracked } from '../../tools/rehearsal/signer.ts';
 import { announcement } from '../guest/tools.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const run = promisify(execFile);
@@ -24,7 +24,9 @@ describe.skipIf(process.platform !== 'linux')('a signer of a test or a demonstra
     vi.stubEnv('AWS_IGNORE_CONFIGURED_ENDPOINT_URLS', 'true');
     vi.stubEnv('AWS_SESSION_TOKEN', 'of a real session');
     vi.stubEnv('AWS_CONFIG_FILE', '/nonexistent');
-    const signer = await startSigner({ env: { AWS_REGION: 'eu-central-1' } });
+    // Root alone reads the environment of a process that cannot be dumped.
+    const config = { server: { mlock: 'off' } };
+    const signer = await startSigner({ config, env: { AWS_REGION: 'eu-central-1' } });
     const environment = readFileSync(`/proc/${signer.pid}/environ`, 'utf8').split('\0');
     await signer.stop();
     expect(environment.filter((setting) => setting.startsWith('AWS_')).sort()).toEqual([

@@ -62,7 +62,7 @@ describe('a client of AWS', () => {
     const server = createSecureServer({ cert: authority, key: readFileSync(key), allowHTTP1: true }, (_, response) => {
       response.end(JSON.stringify({ Table: { TableName: 'answered' } }));
     });
-    server.listen(0, 'localhost');
+    server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
     const client = createDynamoDBClient({
@@ -227,7 +227,7 @@ describe('the collector of traces', () => {
         stream.end(Buffer.alloc(5));
       });
     });
-    collector.listen(0, 'localhost');
+    collector.listen(0, '127.0.0.1');
     await once(collector, 'listening');
     const { port } = collector.address() as AddressInfo;
     const { opentelemetry } = loadGood({

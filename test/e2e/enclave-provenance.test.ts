@@ -16,7 +16,7 @@ import { bootReplica, NETWORK } from '../chamber/replicas.ts';
 import { runWithRoot } from '../operator/run-operator.ts';
 import { attested, registersOf } from '../support/attested-client.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../docs/examples/verify_key.py', import.meta.url));
 const UNSIGNED = Buffer.alloc(48);

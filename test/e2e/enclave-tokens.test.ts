@@ -60,7 +60,7 @@ async function issue(members: object = {}): Promise<{ readonly token: string; re
 }
 
 const statusOf = async ({ token }: { readonly token: string }): Promise<number> =>
-  (await running.client.call('/api/v1/eth2/publicKeys', { token })).status;
+  (await running.client.call('/api/v1/eth2/highWatermark', { token })).status;
 
 async function authRows(): Promise<Item[]> {
   const { Items = [] } = await tables.send(new ScanCommand({ TableName: world.stateTable, ConsistentRead: true }));

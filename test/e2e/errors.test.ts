@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
+import { expectNoList } from '../support/no-list.ts';
 import {
   type Answer,
   attestation,
@@ -120,7 +121,8 @@ describe('403', () => {
     expect((await sign(randaoReveal(), { token: NO_EXITS })).status).toBe(200);
   });
   it('a scope that is not permitted', async () => {
-    expectError(await call(`${signer.url}/api/v1/eth2/publicKeys`, { token: NO_EXITS }), 403, 'denied');
+    expectError(await call(`${signer.url}/api/v1/eth2/highWatermark`, { token: NO_EXITS }), 403, 'denied');
+    await expectNoList(call(`${signer.url}/api/v1/eth2/publicKeys`, { token: NO_EXITS }));
   });
 });
 
@@ -244,8 +246,10 @@ describe('503', () => {
     for (let copy = 0; copy < 3; copy += 1) writeFileSync(join(folder, `slow-${copy}.yaml`), descriptor);
     const key_sources = { filesystem: { paths: [folder], keystore_load_concurrency: 1 } };
     const loading = await own.start({ waitFor: 'listening', config: { key_sources } });
-    expectError(await call(`${loading.url}/api/v1/eth2/publicKeys`), 503, 'starting');
-    expectError(await signCall(loading.url, unloaded.publicKey, randaoReveal()), 503, 'starting');
+    const held = [
+      call(`${loading.url}/api/v1/eth2/publicKeys`),
+      signCall(loading.url, unloaded.publicKey, randaoReveal()),
+    ] as const;
     const early = await call(`${loading.url}/healthcheck`, { token: null });
     expect(early.status).toBe(503);
     const told = (early.json['checks'] as { id: string; detail?: string; loading?: object }[]).find(
@@ -254,8 +258,8 @@ describe('503', () => {
     expect(told?.detail).toMatch(/^keys are still being loaded: (\d+ so far|[0-3] of 3(, about \d+ (s|min) left)?)$/);
     expect(told?.loading).toMatchObject({ done: expect.any(Number) });
     await loading.logged('ready');
-    const list = await call(`${loading.url}/api/v1/eth2/publicKeys`);
-    expect(list.text).toBe(JSON.stringify([first.publicKey]));
+    expect((await held[0]).text).toBe(JSON.stringify([first.publicKey]));
+    expectError(await held[1], 404, 'unknown_key');
     // The bad keystores are counted, and the signer says so.
     const health = await call(`${loading.url}/healthcheck`, { token: null });
     expect(health.status).toBe(503);

@@ -1,6 +1,8 @@
 // Hundreds of parallel requests of one token, and now and then one of another token: the other's does not wait behind
 // all of them. Compared is how many answers the first one gets meanwhile, which does not depend on how fast the machine
-// is. Alone, the first one gets all its answers.
+// is. Without turns the queue of the signing core makes every probe wait for nearly all of them; with turns a busy
+// machine can do so to some probes (their bytes are read late), so the lower quartile is judged. Each message differs:
+// equal ones are signed so fast that no queue grows. Alone, the first token gets all its answers.
 
 import { Agent, request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -29,9 +31,11 @@ beforeAll(async () => {
 });
 afterAll(() => signer.stop());
 
-const body = JSON.stringify(randaoReveal(3));
+let epoch = 3;
 
 function sign(agent: Agent, token: string, number: number): Promise<number | undefined> {
+  epoch += 1;
+  const body = JSON.stringify(randaoReveal(epoch));
   const key = deployment.keys[number % deployment.keys.length]?.publicKey ?? '';
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
   const headers = { authorization: `Bearer ${token}`, 'content-length': Buffer.byteLength(body) };
@@ -65,8 +69,8 @@ it('one request of another token waits for a part of those that one token has wa
   await Promise.all(flood);
   for (const agent of agents) agent.destroy();
   expect(statuses).toEqual(new Set([200]));
-  const median = meanwhile.toSorted((one, another) => one - another)[PROBES >> 1] ?? PARALLEL;
-  expect(median).toBeLessThan(PARALLEL / 2);
+  const lowerQuartile = meanwhile.toSorted((one, another) => one - another)[PROBES >> 2];
+  expect(lowerQuartile).toBeLessThan(PARALLEL / 2);
 });
 
 it('one token alone gets all the answers of a slot at once', async () => {

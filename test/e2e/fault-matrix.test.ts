@@ -15,11 +15,12 @@ import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.t
 import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { makeExpiredCertificate } from '../support/certificates.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
+import { lacking } from '../support/needs.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { attestation, call, randaoReveal, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
 import { IS_WHOLE, sized, someOf } from '../support/scale.ts';
-import { canSlowDisks, type SlowDisk, slowDisk } from '../support/slow-disk.ts';
+import { noStrace, type SlowDisk, slowDisk } from '../support/slow-disk.ts';
 import { startTcpFaults, type TcpFault, type TcpFaults } from '../support/tcp-faults.ts';
 
 const FAULTS = ['refuses', 'stands still', 'is slow', 'answers garbage', 'cuts its answers'] as const;
@@ -198,29 +199,33 @@ describe.each(STORES)('a %s that', (store) => {
 });
 
 describe('a PostgreSQL', () => {
-  it('whose processes are stopped (SIGSTOP) and go on: 503 meanwhile, then signatures', async () => {
-    const shared = await sharedStore('postgres');
-    const deployment = deploy(1);
-    const key = keyOf(deployment);
-    const signer = await start(deployment, shared);
-    expect(await verdictOn(signer, key, vote(2, 1))).toBe(200);
-    // Workers of the autovacuum come and go.
-    const rows = await postgres.query(
-      'postgres',
-      "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type <> 'autovacuum worker'",
-    );
-    const pids = rows.map(({ pid }) => Number(pid));
-    const postmaster = Number(execFileSync('ps', ['-o', 'ppid=', '-p', String(pids[0])], { encoding: 'utf8' }));
-    const all = [postmaster, ...pids];
-    const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => {
-      for (const pid of all) if (existsSync(`/proc/${pid}`)) process.kill(pid, name); // one of an earlier test may end
-    };
-    signal('SIGSTOP');
-    const answer = await signCall(signer.url, key, vote(3, 1)).finally(() => signal('SIGCONT'));
-    expect(answer.status).toBe(503);
-    await signsAgain(signer, key, 10);
-    expect(await verdictOn(signer, key, vote(2, 2))).toBe(412);
-  });
+  it.skipIf(lacking('ps'))(
+    'whose processes are stopped (SIGSTOP) and go on: 503 meanwhile, then signatures',
+    async () => {
+      const shared = await sharedStore('postgres');
+      const deployment = deploy(1);
+      const key = keyOf(deployment);
+      const signer = await start(deployment, shared);
+      expect(await verdictOn(signer, key, vote(2, 1))).toBe(200);
+      // Workers of the autovacuum come and go.
+      const rows = await postgres.query(
+        'postgres',
+        "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type <> 'autovacuum worker'",
+      );
+      const pids = rows.map(({ pid }) => Number(pid));
+      const postmaster = Number(execFileSync('ps', ['-o', 'ppid=', '-p', String(pids[0])], { encoding: 'utf8' }));
+      const all = [postmaster, ...pids];
+      const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => {
+        // One of an earlier test may end.
+        for (const pid of all) if (existsSync(`/proc/${pid}`)) process.kill(pid, name);
+      };
+      signal('SIGSTOP');
+      const answer = await signCall(signer.url, key, vote(3, 1)).finally(() => signal('SIGCONT'));
+      expect(answer.status).toBe(503);
+      await signsAgain(signer, key, 10);
+      expect(await verdictOn(signer, key, vote(2, 2))).toBe(412);
+    },
+  );
 
   it('with an expired certificate is not spoken to: the signer does not start, and says why', async () => {
     const server = await startPostgres({ tls: true });
@@ -311,7 +316,8 @@ it('a KMS that is slow delays a start, which then signs', async () => {
   await expect.poll(async () => (await sign()).status, POLL).toBe(200);
 });
 
-describe.skipIf(!canSlowDisks)('a slow disk under sqlite', () => {
+// A signer is not dumpable: only root may look at it.
+describe.skipIf(noStrace() ?? lacking('root'))('a slow disk under sqlite', () => {
   const deployment = deploy(2);
   let signer: RunningSigner;
   let disk: SlowDisk | undefined;
@@ -392,7 +398,8 @@ describe('a signer', () => {
   it('without descriptors: open connections sign, new ones come through when there are some again', async () => {
     const deployment = deploy(1);
     const key = keyOf(deployment);
-    const signer = await start(deployment, { config: {}, env: {} });
+    // Root alone looks at the descriptors of a process that cannot be dumped.
+    const signer = await start(deployment, { config: { server: { mlock: 'off' } }, env: {} });
     const open = new Agent({ keepAlive: true, maxSockets: 1 });
     expect(await statusOver(open, signer, key, vote(2, 1))).toBe(200);
     const limit = (descriptors: string) =>

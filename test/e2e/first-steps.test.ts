@@ -57,7 +57,14 @@ describe('strongroom try', () => {
   });
 
   it('colours the status of an answer alone', async () => {
-    const { stdout } = await runStrongroom(['try'], { env: { FORCE_COLOR: '1' } });
+    const { stdout } = await runStrongroom(['try'], {
+      env: {
+        FORCE_COLOR: '1',
+        NODE_USE_ENV_PROXY: '1',
+        HTTP_PROXY: 'http://127.0.0.1:1',
+        http_proxy: 'http://127.0.0.1:1',
+      },
+    });
     const colored = stdout.split('\u001B[').filter((part) => /^3\dm/.test(part));
     expect(colored).toEqual(['32m200', '31m412', '32m200', '31m401']);
   });
@@ -102,6 +109,10 @@ describe('strongroom init', () => {
     writeFileSync(join(cwd, 'mine/key.yaml'), stringify(descriptor), { mode: 0o600 });
     expect(await runStrongroom(['init', 'here', '--keys', 'mine'], { cwd })).toMatchObject({
       code: 0,
+      stdout: expect.stringMatching(
+        /Next\n(?: {2}export PATH.*\n)? {2}New keys, or keys that have signed elsewhere\?.*\n {4}strongroom slashing import FILE -c here\//,
+      ),
+      stderr: expect.stringContaining('names a store that is new: it knows nothing of what was signed'),
     });
     const config = parse(readFileSync(join(cwd, 'here/strongroom.yaml'), 'utf8')) as Written & Record<string, unknown>;
     const token = (name: string): string => readFileSync(join(cwd, 'here/tokens', name), 'utf8').trim();
@@ -112,6 +123,16 @@ describe('strongroom init', () => {
     const answers = [await sign('validator-client'), await sign('operator')].map((answer) => answer.status);
     const looks = [await status('operator'), await status('validator-client')].map((answer) => answer.status);
     await signer.stop();
+    expect(signer.log.filter(({ level }) => level === 'warn').at(-1)).toMatchObject({
+      keys: 1,
+      msg: expect.stringMatching(
+        /^the slashing store has no readable record of 1 key\..*strongroom slashing import FILE/,
+      ),
+    });
+    const again = await startSigner({ config: { ...config, ...FOR_TESTS } });
+    await signCall(again.url, key.publicKey, attestation(), { token: token('validator-client') });
+    await again.stop();
+    expect(again.log.map(({ msg }) => msg)).not.toContainEqual(expect.stringContaining('no readable record'));
     expect([answers, looks]).toEqual([
       [200, 403],
       [200, 403],
@@ -138,6 +159,13 @@ describe('strongroom init', () => {
     expect(again.code).toBe(1);
     expect(again.stderr).toContain('nothing is overwritten, and there is already config/strongroom/operator.yaml');
     expect(existsSync(join(cwd, 'other'))).toBe(false);
+  });
+
+  it('a client that it does not know ends it before anything is written', async () => {
+    const cwd = emptyFolder();
+    const { code, stderr } = await runStrongroom(['init', '--client', 'teku', '--client', 'besu'], { cwd });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/--client is one of lighthouse, .*, not besu/)]);
+    expect(readdirSync(cwd)).toEqual([]);
   });
 
   it('overwrites nothing', async () => {

@@ -12,6 +12,8 @@ const PASSWORD = 'TEST password';
 const ONE_KEY = 'sr_client_TEST_TOKEN_for_one_imported_key_0001';
 const SCOPES = ['sign', 'public_keys', 'list_keys', 'import_keystores', 'delete_keys', 'slashing_protection'];
 const own = publicKeyOf(testSecret(900));
+/** Of every test keystore. */
+const PATH = 'm/12381/3600/0/0/0';
 
 const config = {
   http: { key_manager_api: { enabled: true } },
@@ -57,6 +59,26 @@ function recordsOf(answer: Answer): InterchangeFile {
 
 const statusesOf = ({ json }: Answer): unknown[] => (json['data'] as { status: string }[]).map(({ status }) => status);
 
+describe('a record that is given otherwise', () => {
+  const warned = () => signer.log.filter(({ msg }) => /imported without a slashing record/.test(String(msg))).length;
+
+  it.each(['', null, undefined])('%j is none, with a warning', async (slashing_protection) => {
+    const before = warned();
+    const body = { ...importOf([60]), slashing_protection };
+    expect(statusesOf(await keystores({ body }))).toEqual(['imported']);
+    await expect.poll(warned).toBe(before + 1);
+    expect(statusesOf(await remove([publicKeyOf(testSecret(60))]))).toEqual(['deleted']);
+  });
+
+  it('slashingProtection is refused by name, and nothing is imported', async () => {
+    const body = { ...importOf([61]), slashingProtection: '{}' };
+    const answer = await keystores({ body });
+    expect(answer).toMatchObject({ status: 400, json: { reason: 'malformed_body' } });
+    expect(answer.json['message']).toMatch(/slashingProtection: the record belongs into slashing_protection/);
+    expect((await keystores()).text).not.toContain(publicKeyOf(testSecret(61)));
+  });
+});
+
 describe('an imported key', () => {
   const key = publicKeyOf(testSecret(1));
 
@@ -65,7 +87,7 @@ describe('an imported key', () => {
     expect(imported).toMatchObject({ status: 200, json: { data: [{ status: 'imported' }] } });
     expect((await signCall(signer.url, key, randaoReveal())).status).toBe(200);
     const { json } = await keystores();
-    expect(json['data']).toContainEqual({ validating_pubkey: key, readonly: false });
+    expect(json['data']).toContainEqual({ validating_pubkey: key, derivation_path: PATH, readonly: false });
     expect(json['data']).toContainEqual({ validating_pubkey: fileKey?.publicKey, readonly: true });
   });
 
@@ -221,7 +243,7 @@ describe('a token with a list of keys', () => {
   it('is shown those, and refused whole when a request names another, also in its slashing protection records', async () => {
     await keystores({ body: importOf([900]) });
     const { json } = await keystores({ token: ONE_KEY });
-    expect(json['data']).toEqual([{ validating_pubkey: own, readonly: false }]);
+    expect(json['data']).toEqual([{ validating_pubkey: own, derivation_path: PATH, readonly: false }]);
 
     const other = publicKeyOf(testSecret(901));
     const denied = { status: 403, json: { reason: 'denied' } };

@@ -1,14 +1,16 @@
 // SIGHUP and POST /reload against the real program: new keys and tokens work, removed ones stop, nobody who asks
 // meanwhile notices, and what cannot be read changes nothing.
 
+import { generateKeyPairSync } from 'node:crypto';
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
+import { Authority } from '../support/client-certificates.ts';
 import { deploy } from '../support/deployment.ts';
 import { writeRawKey } from '../support/keys.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
@@ -33,7 +35,8 @@ let signer: RunningSigner;
 let declared: string;
 beforeAll(async () => {
   for (const index of [0, 1]) put(index);
-  signer = await deployment.start();
+  // Of a process that cannot be dumped, root alone may count the open files.
+  signer = await deployment.start({ config: { server: { mlock: 'off' } } });
   declared = readFileSync(file, 'utf8');
 });
 afterAll(() => signer.stop());
@@ -214,6 +217,115 @@ describe('reload', () => {
     expect(openFiles(signer)).toBeLessThanOrEqual(files + 8); // connections of the clients above
   });
 });
+
+// The answer of GET /reload is all that a deploy hook sees: it never says `completed` of what stays as it was.
+
+describe('what cannot be used is no completed reload', () => {
+  const own = deploy(0, { static_auth: { policies: POLICIES, tokens: TOKENS } });
+  const inFolder = (name: string): string => join(own.folder, name);
+  const [keys, known, ca] = [inFolder('keys'), inFolder('clients.txt'), inFolder('ca.pem')];
+  const ownFile = inFolder('strongroom.yaml');
+  let [cert, key] = ['', ''];
+  let other: ReturnType<typeof makeCertificate>;
+  let running: RunningSigner;
+  let good: ReadonlyMap<string, Buffer>;
+  let certificate: string;
+
+  beforeAll(async () => {
+    ({ cert, key } = makeCertificate(own.folder, 'own'));
+    other = makeCertificate(own.folder, 'other');
+    writeFileSync(ca, (await Authority.root('clients')).pem);
+    writeFileSync(known, `teku ${'ab'.repeat(32)}\n`);
+    writeRawKey(keys, 'k0', Buffer.from(testKey(0).secret.slice(2), 'hex'));
+    running = await own.start({
+      config: {
+        tls: {
+          mode: 'file',
+          listen_port: 0,
+          file: { cert_path: cert, key_path: key, reload_interval_seconds: 86_400 },
+          client_ca: ca,
+          known_clients: [
+            { name: 'fleet', file: known, policies: ['reload'] },
+            { name: 'teku', subject: 'CN=teku', policies: ['reload'] },
+          ],
+        },
+      },
+    });
+    const files = [cert, key, ca, known, join(keys, 'k0.yaml'), ownFile];
+    good = new Map(files.map((path) => [path, readFileSync(path)]));
+    certificate = await fingerprintAt(running.tlsUrl ?? '');
+  });
+  afterAll(() => running.stop());
+  const putBack = async () => {
+    mkdirSync(keys, { recursive: true });
+    for (const [path, content] of good) writeFileSync(path, content);
+    return await reloaded(running);
+  };
+  afterEach(putBack);
+
+  const CERTIFICATE = 'the TLS files are refused, and the certificate in force stays; the log says why';
+  const TOKENS_STAY = 'the declared tokens are refused and stay as they were; the log says why';
+  const CONFIGURATION = 'the configuration is refused, and its tokens stay as they were; the log says why';
+  const ONE_KEY = '1 keys could not be loaded; the log names their files';
+  const withErrors = (...problems: readonly string[]) => ['completed_with_errors', problems.join('; ')] as const;
+  const encrypted = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  const PASSPHRASE = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' } as const;
+  const newTls = (then: () => void): void => {
+    copyFileSync(other.cert, cert);
+    copyFileSync(other.key, key);
+    then();
+  };
+
+  it.each<readonly [string, () => void, readonly ['completed_with_errors' | 'failed', string]]>([
+    ['a certificate that does not fit its key', () => copyFileSync(other.cert, cert), withErrors(CERTIFICATE)],
+    ['a key that does not fit its certificate', () => copyFileSync(other.key, key), withErrors(CERTIFICATE)],
+    ['an empty certificate', () => writeFileSync(cert, ''), withErrors(CERTIFICATE)],
+    ['a certificate that is gone', () => rmSync(cert), withErrors(CERTIFICATE)],
+    ['a chain whose first certificate is another', () => chain(cert, other.cert, cert), withErrors(CERTIFICATE)],
+    ['an empty key', () => writeFileSync(key, ''), withErrors(CERTIFICATE)],
+    ['an encrypted key', () => writeFileSync(key, encrypted().export(PASSPHRASE)), withErrors(CERTIFICATE)],
+    ['a key that is gone', () => rmSync(key), withErrors(CERTIFICATE)],
+    ['authorities of clients that are none', () => writeFileSync(ca, 'x'), withErrors(CERTIFICATE)],
+    ['authorities of clients that are gone', () => rmSync(ca), withErrors(CERTIFICATE)],
+    ['authorities that are gone, with a new pair', () => newTls(() => rmSync(ca)), withErrors(CERTIFICATE)],
+    ['a line of no known client', () => writeFileSync(known, 'teku'), withErrors(TOKENS_STAY)],
+    ['known clients that are gone', () => rmSync(known), withErrors(TOKENS_STAY)],
+    ['a configuration that is none', () => writeFileSync(ownFile, '['), withErrors(CONFIGURATION)],
+    ['a configuration that is gone', () => rmSync(ownFile), withErrors(CONFIGURATION)],
+    ['a key file that is none', () => writeFileSync(join(keys, 'k0.yaml'), '['), withErrors(ONE_KEY)],
+    [
+      'all of it at once',
+      () => {
+        for (const path of [cert, known, join(keys, 'k0.yaml')]) writeFileSync(path, '[');
+      },
+      withErrors(TOKENS_STAY, CERTIFICATE, ONE_KEY),
+    ],
+    [
+      'a certificate and a key folder that are gone',
+      () => {
+        rmSync(cert);
+        rmSync(keys, { recursive: true });
+      },
+      ['failed', `${CERTIFICATE}; the log of the signer says why`],
+    ],
+  ])('%s', async (_what, change, [status, lastError]) => {
+    change();
+    // Twice: what was refused before is still refused.
+    for (const _ of [1, 2]) expect(await reloaded(running)).toMatchObject({ status, lastError });
+    expect(await fingerprintAt(running.tlsUrl ?? '')).toBe(certificate);
+    expect(await putBack()).toEqual({ status: 'completed', lastOperationTime: expect.any(String) });
+  });
+
+  it('a certificate that was renewed with its key is in force when the reload is completed', async () => {
+    newTls(() => undefined);
+    expect(await reloaded(running)).toMatchObject({ status: 'completed' });
+    expect(await fingerprintAt(running.tlsUrl ?? '')).not.toBe(certificate);
+  });
+});
+
+function chain(into: string, ...certificates: readonly string[]): void {
+  writeFileSync(into, Buffer.concat(certificates.map((path) => readFileSync(path))));
+}
 
 /** 0 where the system does not show them. */
 function openFiles({ pid }: RunningSigner): number {

@@ -88,11 +88,11 @@ describe.each(['native', 'portable'] as const)('on the %s core', (blsCore) => {
       type: 'PAYLOAD_ATTESTATION_MESSAGE',
       fork_info: {
         ...forkInfo(),
-        fork: { previous_version: '0x06000000', current_version: '0x07000000', epoch: '500000' },
+        fork: { previous_version: '0x06000000', current_version: '0x07000000', epoch: '480000' },
       },
       payload_attestation_message: {
         version: 'GLOAS',
-        data: { beacon_block_root: rootOf(4), slot: '16000001', payload_present: present, blob_data_available: true },
+        data: { beacon_block_root: rootOf(4), slot: '15360001', payload_present: present, blob_data_available: true },
       },
     });
     expect((await signCall(signer.url, nameAt(1), payload(true))).status).toBe(200);

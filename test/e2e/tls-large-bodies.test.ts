@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deployKeys } from '../support/deployment.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 import { attestation, randaoReveal, TEST_TOKEN } from '../support/requests.ts';
 import { sized } from '../support/scale.ts';
 import { keys, nameAt, names } from './batch-requests.ts';

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { keyArn } from '../config/loading.ts';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { IS_WHOLE, someOf } from '../support/scale.ts';
 import { buildArguments, CEREMONY, CONFIGURATION, eif as runEif, sha256, writeInputs } from './image-program.ts';
@@ -119,6 +120,25 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
     ];
     for (const [text, words] of someOf(configurations, 1)) expect(refusal('strongroom.yaml', text)).toContain(words);
     expect(refusal('strongroom.yaml', '')).toContain('is empty');
+  });
+
+  it('a slashing database whose password the parent reads, or for which the image names no authority', () => {
+    const unsafe = 'unsafe_parent_writes_tables: true';
+    const ciphertext = Buffer.from('a KMS ciphertext').toString('base64');
+    const sealed = `table_credentials: { key_arn: '${keyArn(1)}', ciphertext: '${ciphertext}' }`;
+    const written = (user: string, opened: string) =>
+      CONFIGURATION.replace(unsafe, opened)
+        .replace(/^anti_slashing.*$/m, `anti_slashing: { backend: postgres, url: 'postgres://${user}@db.example/s' }`)
+        .replace(
+          'endpoints:',
+          'endpoints:\n        - { hostname: db.example, loopback: 127.0.0.4, vsock_port: 8003, port: 5432 }',
+        );
+    const problems: readonly (readonly [string, string])[] = [
+      [written('signer', sealed), 'for which this image names no authority'],
+      [written('signer:TEST', sealed), 'has a password, which the parent reads'],
+      [written('signer:TEST', ''), 'the parent would write the tables'],
+    ];
+    for (const [text, words] of someOf(problems, 2)) expect(refusal('strongroom.yaml', text)).toContain(words);
   });
 
   it('a build that does not say where the configuration comes from, half a signing pair, a CA file without one', () => {

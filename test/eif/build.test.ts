@@ -2,7 +2,7 @@
 // bytes; what pcrs.json says is what an independent reader computes; a difference is named; what was not pinned or does
 // not fit is refused.
 
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { bundleSigner, ownSources } from '../../eif/bundle/bundle.ts';
 import { describeImage } from '../../eif/describe.ts';
+import { cacheOfNpm } from '../../eif/packages.ts';
 import { measureOnce } from '../../enclave/measure.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
 import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
@@ -17,7 +18,6 @@ import { keyArn } from '../config/loading.ts';
 import { runWithRoot } from '../operator/run-operator.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
 import { makeCertificate } from '../support/certificates.ts';
-import { NEEDS_OTHER_USER } from '../support/nobody.ts';
 import { IS_WHOLE } from '../support/scale.ts';
 import {
   build,
@@ -69,7 +69,7 @@ beforeAll(() => {
 
 describe.runIf(withAddon)('two builds', () => {
   it.skipIf(user === undefined)(
-    `in another folder with a space and a quote in its name, by another user, under another umask, time zone, locale and home, are the same bytes${user === undefined ? ` (${NEEDS_OTHER_USER})` : ''}`,
+    'in another folder with a space and a quote in its name, by another user, under another umask, time zone, locale and home, are the same bytes',
     () => {
       const other = join(folder, "else where's", 'deeper');
       copyOfCopy(project, other);
@@ -373,7 +373,7 @@ describe.runIf(withAddon)('signing', () => {
 
 /** Tarballs of npm's cache where another user reads them. */
 function readableCache(): string {
-  const cache = execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim();
+  const cache = cacheOfNpm(project);
   const { packages } = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { integrity?: string }>;
   };

@@ -36,6 +36,31 @@ it('is git’s, and says when the sources are not that commit', () => {
   expect(() => sourceCommit(join(sources, 'inside'), 'main')).toThrow('main is no commit');
 });
 
+it.each([
+  ['assumes to be unchanged', () => git('update-index', '--assume-unchanged', 'main.ts')],
+  ['keeps out of a sparse checkout', () => git('update-index', '--skip-worktree', 'main.ts')],
+  [
+    'makes equal by a filter',
+    () => {
+      git('config', 'filter.hide.clean', 'printf 1');
+      writeFileSync(join(sources, '.git/info/attributes'), '*.ts filter=hide\n');
+    },
+  ],
+])('is not the commit when a file was changed that git %s', (_, hide) => {
+  writeFileSync(join(sources, 'main.ts'), '1');
+  expect(sourceCommit(sources, undefined)).toBe(git('rev-parse', 'HEAD'));
+  hide();
+  writeFileSync(join(sources, 'main.ts'), '3');
+  try {
+    expect(git('status', '--porcelain')).toBe('');
+    expect(sourceCommit(sources, undefined)).toBe(`${git('rev-parse', 'HEAD')}-modified`);
+  } finally {
+    git('update-index', '--no-assume-unchanged', 'main.ts');
+    git('update-index', '--no-skip-worktree', 'main.ts');
+    rmSync(join(sources, '.git/info/attributes'), { force: true });
+  }
+});
+
 it('of a checkout of another user is no guess: git does not say it, and the build ends with what to do', () => {
   process.env['GIT_TEST_ASSUME_DIFFERENT_OWNER'] = '1'; // git's own way to test this refusal
   try {

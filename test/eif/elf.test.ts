@@ -10,6 +10,7 @@ import { ElfError, readElf } from '../../eif/elf.ts';
 import { findLibraries } from '../../eif/libraries.ts';
 import { PINNED_NODE, readNode } from '../../eif/node-binary.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
+import { lacking } from '../support/needs.ts';
 import { NODE_OF_IMAGES } from './project-copy.ts';
 
 const onLinux = process.platform === 'linux' && process.arch === 'x64';
@@ -17,7 +18,7 @@ const onLinux = process.platform === 'linux' && process.arch === 'x64';
 describe.runIf(onLinux)('an ELF file', () => {
   const node = onLinux ? readFileSync(NODE_OF_IMAGES) : Buffer.alloc(0);
 
-  it('names the libraries and the loader that readelf names', () => {
+  it.skipIf(lacking('readelf'))('names the libraries and the loader that readelf names', () => {
     const dynamic = execFileSync('readelf', ['--dynamic', '--program-headers', NODE_OF_IMAGES], { encoding: 'utf8' });
     const needed = [...dynamic.matchAll(/\(NEEDED\)\s+Shared library: \[(.+)\]/g)].map(([, name]) => name);
     expect(needed.length).toBeGreaterThan(3);

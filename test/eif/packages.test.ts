@@ -1,16 +1,15 @@
 // What an image takes from packages is what the lockfile names: a file that is not of the published tarball is refused,
 // and a tarball that is not in npm's cache leaves its package unverified.
 
-import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { type Input, inputOf } from '../../eif/inputs.ts';
-import { holdPackages } from '../../eif/packages.ts';
+import { cacheOfNpm, holdPackages } from '../../eif/packages.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
 
-const CACHE = execFileSync('npm', ['config', 'get', 'cache'], { cwd: PROJECT_ROOT, encoding: 'utf8' }).trim();
+const CACHE = cacheOfNpm(PROJECT_ROOT);
 const ZOD = 'node_modules/zod/package.json';
 const BLST = 'node_modules/c-kzg/deps/blst/src/server.c';
 

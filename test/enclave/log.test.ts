@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openOutput } from '../../common/observe/output.ts';
 import { openEnclaveLog } from '../../enclave/parent/log-ring.ts';
 import { LOG_PORT } from '../../signer/api/parent-ports.ts';
 import type { TransportListener } from '../../signer/native/transport.ts';
@@ -28,8 +28,8 @@ afterEach(async () => {
 
 it('takes lines of whatever still runs until the parent has the last one', async () => {
   const path = join(folder, 'console');
-  const console = pino.destination({ dest: path, sync: false, minLength: 4096 });
-  await new Promise((resolve) => console.once('ready', resolve));
+  const collected = { bytes: 4096, milliseconds: 60_000 };
+  const console = openOutput(path, { maxWaitingBytes: 1024 * 1024, collected });
   const parent = unixTransport(folder, 'enclave');
   const { promise: isReachable, resolve: reach } = Promise.withResolvers<void>();
   const late = {
@@ -40,8 +40,8 @@ it('takes lines of whatever still runs until the parent has the last one', async
   const log = logger.module('server');
   log.error({ error: 'the reason' }, 'cannot start');
   const ended = logger.end();
-  await new Promise((resolve) => console.flush(resolve));
-  await new Promise(setImmediate); // whoever waited for the console to be flushed has gone on
+  await console.confirmed();
+  await new Promise(setImmediate); // whoever waited for the console has gone on
   log.info({}, 'something else goes on');
   reach();
   await ended;

@@ -1,11 +1,12 @@
 // Kernel modules out of an unpacked package: what a module needs comes before it, whatever it is compressed with.
 
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
 import { afterAll, expect, it } from 'vitest';
+import { lacking } from '../support/needs.ts';
 import { modulesInOrder } from './modules.ts';
 import { GuestUnavailable } from './tools.ts';
 
@@ -35,14 +36,11 @@ it('a module comes behind what it needs, and once', () => {
   ]);
 });
 
-it.skipIf(spawnSync('xz', ['--version']).status !== 0)(
-  'compressed modules are decompressed: insmod of busybox takes nothing else',
-  () => {
-    write('fs/cuse.ko', moduleNeeding());
-    execFileSync('xz', [join(folder, 'kernel/fs/cuse.ko')]);
-    expect(modulesInOrder(folder, ['cuse'])).toEqual([{ name: 'cuse', data: moduleNeeding() }]);
-  },
-);
+it.skipIf(lacking('xz'))('compressed modules are decompressed: insmod of busybox takes nothing else', () => {
+  write('fs/cuse.ko', moduleNeeding());
+  execFileSync('xz', [join(folder, 'kernel/fs/cuse.ko')]);
+  expect(modulesInOrder(folder, ['cuse'])).toEqual([{ name: 'cuse', data: moduleNeeding() }]);
+});
 
 it('a module that is not there ends it, and says which', () => {
   expect(() => modulesInOrder(folder, ['with_hyphens'])).toThrow(GuestUnavailable);

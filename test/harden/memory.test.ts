@@ -4,10 +4,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
-import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
+import { otherUser } from '../support/nobody.ts';
 
 const user = otherUser();
-const unless = user === undefined ? ` (${NEEDS_OTHER_USER})` : '';
 const withNative = user !== undefined && addonForTests() && process.platform === 'linux';
 
 interface Report {
@@ -61,7 +60,7 @@ function child(options: { policy: string; prefer?: string; lockKiB?: number; key
   return JSON.parse(run.stdout);
 }
 
-describe.skipIf(!withNative)(`with the native core${unless}`, () => {
+describe.skipIf(!withNative)('with the native core', () => {
   it.each(['best_effort', 'required'])('"%s" locks the keys, and no core can be dumped', (policy) => {
     const report = child({ policy, keys: 600 });
     expect(report).toMatchObject({ kind: 'native', memoryLocked: true, keys: 600, coreLimit: '0 0' });
@@ -117,7 +116,7 @@ describe.skipIf(!withNative)(`with the native core${unless}`, () => {
   });
 });
 
-describe.skipIf(user === undefined)(`with the portable core${unless}`, () => {
+describe.skipIf(user === undefined)('with the portable core', () => {
   it('"required" refuses to start and says how to get the addon', () => {
     expect(child({ policy: 'required', prefer: 'portable' }).refusal).toMatch(
       /server\.mlock is "required".*make native/,

@@ -16,6 +16,7 @@ import { encodings, type Secret, search, searchCore, TAKES_SNAPSHOTS, texts } fr
 import { searchStateful } from './stateful.ts';
 
 const FILE_PASSWORD = 'TEST password of a keystore in a file 0001';
+const DESCRIBED_PASSWORD = 'TEST password of a described keystore 0006';
 const IMPORT_PASSWORD = 'TEST password of an imported keystore 0002';
 const PERSIST_SECRET = 'TEST persist secret of the memory check 0003';
 const WRONG_TOKEN = 'sr_client_TEST_TOKEN_that_nobody_gave_out_00004';
@@ -29,22 +30,23 @@ function derivedKey(keystore: object, password: string): Buffer {
   return scryptSync(password, Buffer.from(salt, 'hex'), 32, { N, r, p, maxmem: 2 ** 28 });
 }
 
-const [raw, filed, imported, removed] = [9_001, 9_002, 9_003, 9_004].map((number) => testSecret(number)) as [
-  Uint8Array,
-  Uint8Array,
-  Uint8Array,
-  Uint8Array,
-];
+const [raw, filed, imported, removed, listed, described] = [9_001, 9_002, 9_003, 9_004, 9_005, 9_006].map((number) =>
+  testSecret(number),
+) as [Uint8Array, Uint8Array, Uint8Array, Uint8Array, Uint8Array, Uint8Array];
 const filedKeystore = encryptKeystore(filed, FILE_PASSWORD, SCRYPT);
+const describedKeystore = encryptKeystore(described, DESCRIBED_PASSWORD, SCRYPT);
 const importedKeystore = encryptKeystore(imported, IMPORT_PASSWORD, SCRYPT);
 const removedKeystore = encryptKeystore(removed, IMPORT_PASSWORD, SCRYPT);
 
 const SECRETS: readonly Secret[] = [
   { name: 'key of a raw file', allowed: 'locked', patterns: encodings(raw) },
+  { name: 'key of a file of several', allowed: 'locked', patterns: encodings(listed) },
+  { name: 'key of a described keystore', allowed: 'locked', patterns: encodings(described) },
   { name: 'key of a keystore file', allowed: 'locked', patterns: encodings(filed) },
   { name: 'key of an import', allowed: 'locked', patterns: encodings(imported) },
   { name: 'key that was removed', allowed: 'nowhere', patterns: encodings(removed) },
   { name: 'password of a keystore file', allowed: 'nowhere', patterns: texts(FILE_PASSWORD) },
+  { name: 'password of a described keystore', allowed: 'nowhere', patterns: texts(DESCRIBED_PASSWORD) },
   { name: 'password of an import', allowed: 'told', patterns: texts(IMPORT_PASSWORD) },
   {
     name: 'derived key of a keystore file',
@@ -89,6 +91,14 @@ function prepare(): Deployment {
     join(folder, 'keys', 'raw.yaml'),
     `type: file-raw\nkeyType: BLS\nprivateKey: "0x${Buffer.from(raw).toString('hex')}"\n`,
   );
+  // What only the YAML package reads.
+  writeFileSync(
+    join(folder, 'keys', 'several.yaml'),
+    `# two keys\ntype: file-raw\nprivateKey:   0x${Buffer.from(listed).toString('hex').toUpperCase()} # the first\n---\n` +
+      'type: file-keystore\nkeystoreFile: ../described.json\nkeystorePasswordFile: ../described.txt\n',
+  );
+  writeFileSync(join(folder, 'described.json'), JSON.stringify(describedKeystore));
+  writeFileSync(join(folder, 'described.txt'), `${DESCRIBED_PASSWORD}\r\n`);
   writeFileSync(join(folder, 'keystores', 'filed.json'), JSON.stringify(filedKeystore));
   writeFileSync(join(folder, 'passwords', 'filed.txt'), FILE_PASSWORD);
   return deployment;
@@ -101,7 +111,7 @@ async function use(signer: RunningSigner): Promise<void> {
   const answer = await call(url, { method: 'POST', body: { keystores, passwords } });
   if (answer.status !== 200 || answer.text.includes('"error"')) throw new Error(`the import failed: ${answer.text}`);
   for (let round = 0; round < ROUNDS; round++) {
-    for (const secret of [raw, filed, imported, removed]) {
+    for (const secret of [raw, filed, imported, removed, listed, described]) {
       const vote = attestation({ source: round, target: round + 1 });
       const { status } = await signCall(signer.url, publicKeyOf(secret), vote);
       if (status !== 200) throw new Error(`a vote got ${status}`);

@@ -105,6 +105,16 @@ it('a canary counter that never counted is rendered as zero, so that an alarm ha
   expect(await linesOf(metrics, 'svc_canary_signing_total')).toEqual(['svc_canary_signing_total 1']);
 });
 
+it('a total that is counted elsewhere is reached, each series by itself, however often it is read', async () => {
+  const metrics = openMetrics();
+  for (const total of [3, 3, 5]) metrics.receiptDecisions.reach(total, { outcome: 'logged' });
+  metrics.receiptDecisions.reach(2, { outcome: 'lost' });
+  expect(await linesOf(metrics, 'svc_receipts_decisions_total')).toEqual([
+    'svc_receipts_decisions_total{outcome="logged"} 5',
+    'svc_receipts_decisions_total{outcome="lost"} 2',
+  ]);
+});
+
 it('every slashing refusal and every authentication refusal is rendered from the start', async () => {
   const metrics = openMetrics();
   expect(await linesOf(metrics, 'svc_slashing_refusals_total')).toHaveLength(

@@ -1,20 +1,20 @@
-// What Prometheus' own linter says of the metrics of a real signer, and of the parent proxy: nothing. Skipped, and said
-// so, where promtool (Debian package prometheus) is not installed.
+// What Prometheus' own linter says of the metrics of a real signer, and of the parent proxy: nothing.
 
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { createMetrics, METRICS, type MetricName } from '../../parent-proxy/metrics.ts';
 import { deploy } from '../support/deployment.ts';
+import { lacking } from '../support/needs.ts';
 import { attestation, signCall } from '../support/requests.ts';
 
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+const noPromtool = lacking('promtool');
 
 function check(text: string): { readonly said: string; readonly status: number | null } {
   const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
   return { said: `${stdout}${stderr}`, status };
 }
 
-it.skipIf(!hasPromtool)('promtool check metrics accepts what a signer that has signed shows', async () => {
+it.skipIf(noPromtool)('promtool check metrics accepts what a signer that has signed shows', async () => {
   const deployment = deploy(1);
   const signer = await deployment.start();
   try {
@@ -28,7 +28,7 @@ it.skipIf(!hasPromtool)('promtool check metrics accepts what a signer that has s
   }
 });
 
-it.skipIf(!hasPromtool)('and what the parent proxy shows, every metric of its table', () => {
+it.skipIf(noPromtool)('and what the parent proxy shows, every metric of its table', () => {
   const metrics = createMetrics();
   for (const name of Object.keys(METRICS) as MetricName[]) {
     const labels = Object.fromEntries(Object.keys(METRICS[name].labels).map((label) => [label, 'x']));

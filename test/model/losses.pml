@@ -1,13 +1,18 @@
 /*
- * Stores that lose records: two signers over one database that fails over to a standby which lags (FAILOVER), one over a
- * store that loses what it recorded in this life (UNDER_SIGNER), one over a file that is put back
- * while it is stopped (FILES), and an enclave whose parent puts an older table back around a restart (ENCLAVE). Signers are killed, end in order
- * and start again.
+ * Stores that lose records: two signers over one database that fails over to a standby which lags (FAILOVER), or of
+ * which an earlier state is put back under them (PUT_BACK), one over a store that loses what it recorded in this life
+ * (UNDER_SIGNER), one over a file that is put back while it is stopped (FILES), or whose folder is renamed back with its
+ * mark (FOLDERS), and an enclave whose parent puts an older table back around a restart (ENCLAVE). Signers are killed,
+ * end in order and start again, and clocks are behind and ahead at a jump.
  *
- * Without a state table clients ask for nothing that lies ahead of the present; an enclave refuses it by itself.
+ * A signer refuses what lies ahead of its clock. A clock that is ahead is ahead at a jump alone: whoever signs by it
+ * and loses the records in turn is what nothing covers (docs/security.md).
  */
-#ifdef FAILOVER
+#if defined(FAILOVER) || defined(PUT_BACK)
 #define IS_SHARED
+#endif
+#ifdef FOLDERS
+#define FILES
 #endif
 #include "rules.pml"
 
@@ -21,7 +26,10 @@
 #define LOSSES 2
 #endif
 #ifndef LAGS
-#define LAGS 0 /* a jump believes its clock: docs/security.md */
+#define LAGS 1
+#endif
+#ifndef LEADS
+#define LEADS 1
 #endif
 #ifndef STOPS
 #define STOPS 2
@@ -31,12 +39,15 @@ typedef Store {
   unsigned floor : 2;
   unsigned era : 2;   /* of the database server, as the record of the store says */
   unsigned end : 3;   /* the number of the last end in order; 0 while it is in use */
+  unsigned endAt : 2; /* when that was */
+  unsigned renewed : 2; /* its incarnation: later states have higher ones */
   Key key[KEYS]
 }
 typedef Signer {
   bit up;
   bit isAsked;
   bit lag;
+  unsigned seen : 2;     /* the incarnation that it saw last */
   bit isReleased;        /* WITHOUT_DURABLE_RECORD: the signature is out, the record is not */
   unsigned floor : 2;    /* of its start */
   byte known[KEYS];      /* the highest slots that it recorded */
@@ -49,6 +60,7 @@ typedef Signer {
 Store st[2];
 unsigned era : 2;         /* which server the name leads to */
 byte closedMark;     /* beside each file: the number of its end in order */
+byte shelfMark;      /* that of the folder that is renamed back */
 unsigned number : 3;
 Signer s[2];
 byte released[KEYS * ROWS];
@@ -57,6 +69,8 @@ unsigned asks : 3 = ASKS;
 unsigned losses : 2 = LOSSES;
 unsigned stops : 2 = STOPS;
 bit lags = LAGS;
+bit leads = LEADS;
+bit lead;            /* of the jump that is made now */
 bit hasShelf;
 byte i, k, t, r, d;
 
@@ -65,6 +79,7 @@ byte i, k, t, r, d;
 
 inline copyStore(aFrom, aTo) {
   aTo.floor = aFrom.floor; aTo.era = aFrom.era; aTo.end = aFrom.end;
+  aTo.endAt = aFrom.endAt; aTo.renewed = aFrom.renewed;
   x = 0;
   do
   :: x >= KEYS -> break
@@ -79,30 +94,30 @@ inline copyStore(aFrom, aTo) {
   od
 }
 
-/* The store is raised to the present, unless the clock is behind what any key has signed. Says so in y. */
+/*
+ * The store is raised to the present, unless a witness contradicts the clock. Says so in y. A floor of the future would
+ * be an outage: nothing is signed until then.
+ */
 inline jump() {
+  lead = (leads > 0 && now < PLACES && !s[i].lag);
+#ifdef WITHOUT_WITNESS
   y = 1;
-#ifndef WITHOUT_CLOCK_CHECK
-  x = 0;
-  do
-  :: x >= KEYS -> break
-  :: else ->
-    if
-    :: MINE.key[x].high > CLOCK -> y = 0
-    :: else
-    fi;
-    x++
-  od;
+#else
+  y = (CLOCK + lead == now);
 #endif
+  leads = leads - lead; /* the time service has set it since */
   if
   :: y == 1 ->
 #ifndef WITHOUT_JUMP
-    MINE.floor = HIGHER(MINE.floor, CLOCK);
+    MINE.floor = HIGHER(MINE.floor, CLOCK + lead);
 #endif
+    assert(MINE.floor <= now);
     MINE.era = era;
+    s[i].seen = MINE.renewed;
     printf("signer %d raises its store to slot %d\n", i, MINE.floor)
   :: else
-  fi
+  fi;
+  lead = 0
 }
 
 inline endSignature() { s[i].root = 0; s[i].place = 0; s[i].key = 0; s[i].isAsked = 0; s[i].isReleased = 0 }
@@ -111,7 +126,7 @@ inline endProcess() {
 #ifdef UNDER_SIGNER
   hasShelf = 0;
 #endif
-  s[i].up = 0; s[i].floor = 0;
+  s[i].up = 0; s[i].floor = 0; s[i].seen = 0;
   x = 0;
   do
   :: x >= KEYS -> break
@@ -152,10 +167,8 @@ active proctype world() {
         :: t = 1
         :: now > 1 -> t = 2
         :: now > 2 -> t = 3
-#ifdef ENCLAVE
         :: now < 2 -> t = 2
         :: now < 3 -> t = 3
-#endif
         fi;
         if
         :: r = 1
@@ -164,10 +177,10 @@ active proctype world() {
         d_step {
           asks--;
           if
-#ifdef ENCLAVE
 #ifndef WITHOUT_AHEAD_OF_CLOCK
           :: t > CLOCK -> skip
 #endif
+#ifdef ENCLAVE
 #ifndef WITHOUT_LOCAL_FLOOR
           :: t <= s[i].floor -> skip
 #endif
@@ -183,6 +196,10 @@ active proctype world() {
           /* Another server than the record of the store names: nothing is recorded before a jump. */
 #ifndef WITHOUT_LINEAGE
           :: MINE.era != era -> jump(); endSignature()
+#endif
+          /* A store without the incarnation that was seen last was put back. */
+#ifndef WITHOUT_RENEWAL
+          :: MINE.renewed < s[i].seen -> jump(); endSignature()
 #endif
           :: else ->
             if
@@ -221,7 +238,7 @@ active proctype world() {
       :: s[i].up && stops > 0 -> d_step { stops--; endProcess(); printf("signer %d is killed\n", i) }
 #ifdef FILES
       :: s[i].up && stops > 0 && s[i].root == NONE && MINE.end == 0 && number < 7 ->
-        d_step { stops--; number++; MINE.end = number; closedMark = number; endProcess(); printf("signer %d ends in order: number %d\n", i, number) }
+        d_step { stops--; number++; MINE.end = number; MINE.endAt = now; closedMark = number; endProcess(); printf("signer %d ends in order: number %d\n", i, number) }
 #endif
       :: !s[i].up ->
         d_step {
@@ -237,24 +254,19 @@ active proctype world() {
             :: else -> MINE.end = 0; closedMark = 0
             fi
 #endif
+#ifndef WITHOUT_END_TIME
+          :: MINE.end != 0 && MINE.end == closedMark && MINE.endAt < now ->
+            jump();
+            if
+            :: y == 0 -> s[i].up = 0
+            :: else -> MINE.end = 0; closedMark = 0
+            fi
+#endif
           :: else -> MINE.end = 0; closedMark = 0
           fi
 #endif
 #ifdef ENCLAVE
-          x = 0; y = 1;
-          do
-          :: x >= KEYS -> break
-          :: else ->
-            if
-            :: MINE.key[x].high > CLOCK -> y = 0
-            :: else
-            fi;
-            x++
-          od;
-          if
-          :: y == 1 -> s[i].floor = CLOCK
-          :: else -> s[i].up = 0
-          fi
+          s[i].floor = CLOCK
 #endif
         }
 
@@ -274,6 +286,21 @@ active proctype world() {
 #endif
 #ifdef FILES
       :: i == 0 && losses > 0 && hasShelf && !s[0].up -> d_step { losses--; copyStore(st[SHELF], st[0]); printf("the copy is put in the place of the file\n") }
+#endif
+#ifdef FOLDERS
+      :: i == 0 && losses > 0 && !s[0].up && MINE.end != 0 && MINE.end == closedMark -> d_step { hasShelf = 1; shelfMark = closedMark; copyStore(st[0], st[SHELF]); printf("the folder is copied, and the copy goes on\n") }
+      :: i == 0 && losses > 0 && hasShelf && shelfMark != 0 && st[SHELF].end == shelfMark && st[SHELF].endAt < now && !s[0].up -> d_step { losses--; copyStore(st[SHELF], st[0]); closedMark = shelfMark; printf("the older folder is renamed back, with its mark\n") }
+#endif
+#ifdef PUT_BACK
+      :: i == 0 && s[0].up && MINE.renewed < 3 ->
+        d_step {
+          if
+          :: MINE.renewed < s[0].seen -> jump()
+          :: else -> MINE.renewed++; s[0].seen = MINE.renewed; printf("signer 0 renews the incarnation\n")
+          fi
+        }
+      :: s[i].up && s[i].seen < MINE.renewed -> d_step { s[i].seen = MINE.renewed }
+      :: i == 0 && losses > 0 && hasShelf && s[0].up && s[1].up && st[SHELF].renewed < s[0].seen && st[SHELF].renewed < s[1].seen -> d_step { losses--; copyStore(st[SHELF], st[0]); stops = 0; printf("an earlier state of the store is put back under its signers\n") }
 #endif
 #ifdef ENCLAVE
       :: i == 0 && losses > 0 && hasShelf && !s[0].up && !s[1].up -> d_step { losses--; copyStore(st[SHELF], st[0]); printf("the parent puts an older table back\n") }

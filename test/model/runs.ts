@@ -57,6 +57,13 @@ export const WORLDS: readonly ModelRun[] = [
   world('losses: failovers that lose commits', 'losses', { KEYS: 2, ASKS: 2, LOSSES: 2, STOPS: 1 }, 'FAILOVER'),
   world('losses: commits lost under a signer', 'losses', { KEYS: 2, ASKS: 3 }, 'UNDER_SIGNER'),
   world('losses: files put back', 'losses', { KEYS: 2, ASKS: 3 }, 'FILES'),
+  world('losses: a folder renamed back', 'losses', { KEYS: 1, ASKS: 3 }, 'FOLDERS'),
+  world(
+    'losses: a database put back under its signers',
+    'losses',
+    { KEYS: 1, ASKS: 2, LOSSES: 1, STOPS: 1, LAGS: 0, LEADS: 0 },
+    'PUT_BACK',
+  ),
   world('losses: an enclave and its parent', 'losses', { KEYS: 2, ASKS: 3 }, 'ENCLAVE'),
 ];
 
@@ -102,6 +109,10 @@ export const MUTANTS: readonly ModelRun[] = [
   without('MEMORY', 'the memory of a signer', losses('UNDER_SIGNER')),
   without('CLOSED_MARK', 'the mark of a closed file', losses('FILES')),
   without('LOCAL_FLOOR', 'the floor of an enclave', losses('ENCLAVE')),
+  without('END_TIME', 'the time of the end of a file', losses('FOLDERS')),
+  without('RENEWAL', 'the incarnation that signers renew without a state table', losses('PUT_BACK')),
+  without('WITNESS', 'the witness of the clock: one that is behind', losses('FAILOVER', { LEADS: 0 })),
+  without('WITNESS', 'the witness of the clock: one that is ahead, an outage', losses('FILES', { LAGS: 0 })),
   without('DURABLE_RECORD', 'a record that is durable before the signature', losses('UNDER_SIGNER')),
 ];
 

@@ -2,11 +2,11 @@
 
 import { createLogger, standardOutput } from '../../common/observe/logger.ts';
 
-const destination = standardOutput() as ReturnType<typeof standardOutput> & { flush(): void };
+const destination = standardOutput();
 const logger = createLogger({ level: 'info', format: 'json' }, destination);
 const log = logger.module('audit');
 log.info({}, 'under way');
-destination.flush();
+void destination.confirmed(); // its write begins
 log.info({}, 'after it');
 await logger.end();
 process.exit(0);

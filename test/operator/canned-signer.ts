@@ -97,8 +97,6 @@ const SEALED_HEALTH: Health = {
       status: 'DOWN',
       detail: 'the chamber is sealed',
       sealed_at: WRITTEN,
-      reason: 'incident 42 \u001b[2J',
-      accessor: ROOT.accessor,
     },
     { id: 'anti_slashing', status: 'NOT_OPENED', detail: 'the signer started sealed' },
     { id: 'state_watcher', status: 'UP' },

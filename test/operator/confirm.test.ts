@@ -1,19 +1,20 @@
 // The question before something is destroyed, on a real terminal (`script` of util-linux makes one): only the whole
 // word goes on, and nothing is sent before it.
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { lacking } from '../support/needs.ts';
 import { cannedSigner } from './canned-signer.ts';
 import { type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
 const ACCESSOR = 'acc_000102030405060708090a0b0c0d0e0f';
 /** util-linux's; others take other arguments. */
-const HAS_SCRIPT = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+const NO_TERMINAL = lacking('Linux', 'script');
 const END_OF_INPUT = '\u0004';
 const INTERRUPT = '\u0003';
 
@@ -56,9 +57,7 @@ async function onTerminal(command: string, answer: string, columns = 100) {
   return { code, screen, sent: signer.received.slice(before).map(({ method, path }) => `${method} ${path}`) };
 }
 
-if (!HAS_SCRIPT) console.warn('SKIPPED: questions on a terminal need `script` of util-linux, on Linux');
-
-describe.skipIf(!HAS_SCRIPT)('on a terminal', () => {
+describe.skipIf(NO_TERMINAL)('on a terminal', () => {
   it('seal says what will happen and goes on when `seal` is typed', async () => {
     const { code, screen, sent } = await onTerminal('seal', 'seal\n');
     expect(screen).toContain(`At ${signer.url}:\r\nEvery replica seals and stops signing`);

@@ -4,7 +4,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { makeCertificate } from '../support/certificates.ts';
+import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
 import { cannedSigner } from './canned-signer.ts';
 import { folder, openssl, operator, start, startWithTls } from './connection-set-up.ts';
 
@@ -71,16 +71,13 @@ describe('TLS', () => {
       'req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=leaf -keyout leaf.key -out leaf.csr',
     );
     writeFileSync(join(folder, 'leaf.ext'), 'subjectAltName=DNS:localhost\n');
-    const sign = 'x509 -req -in leaf.csr -CA ca.crt -CAkey ca.key -extfile leaf.ext -set_serial';
-    openssl(`${sign} 1 -days 2 -out leaf.crt`);
-    openssl(`${sign} 2 -days -1 -out expired.crt`);
-    const key = join(folder, 'leaf.key');
-    const good = await start(cannedSigner, { cert: join(folder, 'leaf.crt'), key });
+    openssl('x509 -req -in leaf.csr -CA ca.crt -CAkey ca.key -extfile leaf.ext -set_serial 1 -days 2 -out leaf.crt');
+    const good = await start(cannedSigner, { cert: join(folder, 'leaf.crt'), key: join(folder, 'leaf.key') });
     expect((await operator(`status --signer-url ${good.url} --tls-ca ca.crt`)).code).toBe(0);
     const unknown = await operator(`status --signer-url ${good.url}`);
     expect(unknown.stderr).toContain('its certificate is not signed by a trusted authority');
-    const expired = await start(cannedSigner, { cert: join(folder, 'expired.crt'), key });
-    const { code, stderr } = await operator(`status --signer-url ${expired.url} --tls-ca ca.crt`);
+    const expired = await start(cannedSigner, await makeExpiredCertificate(folder, 'expired'));
+    const { code, stderr } = await operator(`status --signer-url ${expired.url} --tls-ca expired.crt`);
     expect(code).toBe(2);
     expect(stderr).toContain('its certificate has expired');
     expect(expired.received).toEqual([]);

@@ -1,15 +1,16 @@
 // The list of keys on a real terminal (`script` of util-linux makes one): a table of short keys, and their count. In a
 // pipe each line has its whole key (golden/keys.txt).
 
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lacking } from '../support/needs.ts';
 import { cannedSigner } from './canned-signer.ts';
 import { type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
 
 const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
-const HAS_SCRIPT = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+const NO_TERMINAL = lacking('Linux', 'script');
 
 let signer: FixtureSigner;
 beforeAll(async () => {
@@ -30,7 +31,7 @@ async function onTerminal(command: string): Promise<readonly string[]> {
   return stdout.split('\r\n').filter((text) => text !== '' && !text.startsWith('warning'));
 }
 
-describe.skipIf(!HAS_SCRIPT)('operator keys list on a terminal', () => {
+describe.skipIf(NO_TERMINAL)('operator keys list on a terminal', () => {
   it('has a heading, short keys and a count, within 80 columns', async () => {
     const lines = await onTerminal('keys list');
     expect(lines).toEqual([

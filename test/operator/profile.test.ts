@@ -7,6 +7,7 @@ import { expect, it } from 'vitest';
 import { CommandFailure } from '../../operator/exit.ts';
 import { readProfile } from '../../operator/profile.ts';
 import { profilePath } from '../../operator/profile-file.ts';
+import { lacking } from '../support/needs.ts';
 
 it('a profile that is not there is refused with the names of those that are', () => {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-profile-'));
@@ -30,10 +31,8 @@ it('a profile that is not there is refused with the names of those that are', ()
 });
 
 const NOBODY = 65_534;
-const IS_ROOT = process.getuid?.() === 0;
-if (!IS_ROOT) console.warn('SKIPPED: only root can make a profile file that belongs to somebody else');
-
-it.skipIf(!IS_ROOT)('a profile file of another user is not used, even when it holds no token', () => {
+// Only root can make a file that belongs to another user.
+it.skipIf(lacking('root'))('a profile file of another user is not used, even when it holds no token', () => {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-profile-'));
   const env = { XDG_CONFIG_HOME: folder };
   const path = profilePath(env);

@@ -12,7 +12,7 @@ import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
 import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
 import { type MadeLog, makeLog, naming, testBoot, writeLog } from '../receipts/logs.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 import { runWithRoot } from './run-operator.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../docs/examples/verify_receipts.py', import.meta.url));

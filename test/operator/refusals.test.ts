@@ -4,14 +4,21 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
 import { OPTIONS } from '../../signer/config/options.ts';
-import { start } from './connection-set-up.ts';
+import { folder, start } from './connection-set-up.ts';
 import { answerRefusal } from './fixture-signer.ts';
 import { runWithRoot } from './run-operator.ts';
 
 const KEY = `0x${'a1'.repeat(48)}`;
 
 async function said(url: string, command: string): Promise<string> {
-  const args = [...command.split(' '), '--signer-url', url, '--allow-plaintext-signer', '--token', 'sr_mgmt_test'];
+  const args = [
+    ...command.replace('FOLDER', folder).split(' '),
+    '--signer-url',
+    url,
+    '--allow-plaintext-signer',
+    '--token',
+    'sr_mgmt_test',
+  ];
   return (await runWithRoot(args, { rootFingerprint: '' })).stderr;
 }
 
@@ -27,7 +34,7 @@ it.each([
   [`keys deposit-data --pubkeys ${KEY} --credentials 0x00${'11'.repeat(31)}`, 'chamber.keys.deposit_data.enabled'],
   [`keys activate --pubkeys ${KEY}`, 'chamber.keys.lifecycle.enabled'],
   [`keys deactivate --pubkeys ${KEY} --yes`, 'chamber.keys.lifecycle.enabled'],
-  [`keys delete --pubkeys ${KEY} --yes --output /dev/null --force`, 'chamber.keys.lifecycle.enabled'],
+  [`keys delete --pubkeys ${KEY} --yes --output FOLDER/deleted.json`, 'chamber.keys.lifecycle.enabled'],
 ])('what the signer leaves out is named by the option that brings it: %s', async (command, option) => {
   const signer = await start((_, response) => answerRefusal(response, 'not_found'));
   const stderr = await said(signer.url, command);

@@ -1,7 +1,7 @@
 // `operator top`: what a look at the fleet shows at 80 and 120 columns, its rates, and the program itself on two real
 // signers, in a pipe and on a terminal of its own (`script` of util-linux makes one).
 
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -11,6 +11,7 @@ import { ratesBetween, readCounters } from '../../operator/top/sample.ts';
 import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../../operator/top/view.ts';
 import { cleanEnvironment, type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
+import { lacking } from '../support/needs.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
 
@@ -262,7 +263,7 @@ describe('two signers', () => {
     }, WAIT);
   });
 
-  const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0;
+  const noTerminal = lacking('Linux', 'script');
   const onTerminal = async (answers: readonly (readonly [seen: string, pressed: string])[]) => {
     const program = join(import.meta.dirname, '../../bin/strongroom');
     const command = `stty cols 80 rows 24; exec ${program} operator top --interval 1 ${args.join(' ')}`;
@@ -286,7 +287,7 @@ describe('two signers', () => {
     return { code, screen };
   };
 
-  it.skipIf(!hasScript)('on a terminal have its other screen, which Ctrl-C gives back, with exit code 0', async () => {
+  it.skipIf(noTerminal)('on a terminal have its other screen, which Ctrl-C gives back, with exit code 0', async () => {
     const [first] = signers;
     await signCall(first?.url ?? '', testKey(0).publicKey, attestation({ head: rootOf(8) }));
     const { code, screen } = await onTerminal([['2 of 2 up', '\u0003']]);
@@ -296,7 +297,7 @@ describe('two signers', () => {
     expect(screen).toContain('\u001b[32m2 of 2 up\u001b[0m, ');
   });
 
-  it.skipIf(!hasScript)('a key shows the keys of a replica, of the next one, and the fleet again; q ends', async () => {
+  it.skipIf(noTerminal)('a key shows the keys of a replica, of the next one, and the fleet again; q ends', async () => {
     const [one, two] = signers.map(({ url }) => new URL(url).host);
     const { code, screen } = await onTerminal([
       ['k keys, q ends', 'k'],

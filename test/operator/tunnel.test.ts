@@ -64,6 +64,15 @@ describe('a request', () => {
     expect(await ask(tunnel, '/upcheck')).toMatchObject({ status: 200, json: { method: 'GET', body: '' } });
   });
 
+  it('with duplicate slashes reaches the enclave as it is; one in absolute form does not', async () => {
+    const server = await startServer();
+    const tunnel = await startTunnel(server);
+    for (const path of ['//api/v1/eth2/sign/0xab', '//other.example/upcheck?x=//'])
+      expect((await ask(tunnel, path)).json).toMatchObject({ path, headers: { host: new URL(server.url).host } });
+    for (const path of ['http://other.example/upcheck', '*'])
+      expect(await ask(tunnel, '/', { path })).toMatchObject({ status: 400, json: { reason: 'malformed_request' } });
+  });
+
   it('for many keys goes through whole, and so does its long answer', async () => {
     const identifiers = Array.from({ length: 2048 }, (_, index) => `0x${String(index).padStart(96, '0')}`);
     const results = identifiers.map((identifier) => ({ identifier, signature: `0x${'ab'.repeat(96)}` }));
@@ -176,6 +185,25 @@ describe('a request', () => {
     expect(await ask(impatient, '/silent')).toMatchObject({ status: 504, json: { reason: 'enclave_timeout' } });
     // Nothing was asked twice.
     await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/broken', '/silent']);
+  });
+});
+
+describe('the list of keys', () => {
+  const LISTS = ['/api/v1/eth2/publicKeys', '//api/v1/eth2/publicKeys/?x'];
+
+  it('is never an error of the tunnel: a client would read it as no keys', async () => {
+    const server = await startServer((_, __, incoming) => void incoming.socket.destroy());
+    const tunnel = await startTunnel(server, { timeoutSeconds: 3 });
+    for (const path of LISTS) await expect(ask(tunnel, path)).rejects.toThrow('socket hang up');
+    await expect(ask(tunnel, LISTS[0] ?? '', { headers: { origin: 'https://x.example' } })).rejects.toThrow();
+    expect(await ask(tunnel, '/eth/v1/keystores')).toMatchObject({ status: 502, json: { reason: 'enclave_failed' } });
+    await server.close();
+    for (const path of LISTS) await expect(ask(tunnel, path)).rejects.toThrow('socket hang up');
+  });
+
+  it('is what the enclave answers', async () => {
+    const tunnel = await startTunnel(await startServer());
+    for (const path of LISTS) expect(await ask(tunnel, path)).toMatchObject({ status: 200, json: { path } });
   });
 });
 

@@ -12,7 +12,7 @@ import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { SHOWN_DEPLOYMENT, SHOWN_IMAGES, type ShownStatus, shownStatus } from '../attestation/shown-status.ts';
 import { RECIPIENT } from '../ceremony/custody.ts';
 import { keyArn } from '../config/loading.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 import { folder, pki, verifyUnderRoot } from './verify-set-up.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../docs/examples/verify_key.py', import.meta.url));

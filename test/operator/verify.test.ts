@@ -41,7 +41,12 @@ it('a PCR16 that is given counts, whatever else is said', async () => {
 it('the configuration as a file is compared whole, and what is unsafe in it is said first', async () => {
   const enclave = await makeEnclave({ pki, pcrs: { 16: Buffer.alloc(48) } });
   const config = join(folder, 'unsafe.yaml');
-  const text = 'tee:\n  platform: nitro\n  nitro:\n    unsafe_parent_writes_tables: true\n';
+  const text = [
+    'tee: { platform: nitro, nitro: { unsafe_parent_writes_tables: true } }',
+    'static_auth: { tokens: [{ secret: TEST-secret-in-the-configuration, policies: [all] }], anonymous: { policies: [all] } }',
+    'anti_slashing: { backend: postgres, url: "postgres://signer:TEST-secret-in-the-configuration@db.example/slashing" }',
+    '',
+  ].join('\n');
   writeFileSync(config, text);
   await enclave.nsm.extendPcr(16, createHash('sha384').update(text).digest());
   await enclave.nsm.lockPcr(16);
@@ -55,13 +60,20 @@ it('the configuration as a file is compared whole, and what is unsafe in it is s
   expect(stdout).toMatch(/^UNSAFE +the configuration says unsafe_parent_writes_tables/);
   expect(readFileSync(page, 'utf8')).toMatch(/role="status">\s*<p class="bad"><b>UNSAFE<\/b>/);
   const asJson = await verifyUnderRoot(server.url, ...given, '--json');
-  expect(JSON.parse(asJson.stdout)).toMatchObject({ verdict: 'partly_compared', parent_writes_tables: true });
+  const parentReads = ['static_auth.tokens', 'static_auth.anonymous', 'anti_slashing.url (its password)'];
+  const unsafe = { parent_writes_tables: true, parent_reads: parentReads };
+  expect(JSON.parse(asJson.stdout)).toMatchObject({ verdict: 'partly_compared', ...unsafe });
+  expect(stdout).toMatch(/^the parent reads +static_auth\.tokens, static_auth\.anonymous, anti_slashing\.url/m);
+  const judgedAgain = await verifyUnderRoot(page);
+  expect(judgedAgain.stdout).toMatch(/^the page +says what its evidence/m);
+  const said = stdout + asJson.stdout + judgedAgain.stdout + readFileSync(page, 'utf8');
+  expect(said).not.toContain('TEST-secret-in-the-configuration');
 
   writeFileSync(config, `${text}# another byte\n`);
   const other = await verifyUnderRoot(server.url, ...given);
   expect([other.code, other.stderr]).toEqual([6, expect.stringContaining('wrong_pcr: PCR16')]);
   writeFileSync(config, 'tee:\n  platform: nitro\n');
-  expect((await verifyUnderRoot(server.url, ...given)).stdout).not.toContain('UNSAFE');
+  expect((await verifyUnderRoot(server.url, ...given)).stdout).not.toMatch(/UNSAFE|the parent reads/);
   const both = await verifyUnderRoot(server.url, ...given, '--pcr', `16=${OTHER}`);
   expect([both.code, both.stderr]).toEqual([1, expect.stringContaining('both say what PCR16 is')]);
 });

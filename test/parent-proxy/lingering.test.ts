@@ -7,8 +7,8 @@ import { systemClock } from '../../parent-proxy/clock.ts';
 import type { ForwardingListener } from '../../parent-proxy/forwarding/forwarding.ts';
 import { listenIngress } from '../../parent-proxy/forwarding/ingress.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
-import type { Output } from '../../parent-proxy/output.ts';
 import { listenMetrics } from '../../parent-proxy/start.ts';
+import type { ProxyWorld } from '../../parent-proxy/world.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { RATLS_PORT } from '../support/ratls-client.ts';
 import { type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';
@@ -18,12 +18,9 @@ const SHORT_MS = 20;
 /** Many times the pause between two bytes: only the limit of the whole ends it. */
 const LONG_MS = 300;
 
-const nowhere: Output = {
+const nowhere: ProxyWorld['output'] = {
   write: () => true,
   drained: async () => undefined,
-  lostWrites: 0,
-  reopen: () => undefined,
-  end: async () => undefined,
 };
 
 let signer: RatlsSigner;

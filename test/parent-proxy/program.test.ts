@@ -120,7 +120,7 @@ describe('the reference of the parent proxy', () => {
   it('has every metric, and the metrics are what Prometheus reads', async () => {
     const proxy = await startProxyUnderTest();
     try {
-      const response = await fetch(`http://127.0.0.1:${proxy.metricsPort}/metrics`);
+      const response = await fetch(`http://127.0.0.1:${proxy.metricsPort}//metrics`);
       expect(response.headers.get('content-type')).toContain('version=0.0.4');
       const names: readonly string[] = Object.values(METRICS).map(({ name }) => name);
       for (const line of (await response.text()).trimEnd().split('\n')) {

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { lacking, skipped } from '../support/needs.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const DEPLOY = join(ROOT, 'parent-proxy/deploy');
@@ -19,11 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-function runs(program: string, ...args: string[]): boolean {
-  return spawnSync(program, args, { stdio: 'ignore' }).status === 0;
-}
-
-describe.runIf(runs('jq', '--version'))('the log', () => {
+describe.skipIf(lacking('jq'))('the log', () => {
   const LINES = [
     'Started strongroom parent proxy.',
     '{"level":"info","msg":"ready"}',
@@ -55,9 +52,13 @@ describe.runIf(runs('jq', '--version'))('the log', () => {
   });
 });
 
-const canIsolate = process.getuid?.() === 0 && runs('nft', '--version') && runs('unshare', '-n', 'ip', 'link');
+function noNetwork(): string | undefined {
+  const lacks = lacking('Linux', 'root', 'unshare', 'ip', 'nft');
+  if (lacks !== undefined || spawnSync('unshare', ['-n', 'ip', 'link']).status === 0) return lacks;
+  return skipped('a kernel that gives root a network of its own');
+}
 
-it.runIf(canIsolate)('the metadata service is for root and strongroom, by IPv4 and IPv6', () => {
+it.skipIf(noNetwork())('the metadata service is for root and strongroom, by IPv4 and IPv6', () => {
   const STRONGROOM = 4711;
   const file = join(folder, 'metadata.nft');
   writeFileSync(file, deployed('metadata.nft').replaceAll('"strongroom"', String(STRONGROOM)));

@@ -1,11 +1,11 @@
-// Random histories of a world of signers, stores and keys, judged by a checker that knows every signature that was ever
-// released (support/fleet/): keys move in every documented way, deletes come under fire, stores lose commits, signers
-// freeze and die, bindings are taken over, PostgreSQL fails over to a standby that lags or comes back from a copy of
-// its files, a file gets a second name, clients ask for batches beside single messages, tables come back under their
-// replicas, and the parent of an enclave rolls its tables back. A PATCH comes beside or long after a DELETE, imports
-// fail half-way, clocks step, the row of the fleet's store comes back, and a copy of a store starts beside it. No two
-// signatures of a key are slashable. And that the model has teeth: without any one of the protections, the seeds named
-// here yield a slashable pair.
+// Random histories of a world of signers, stores and keys, judged by a checker that knows every signature that was
+// ever released (support/fleet/): keys move in every documented way, deletes come under fire, stores lose commits,
+// signers freeze and die, bindings are taken over, PostgreSQL fails over to a standby that lags or comes back from a
+// copy of its files, a file gets a second name or its folder is renamed back, clients ask for batches beside single
+// messages, tables come back under their replicas, and the parent of an enclave rolls its tables back. A PATCH comes
+// beside or long after a DELETE, imports fail half-way, clocks step, the row of the fleet's store comes back, and a
+// copy of a store starts beside it. No two signatures of a key are slashable. And that the model has teeth: without
+// any one of the protections, the seeds named here yield a slashable pair.
 //
 // TEST_SCALE=20 asks 120,000 messages with everything on. With TMPDIR on a memory file system and NODE_COMPILE_CACHE
 // set, a message costs about 2 ms of a processor. TEST_SEED: the first seed; each world of 3,000 messages has the next
@@ -40,10 +40,12 @@ const TEETH: Readonly<Record<Missing, readonly number[]>> = {
   jump: [2, 1, 3, 5],
   local_floor: [2, 9, 16, 23],
   failover_jump: [18, 25, 11, 4, 32, 39],
-  restored_jump: [18, 39, 4, 11, 25, 32],
+  restored_jump: [18, 39, 4, 11],
   memory: [34, 62, 41, 55, 69, 13],
   incarnation: [38, 31, 10, 17, 3, 24],
   closed_mark: [12, 5, 19, 26],
+  end_time: [12, 5, 19, 26, 33],
+  renewal: [13, 6, 20, 27, 34],
 };
 
 const MOST_SEEDS = Math.max(...Object.values(TEETH).map(({ length }) => length));

@@ -15,7 +15,7 @@ import { verifyReceipts } from '../../common/receipts/verify.ts';
 import { receiptsFolder } from '../../service/receipts-folder.ts';
 import { openReceiptLog, ReceiptLog, type ReceiptLogOptions, type ReceiptLogParts } from '../../signer/receipts/log.ts';
 import type { ReceiptStorage } from '../../signer/receipts/storage.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { sized } from '../support/scale.ts';
 import { testEntry } from './logs.ts';

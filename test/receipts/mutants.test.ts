@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 import { SCALE_ENVIRONMENT } from '../support/scale.ts';
 
 const run = promisify(execFile);

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { decodeEntry, encodeEntry } from '../../common/receipts/read-entry.ts';
 import { type DocumentJudge, type ShownBoot, verifyReceipts, WHOLE_LOGS } from '../../common/receipts/verify.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 import { sized, testSeed } from '../support/scale.ts';
 import type { LogCase, WrittenBoot, WrittenEntry } from './log-cases.ts';
 import { modelCases } from './model.ts';

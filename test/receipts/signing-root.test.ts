@@ -12,7 +12,7 @@ import { parseSignRequest } from '../../signer/api/sign-request.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { computeSigningRoot } from '../../signer/signing/roots/root.ts';
 import { attestation, block, MAINNET_ROOT } from '../support/messages.ts';
-import { findPython } from '../support/python.ts';
+import { findPython } from '../support/needs.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../docs/examples/signing_root.py', import.meta.url));
 const python = findPython('hashlib');

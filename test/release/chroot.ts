@@ -2,7 +2,6 @@
 // container would have a volume, and a user who is not root. As a container, made of the kernel's parts by hand: only
 // root can, and not in every sandbox.
 
-import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -35,14 +34,6 @@ mount -o remount,bind,ro "$root"
 chroot=$(command -v chroot)
 exec setpriv --no-new-privs env -i "$chroot" --groups= --userspec="$user:$user" "$root" "$@"
 `;
-
-const PROBE = spawnSync('unshare', ['--mount', 'sh', '-c', 'mount --make-rprivate / && mount -t tmpfs none /mnt']);
-
-/** Why there are none here; undefined when there are. */
-export const NO_CHROOT =
-  process.platform === 'linux' && PROBE.status === 0
-    ? undefined
-    : 'SKIPPED: needs root, and a kernel that lets it mount (unshare, mount, chroot)';
 
 /** The first words of a command that runs there; the environment is set by a small program outside. */
 export function enter({ root, volumes, user, env }: Inside): [string, ...string[]] {

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { kill, tracked } from '../../tools/rehearsal/signer.ts';
+import { lacking, skipped } from '../support/needs.ts';
 
 const SYSTEMD = '/lib/systemd/systemd';
 
@@ -54,13 +55,15 @@ export interface Debian {
 
 /** Why there is none here; undefined when there is. */
 export function noDebian(): string | undefined {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'SKIPPED: needs root';
-  if (!existsSync(SYSTEMD) || !existsSync('/var/lib/dpkg/status')) return 'SKIPPED: needs Debian with systemd';
+  const lacks = lacking('Linux', 'root', 'unshare', 'dpkg-deb', 'systemd-analyze');
+  if (lacks !== undefined) return lacks;
   const mounts =
     'mount --make-rprivate / && mount -t cgroup2 none /mnt && mount -t tmpfs none /mnt && mkdir /mnt/a /mnt/b /mnt/c';
   const overlay = 'mount -t overlay none -o lowerdir=/,upperdir=/mnt/a,workdir=/mnt/b /mnt/c';
   const probe = spawnSync('unshare', ['--mount', '--cgroup', '--pid', '--fork', 'sh', '-c', `${mounts} && ${overlay}`]);
-  return probe.status === 0 && cgroups() !== undefined ? undefined : 'SKIPPED: needs to mount an overlay and cgroup2';
+  return probe.status === 0 && cgroups() !== undefined
+    ? undefined
+    : skipped('a kernel that lets root mount an overlay and cgroup2');
 }
 
 /** Where version 2 of control groups is mounted. */

@@ -5,11 +5,13 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { enter, NO_CHROOT, type Volume } from './chroot.ts';
-import { type MadeRelease, packageTree, why } from './made-release.ts';
+import { lacking, noMounts } from '../support/needs.ts';
+import { enter, type Volume } from './chroot.ts';
+import { type MadeRelease, packageTree } from './made-release.ts';
 
 const IMAGE_USER = 10_000;
-const NO_DPKG = spawnSync('dpkg-deb', ['--version']).status === 0 ? undefined : 'SKIPPED: needs dpkg-deb';
+const NO_DPKG = lacking('dpkg-deb');
+const NO_CHROOT = noMounts();
 
 interface Place {
   readonly program: readonly [string, ...string[]];
@@ -46,11 +48,11 @@ export function firstStepsTests(made: () => MadeRelease): void {
     ['the tarball', () => unpacked(join(made().tree, 'bin/strongroom')), undefined],
     ['the package', packaged, NO_DPKG],
     ['the container', contained, NO_CHROOT],
-  ])('from %s', (name, open, lacking) => {
+  ])('from %s', (name, open, lacks) => {
     const run = ({ program: [command, ...args], env }: Place, ...argv: readonly string[]) =>
       spawnSync(command, [...args, ...argv], { encoding: 'utf8', env: { PATH: process.env['PATH'], ...env } });
 
-    it.skipIf(lacking !== undefined)(`try signs, refuses, and leaves nothing${why(lacking)}`, () => {
+    it.skipIf(lacks)('try signs, refuses, and leaves nothing', () => {
       const place = open();
       const { status, stdout, stderr } = run(place, 'try');
       expect({ name, status, stderr }).toEqual({ name, status: 0, stderr: '' });
@@ -59,7 +61,7 @@ export function firstStepsTests(made: () => MadeRelease): void {
       expect([readdirSync(place.data.outside), readdirSync(place.temporary)]).toEqual([[], []]);
     });
 
-    it.skipIf(lacking !== undefined)(`init writes a configuration that passes the check${why(lacking)}`, () => {
+    it.skipIf(lacks)('init writes a configuration that passes the check', () => {
       const place = open();
       const { inside, outside } = place.data;
       const { status, stderr } = run(place, 'init', `${inside}/signer`, '--network', 'hoodi', '--client', 'lighthouse');

@@ -9,6 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../signer/api/version.ts';
 import { type RunningSigner, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
 import { sha256 } from '../eif/image-program.ts';
+import { noMounts } from '../support/needs.ts';
 import { attestation, rootOf } from '../support/requests.ts';
 import {
   askAs,
@@ -24,9 +25,10 @@ import {
   writeDevnet,
   writeToolKeystore,
 } from '../support/web3signer-tools.ts';
-import { enter, NO_CHROOT, type Volume } from './chroot.ts';
-import { COMMIT, filesIn, type MadeRelease, TIME_SECONDS, why } from './made-release.ts';
+import { enter, type Volume } from './chroot.ts';
+import { COMMIT, filesIn, type MadeRelease, TIME_SECONDS } from './made-release.ts';
 
+const NO_CHROOT = noMounts();
 const IMAGE_USER = 10_000;
 
 export function imageTests(made: () => MadeRelease): void {
@@ -83,7 +85,7 @@ export function imageTests(made: () => MadeRelease): void {
     expect([privileged, files.filter((name) => /\.(?:ts|c|h)$|node_modules/.test(name))]).toEqual(['', []]);
   });
 
-  describe.skipIf(NO_CHROOT !== undefined)(`in a file system that is only read, as its user${why(NO_CHROOT)}`, () => {
+  describe.skipIf(NO_CHROOT)('in a file system that is only read, as its user', () => {
     /** @param name of a folder for the volumes */
     function inside(name: string, program: string, volumes: readonly string[]): [string, ...string[]] {
       const given = volumes.map((to): Volume => ({ from: folderAt(join(made().folder, name), to), to }));

@@ -10,9 +10,10 @@ import { described } from '../../tools/release/absent/described.ts';
 import { deploymentEntries } from '../../tools/release/tree.ts';
 import { anchorsOf, withoutFences } from '../architecture/anchors.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';
-import { filesIn, type MadeRelease, why } from './made-release.ts';
+import { lacking } from '../support/needs.ts';
+import { filesIn, type MadeRelease } from './made-release.ts';
 
-const NO_GROFF = spawnSync('groff', ['--version']).status === 0 ? undefined : 'SKIPPED: needs groff';
+const NO_GROFF = lacking('groff');
 const GIT = spawnSync('git', ['rev-parse', '--is-inside-work-tree'], { cwd: PROJECT_ROOT }).status === 0;
 // Behind a slash, or with a folder in capitals, it is somebody else's.
 const DOCUMENT =
@@ -71,7 +72,7 @@ export function installedTests(made: () => MadeRelease): void {
     );
   });
 
-  it(`has a manual page for each program, with every command and every option${why(NO_GROFF)}`, async () => {
+  it('has a manual page for each program, with every command and every option', async () => {
     const everything = await described();
     const folder = join(tree(), 'share/man/man1');
     const programs = Object.keys(everything.commands ?? {});

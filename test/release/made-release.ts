@@ -30,10 +30,6 @@ export interface MakeOptions {
   readonly umask?: string;
 }
 
-export function why(reason: string | undefined): string {
-  return reason === undefined ? '' : ` (${reason})`;
-}
-
 export function makeForTests(): MadeRelease {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-release-'));
   chmodSync(folder, 0o755);

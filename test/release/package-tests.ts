@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { VERSION } from '../../signer/api/version.ts';
+import { lacking } from '../support/needs.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
 import {
   askAs,
@@ -23,13 +24,11 @@ import {
   writeToolKeystore,
 } from '../support/web3signer-tools.ts';
 import { bootDebian, type Debian, noDebian } from './debian.ts';
-import { COMMIT, type MadeRelease, packageTree, why } from './made-release.ts';
+import { COMMIT, type MadeRelease, packageTree } from './made-release.ts';
 
 const NO_DEBIAN = noDebian();
-const NO_DPKG = spawnSync('dpkg-deb', ['--version']).status === 0 ? undefined : 'SKIPPED: needs dpkg-deb';
-/** systemd-analyze judges files since systemd 250. */
-const judges = Number(/^systemd (\d+)/.exec(spawnSync('systemd-analyze', ['--version']).stdout?.toString() ?? '')?.[1]);
-const NO_JUDGE = judges >= 250 ? undefined : 'SKIPPED: needs systemd-analyze of systemd 250';
+const NO_DPKG = lacking('dpkg-deb');
+const NO_JUDGE = lacking('systemd-analyze');
 
 const UNIT = 'strongroom.service';
 const CONFIGURATION = {
@@ -48,7 +47,7 @@ const CONFIGURATION = {
 export function packageTests(made: () => MadeRelease): void {
   const file = (): string => join(made().release, `strongroom_${VERSION}_amd64.deb`);
 
-  it.skipIf(NO_DPKG !== undefined)(`is read by Debian’s own tools${why(NO_DPKG)}`, () => {
+  it.skipIf(NO_DPKG)('is read by Debian’s own tools', () => {
     const field = (name: string) => execFileSync('dpkg-deb', ['--field', file(), name], { encoding: 'utf8' }).trim();
     expect(['Package', 'Version', 'Architecture', 'Depends'].map(field)).toEqual([
       'strongroom',
@@ -73,7 +72,7 @@ export function packageTests(made: () => MadeRelease): void {
     );
   });
 
-  it.skipIf(NO_JUDGE !== undefined)(`has units that are confined: an exposure under 2${why(NO_JUDGE)}`, () => {
+  it.skipIf(NO_JUDGE)('has units that are confined: an exposure under 2', () => {
     const units = join(packageTree(made()), 'usr/lib/systemd/system');
     expect(readdirSync(units).sort()).toEqual([
       'strongroom-enclave.service',
@@ -90,7 +89,7 @@ export function packageTests(made: () => MadeRelease): void {
     }
   });
 
-  describe.skipIf(NO_DEBIAN !== undefined)(`on a Debian that systemd runs${why(NO_DEBIAN)}`, () => {
+  describe.skipIf(NO_DEBIAN)('on a Debian that systemd runs', () => {
     let debian: Debian;
     beforeAll(async () => {
       const folder = folderAt(made().folder, 'debian');

@@ -5,11 +5,12 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cacheOfNpm } from '../../eif/packages.ts';
 import { VERSION } from '../../signer/api/version.ts';
 import { startSigner } from '../../tools/rehearsal/signer.ts';
 import { copyOfCopy } from '../eif/project-copy.ts';
-import { addonForTests } from '../support/addon.ts';
-import { NEEDS_OTHER_USER, otherUser } from '../support/nobody.ts';
+import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
+import { otherUser } from '../support/nobody.ts';
 import { IS_WHOLE } from '../support/scale.ts';
 import {
   DEVNET_ROOT,
@@ -22,7 +23,7 @@ import {
 import { firstStepsTests } from './first-steps-tests.ts';
 import { imageTests } from './image-tests.ts';
 import { installedTests } from './installed-tests.ts';
-import { COMMIT, filesIn, type MadeRelease, makeForTests, makeRelease, why } from './made-release.ts';
+import { COMMIT, filesIn, type MadeRelease, makeForTests, makeRelease } from './made-release.ts';
 import { packageTests } from './package-tests.ts';
 import { paperTests } from './paper-tests.ts';
 import { tutorialTests } from './tutorial-tests.ts';
@@ -55,7 +56,7 @@ const isInBoth = (line: string): boolean => IS_WHOLE || !/\b(?:pcrs|provenance)\
 /** npm's tarballs, which packages are held against, where another user reads them, too. */
 function readableCache(to: string): string {
   const below = '_cacache/content-v2/sha512';
-  const from = join(execFileSync('npm', ['config', 'get', 'cache'], { encoding: 'utf8' }).trim(), below);
+  const from = join(cacheOfNpm(PROJECT_ROOT), below);
   if (existsSync(from)) cpSync(from, join(to, below), { recursive: true });
   execFileSync('chmod', ['-R', 'a+rX', to]);
   return to;
@@ -63,7 +64,7 @@ function readableCache(to: string): string {
 
 describe.runIf(withAddon)('two releases', () => {
   it.skipIf(user === undefined)(
-    `from folders of other names, by other users, under other settings, are the same bytes${why(user === undefined ? NEEDS_OTHER_USER : undefined)}`,
+    'from folders of other names, by other users, under other settings, are the same bytes',
     () => {
       const { folder, project, kernel } = release();
       const other = join(folder, "else where's", 'deeper');

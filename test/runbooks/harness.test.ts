@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { neededBy } from '../support/needs.ts';
 import { blocksOf } from './page.ts';
 import { Refused } from './programs.ts';
 import { type RehearsalOptions, rehearseBlocks } from './rehearse.ts';
@@ -63,7 +64,9 @@ describe('a rehearsal', () => {
     ['a command that fails', [['sh', 'true\nfalse\ntrue']], /a page:1: exit code 1/],
     ['one in front of a pipe', [['sh', 'false | cat']], /exit code 1/],
     ['a variable that is not set', [['sh', 'echo "$NOT_SET"']], /NOT_SET: unbound variable/],
-    ['a program that nobody has', [['sh', 'stronghouse']], /exit code 127/],
+    ['a program that nobody has', [['sh', 'stronghouse']], /stronghouse: there is no such program here/],
+    ['one in a loop that waits for it', [['sh', 'until true | stronghouse; do sleep 1; done']], /no such program here/],
+    ['one in what has to fail', [['sh fails', 'stronghouse']], /no such program here/],
     [
       'a line that was not said',
       [
@@ -166,6 +169,16 @@ describe('every runbook', () => {
     const headings = [...markdown.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
     const wanted = ['What you need', 'Steps', 'Never', 'It is over when'];
     expect(headings.filter((heading) => wanted.includes(String(heading)))).toEqual(wanted);
+  });
+
+  it.each(pages)('%s: “What you need” names the programs that a bare machine does not have', (page) => {
+    const [, section = ''] = /^## What you need\n([\s\S]*?)(?=^## |^<a id=)/m.exec(textOf(page)) ?? [];
+    const programs = neededBy(
+      blocksOf(page, textOf(page))
+        .map(({ commands }) => commands)
+        .join('\n'),
+    );
+    expect(programs.filter((program) => !section.includes(`\`${program}\``))).toEqual([]);
   });
 
   it('states no command or flag of strongroom that is not there, where it is not run', async () => {

@@ -3,6 +3,7 @@
 // writes there is on the machine of the tests, and what it leaves running ends with its shell. Only root can make one.
 
 import { spawnSync } from 'node:child_process';
+import { lacking, skipped } from '../support/needs.ts';
 import { writeScript } from './programs.ts';
 import { type OpenWorld, openWorld, type WorldParts } from './world.ts';
 
@@ -17,10 +18,13 @@ exec /bin/bash "$@"
 `;
 const OWN = ['--net', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'];
 
-const probe = spawnSync('unshare', [...OWN, 'sh', '-c', ENTER, 'sh', '-c', 'true']);
-/** Why there is none here; undefined when there is. */
-export const NO_OWN_MACHINE =
-  process.platform === 'linux' && probe.status === 0 ? undefined : 'SKIPPED: needs root, ip, and a kernel that mounts';
+/** Why there is none here, which was said; undefined when there is. */
+export function noOwnMachine(): string | undefined {
+  const lacks = lacking('Linux', 'root', 'unshare', 'ip');
+  if (lacks !== undefined) return lacks;
+  const probe = spawnSync('unshare', [...OWN, 'sh', '-c', ENTER, 'sh', '-c', 'true']);
+  return probe.status === 0 ? undefined : skipped('a kernel that gives root namespaces of its own');
+}
 
 /** The rehearsal starts `bash`: here it is one that enters the machine first. */
 export async function openOwnMachine(parts: WorldParts): Promise<OpenWorld> {

@@ -8,7 +8,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { kill, tracked } from '../../tools/rehearsal/signer.ts';
+import { neededBy } from '../support/needs.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
+import { skipWithout } from '../support/skip.ts';
 import { type Block, blocksOf } from './page.ts';
 
 export interface World {
@@ -67,11 +69,12 @@ export async function rehearseBlocks(
   const away = blocks.filter(({ kind }) => kind === 'elsewhere');
   if (away.length !== elsewhere) throw new Error(`${away.length} blocks are not run here, and not ${elsewhere}`);
   for (const block of blocks) checkSyntax(block);
+  const here = blocks.filter(({ kind }) => kind !== 'elsewhere');
+  skipWithout(...neededBy(here.map(({ commands }) => commands).join('\n')));
   const shell = startShell(world);
   try {
     const rehearsed: Rehearsed[] = [];
-    for (const block of blocks) {
-      if (block.kind === 'elsewhere') continue;
+    for (const block of here) {
       await before(block);
       const output = await shell.run({ ...block, commands: commandsOf(block, world) });
       demandShown(block, output);
@@ -128,6 +131,9 @@ interface Shell {
   end(): Promise<void>;
 }
 
+/** A loop that waits for what a missing program would say waits for ever. */
+const NO_SUCH_PROGRAM = `command_not_found_handle() { echo "$1: there is no such program here"; kill -KILL $$; }`;
+
 /**
  * One bash for all blocks: what one sets the next has. It ends at the first command that fails, and says on its third
  * descriptor that a block is through.
@@ -138,6 +144,7 @@ function startShell({ folder, env, trouble }: World): Shell {
     spawn('bash', ['--noprofile', '--norc'], { cwd: folder, env, stdio: ['pipe', 'pipe', 'pipe', 'pipe'] }),
   );
   child.stdin?.on('error', () => undefined); // it has ended, which is told below
+  child.stdin?.write(`${NO_SUCH_PROGRAM}\n`);
   let stray = '';
   for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text) => (stray += text));
   let count = 0;
@@ -178,8 +185,8 @@ async function outcomeOf(child: ChildProcess): Promise<string> {
   try {
     return await Promise.race([
       once(said, 'data', { signal }).then(() => 'through'),
-      once(child, 'exit', { signal }).then(([code]) =>
-        code === DID_NOT_FAIL ? 'it has to fail, and did not' : `exit code ${code}`,
+      once(child, 'exit', { signal }).then(([code, killed]) =>
+        code === DID_NOT_FAIL ? 'it has to fail, and did not' : `exit code ${code ?? killed}`,
       ),
     ]);
   } catch {

@@ -10,7 +10,7 @@ import { startSigner } from '../../tools/rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { TEST_TOKEN } from '../support/requests.ts';
-import { NO_OWN_MACHINE, openOwnMachine } from './own-machine.ts';
+import { noOwnMachine, openOwnMachine } from './own-machine.ts';
 import { type Block, blocksOf } from './page.ts';
 import { writeScript } from './programs.ts';
 import { rehearse, rehearseBlocks } from './rehearse.ts';
@@ -36,52 +36,48 @@ const LOOK = `! bin/strongroom operator status --token env:OPERATOR_TOKEN 2>said
 cat said
 bin/strongroom operator status --token env:OPERATOR_TOKEN $(sed -n 's/.* add //p' said)`;
 
-const why = NO_OWN_MACHINE === undefined ? '' : ` (${NO_OWN_MACHINE})`;
-it.skipIf(NO_OWN_MACHINE !== undefined)(
-  `README.md: its configuration starts with its key, and takes a record${why}`,
-  async () => {
-    const world = await openOwnMachine(parts());
-    try {
-      const at = (name: string): string => join(world.folder, name);
-      mkdirSync(at('bin'));
-      writeScript(at('bin'), 'strongroom', `#!/bin/sh\nexec '${ROOT}/bin/strongroom' "$@"\n`);
-      writeScript(world.bin, 'sudo', '#!/bin/sh\nexec "$@"\n');
-      const [configuration = '', descriptor = ''] = [...README.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(
-        ([, yaml = '']) => yaml,
-      );
-      writeFileSync(at('strongroom.yaml'), configuration);
-      writeFileSync(at('validator-1.yaml'), descriptor);
-      writeFileSync(at('validator-1.json'), JSON.stringify(encryptKeystore(testSecret(1), 'a password')));
-      writeFileSync(at('validator-1.password'), 'a password');
-      writeFileSync(at('slashing_protection.json'), JSON.stringify(interchangeOf([KEY])));
+it.skipIf(noOwnMachine())('README.md: its configuration starts with its key, and takes a record', async () => {
+  const world = await openOwnMachine(parts());
+  try {
+    const at = (name: string): string => join(world.folder, name);
+    mkdirSync(at('bin'));
+    writeScript(at('bin'), 'strongroom', `#!/bin/sh\nexec '${ROOT}/bin/strongroom' "$@"\n`);
+    writeScript(world.bin, 'sudo', '#!/bin/sh\nexec "$@"\n');
+    const [configuration = '', descriptor = ''] = [...README.matchAll(/^```yaml\n([\s\S]*?)^```$/gm)].map(
+      ([, yaml = '']) => yaml,
+    );
+    writeFileSync(at('strongroom.yaml'), configuration);
+    writeFileSync(at('validator-1.yaml'), descriptor);
+    writeFileSync(at('validator-1.json'), JSON.stringify(encryptKeystore(testSecret(1), 'a password')));
+    writeFileSync(at('validator-1.password'), 'a password');
+    writeFileSync(at('slashing_protection.json'), JSON.stringify(interchangeOf([KEY])));
 
-      const [tried, prepare, start, record, ...others] = blocksOf('README.md', README).filter(
-        ({ kind }) => kind === 'run',
-      );
-      if (tried === undefined || prepare === undefined || start === undefined || record === undefined)
-        throw new Error('a block is gone');
-      expect(others).toEqual([]);
-      const rehearsed = await rehearseBlocks(
-        [
-          tried,
-          prepare,
-          record,
-          between(start, 'cp validator-1.* /etc/strongroom/keys/'),
-          { ...start, commands: `${start.commands.trimEnd()} > signer.log 2>&1 &` },
-          between(start, ASK),
-          between(start, LOOK),
-        ],
-        world,
-      );
-      expect(rehearsed.at(-2)?.output).toContain(`["${KEY}"]`);
-      expect(rehearsed.at(-1)?.output).toMatch(/ add --signer-url http:[\s\S]*\nverdict {2}this replica signs\n/);
-      expect(rehearsed[0]?.output).toContain('"reason":"double_vote"');
-      expect(rehearsed[2]?.output).toContain('keys: 1\nblocks: 1\nattestations: 1\n');
-    } finally {
-      await world.close();
-    }
-  },
-);
+    const [tried, prepare, record, start, ...others] = blocksOf('README.md', README).filter(
+      ({ kind }) => kind === 'run',
+    );
+    if (tried === undefined || prepare === undefined || start === undefined || record === undefined)
+      throw new Error('a block is gone');
+    expect(others).toEqual([]);
+    const rehearsed = await rehearseBlocks(
+      [
+        tried,
+        prepare,
+        record,
+        between(start, 'cp validator-1.* /etc/strongroom/keys/'),
+        { ...start, commands: `${start.commands.trimEnd()} > signer.log 2>&1 &` },
+        between(start, ASK),
+        between(start, LOOK),
+      ],
+      world,
+    );
+    expect(rehearsed.at(-2)?.output).toContain(`["${KEY}"]`);
+    expect(rehearsed.at(-1)?.output).toMatch(/ add --signer-url http:[\s\S]*\nverdict {2}this replica signs\n/);
+    expect(rehearsed[0]?.output).toContain('"reason":"double_vote"');
+    expect(rehearsed[2]?.output).toContain('keys: 1\nblocks: 1\nattestations: 1\n');
+  } finally {
+    await world.close();
+  }
+});
 
 it('docs/guides/clients.md: the fingerprint of a PKCS#12 file', async () => {
   const world = await openWorld(parts());

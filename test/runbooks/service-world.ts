@@ -32,8 +32,8 @@ export interface ServiceWorld extends OpenWorld {
   configure(change: (configuration: Record<string, unknown>) => void): void;
   vote(key: string, target: number, options?: { readonly head?: number; readonly token?: string }): Promise<string>;
   propose(key: string, slot: number, options?: { readonly body?: number; readonly token?: string }): Promise<string>;
-  /** How far the clock of the machine is off from now on. */
-  setClock(offsetMs: number): void;
+  /** How far the clock of the machine is off from now on, and whether its kernel vouches for it (else it is silent). */
+  setClock(offsetMs: number, kernel?: 'synchronised'): void;
   /** For the journal this time has gone by. */
   later(minutes: number): void;
 }
@@ -60,7 +60,8 @@ export async function startServiceRunbooks(options: ServiceOptions = {}): Promis
     );
   }
   const [clockFile, tokenFile] = [join(folder, 'clock'), join(folder, 'operator-token')];
-  const setClock = (offsetMs: number): void => writeFileSync(clockFile, String(offsetMs));
+  const setClock: ServiceWorld['setClock'] = (offsetMs, kernel = undefined) =>
+    writeFileSync(clockFile, `${offsetMs} 0 ${kernel ?? ''}`);
   setClock(0);
   writeFileSync(tokenFile, OPERATOR_TOKEN, { mode: 0o600 });
   writeFileSync(
@@ -90,7 +91,7 @@ export async function startServiceRunbooks(options: ServiceOptions = {}): Promis
     programs: {
       systemctl: systemctlProgram(unit),
       journalctl: journalctlProgram(unit, () => Date.now() + minutes * 60_000),
-      chronyc: chronycProgram({ get: () => Number(readFileSync(clockFile, 'utf8')), set: setClock }),
+      chronyc: chronycProgram({ get: () => Number(readFileSync(clockFile, 'utf8').split(' ')[0]), set: setClock }),
       ...programs,
     },
   });

@@ -8,19 +8,19 @@ import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
 import { ownAddress } from '../support/own-address.ts';
-import { latestEpoch } from '../support/present.ts';
+import { nextEpoch, presentEpoch, QUICK_CHAIN, withTolerance } from '../support/quick-chain.ts';
 import { after } from './follow.ts';
 import type { Block } from './page.ts';
 import { rehearseSection } from './rehearse.ts';
-import { presentEpoch, type ServiceWorld, startServiceRunbooks } from './service-world.ts';
+import { type ServiceWorld, startServiceRunbooks } from './service-world.ts';
 
 const CERTIFICATE_PAGE = 'docs/runbooks/certificates-and-clocks.md';
 const PAGE = 'docs/runbooks/signer-unavailable.md';
 let world: ServiceWorld;
 let voted = presentEpoch();
 /** An epoch for the next vote: later than all before, and than what a jump made until now raised the keys to. */
-const next = (): number => {
-  voted = Math.max(voted, latestEpoch()) + 1;
+const next = async (): Promise<number> => {
+  voted = await nextEpoch(voted);
   return voted;
 };
 /** What holds connections open: `ss` counts those of the whole machine, other tests' among them, by address. */
@@ -28,7 +28,8 @@ const CLIENT = ownAddress(30);
 const keyAt = (index: number): string => world.keys[index] ?? '';
 
 beforeAll(async () => {
-  world = await startServiceRunbooks();
+  world = await startServiceRunbooks({ sections: QUICK_CHAIN });
+  world.configure((all) => Object.assign(all, { anti_slashing: withTolerance(all['anti_slashing'] as object) }));
   await world.unit.start();
 });
 afterAll(() => world?.close());
@@ -61,7 +62,7 @@ it('#down: the process died; it is started, and knows what it signed', async () 
   await world.unit.kill();
   await follow('down');
   expect(await world.vote(keyAt(0), voted, { head: 9 })).toBe('double_vote');
-  expect(await world.vote(keyAt(0), next())).toBe('signed');
+  expect(await world.vote(keyAt(0), await next())).toBe('signed');
 });
 
 it('#nothing-signed, #keys: a key file is broken; its key comes back with the file', async () => {
@@ -70,14 +71,14 @@ it('#nothing-signed, #keys: a key file is broken; its key comes back with the fi
   await world.unit.stop();
   writeFileSync(file, 'type: file-raw\n');
   await world.unit.start();
-  expect(await world.vote(keyAt(0), next())).toBe('unknown_key');
+  expect(await world.vote(keyAt(0), await next())).toBe('unknown_key');
   const mend = async (): Promise<void> => {
     const found = await follow('keys', {
       also: beforeCommand('systemctl reload', () => writeFileSync(file, good)),
     });
     expect(said(found)).toContain('key-0.yaml');
     expect(found.at(-1)?.output).toMatch(/^3$/m); // after what the loop shows while it waits
-    expect(await world.vote(keyAt(0), next())).toBe('signed');
+    expect(await world.vote(keyAt(0), await next())).toBe('signed');
   };
   const found = await follow('nothing-signed', {
     also: beforeCommand('grep \'^svc_signing_requests_total.*outcome="signed"', mend),
@@ -99,7 +100,7 @@ it('#restarts: its port is taken, so that no start comes through', async () => {
     also: beforeCommand('systemctl start', () => new Promise((resolve) => void squatter.close(() => resolve()))),
   });
   expect(said(found)).toMatch(/metrics\.listen_port is 3000, where another process listens/);
-  expect(await world.vote(keyAt(0), next())).toBe('signed');
+  expect(await world.vote(keyAt(0), await next())).toBe('signed');
 });
 
 it('#connections, #overloaded, #memory: the limits are too low, until they are raised', async () => {
@@ -116,7 +117,7 @@ it('#connections, #overloaded, #memory: the limits are too low, until they are r
   for (const socket of [...sockets, newcomer]) socket?.destroy();
   expect(said(connections).split(/\n */)).toContain(`3 ${CLIENT}`);
 
-  let slot = 32 * next();
+  let slot = 32 * (await next());
   const burst = () => {
     const slots = [1, 2, 3].map(() => ++slot);
     return Promise.all(slots.flatMap((at) => world.keys.map((key) => world.propose(key, at))));
@@ -145,13 +146,14 @@ it('docs/runbooks/certificates-and-clocks.md#certificate-file: it has expired; t
     'notAfter=Feb  1 00:00:00 2020 GMT',
   );
   expect(world.unit.signer?.pid).toBe(pid);
-  expect(await world.vote(keyAt(0), next())).toBe('signed');
+  expect(await world.vote(keyAt(0), await next())).toBe('signed');
 });
 
 it('#slow, #log, #internal-errors: it stood still for a while; its log is whole, and nothing failed', async () => {
   const pid = runningPid();
+  const epoch = await next();
   process.kill(pid, 'SIGSTOP');
-  const late = world.vote(keyAt(0), next());
+  const late = world.vote(keyAt(0), epoch);
   // The fault itself: so long it stands still. On a busy machine longer, which the page shows as well.
   await new Promise((resolve) => setTimeout(resolve, 1500));
   process.kill(pid, 'SIGCONT');
@@ -160,7 +162,7 @@ it('#slow, #log, #internal-errors: it stood still for a while; its log is whole,
   await follow('log');
   await follow('internal-errors');
   expect(await world.vote(keyAt(0), voted, { head: 9 })).toBe('double_vote');
-  expect(await world.vote(keyAt(0), next())).toBe('signed');
+  expect(await world.vote(keyAt(0), await next())).toBe('signed');
 });
 
 async function listenOn(address: string, port: number): Promise<Server> {

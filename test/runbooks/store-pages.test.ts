@@ -11,13 +11,14 @@ import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
+import { nextEpoch, presentEpoch, QUICK_CHAIN, withTolerance } from '../support/quick-chain.ts';
 import { after } from './follow.ts';
 import { type Host, sshProgram } from './hosts.ts';
 import type { Block } from './page.ts';
 import { Refused } from './programs.ts';
 import { psqlProgram } from './psql.ts';
 import { rehearseSection } from './rehearse.ts';
-import { presentEpoch, type ServiceWorld, startServiceRunbooks } from './service-world.ts';
+import { type ServiceWorld, startServiceRunbooks } from './service-world.ts';
 
 const PAGE = 'docs/runbooks/slashing-database.md';
 const CLOCK_PAGE = 'docs/runbooks/certificates-and-clocks.md';
@@ -53,6 +54,7 @@ beforeAll(async () => {
   const machines = ['db-1.example', 'db-2.example'].map((name): [string, Host] => [name, machineOf(name)]);
   world = await startServiceRunbooks({
     programs: { psql: psqlProgram(servers), ssh: sshProgram(new Map(machines)) },
+    sections: QUICK_CHAIN,
   });
 });
 afterAll(async () => {
@@ -81,7 +83,7 @@ it('#jumped: a failover lost a vote and a retirement; neither can be undone by t
   servers.set('db-2.example', standby).set('db-1.example', primary);
   proxy = await startPostgresProxy(primary.port);
   const url = primary.url(database).replace(`:${primary.port}/`, `:${proxy.port}/`);
-  world.configure((all) => Object.assign(all, { anti_slashing: { backend: 'postgres', url } }));
+  world.configure((all) => Object.assign(all, { anti_slashing: withTolerance({ backend: 'postgres', url }) }));
   await world.unit.start();
   expect(await world.vote(keyAt(KEY), now - 5)).toBe('signed');
   await standby.catchUp();
@@ -89,23 +91,45 @@ it('#jumped: a failover lost a vote and a retirement; neither can be undone by t
   expect(await world.vote(keyAt(KEY), now - 2)).toBe('signed');
   expect((await slashing('retire', keyAt(LEFT))).code).toBe(0);
   await standby.promote();
-  // With a clock that is two days behind nobody can say what the present is.
+  // To a clock that is two days behind, the present lies ahead.
   world.setClock(-172_800_000);
   proxy.switchTo(standby.port, 'cut');
-  for (const head of [9, 1, 9]) expect(await world.vote(keyAt(KEY), now - 2, { head })).toMatch(/^slashing_/);
+  for (const head of [9, 1, 9])
+    expect(await world.vote(keyAt(KEY), now - 2, { head })).toMatch(/^(slashing|clock|ahead)_/);
+  await follow('unconfirmed', { page: CLOCK_PAGE });
+  world.setClock(-172_800_000);
   const found = await follow('clock', { page: CLOCK_PAGE });
   expect(found.map(({ output }) => output).join()).toContain('172800.000000000 seconds slow');
-  expect(await world.vote(keyAt(KEY), now - 2, { head: 9 })).not.toBe('signed');
+  // The first request on a connection that broke fails.
+  await expect.poll(() => world.vote(keyAt(KEY), now - 2, { head: 9 })).toMatch(/_below_low_water_mark$/);
+  // Metrics that were read a moment ago are shown again.
+  const metrics = async () => (await fetch(`http://${world.address}:3000/metrics`)).text();
+  await expect.poll(metrics).toContain('svc_slashing_jumps_total{cause="other_server"} 1');
 
   await follow('jumped');
   await expect(primary.query(database, 'SELECT 1')).rejects.toThrow('ECONNREFUSED');
   expect(await world.vote(keyAt(KEY), now - 2, { head: 9 })).toMatch(/_below_low_water_mark$/);
-  expect(await world.vote(keyAt(LEFT), now + 2)).toBe('key_retired');
-  expect(await world.vote(keyAt(KEY), now + 2)).toBe('signed');
+  const later = await nextEpoch();
+  expect(await world.vote(keyAt(LEFT), later)).toBe('key_retired');
+  expect(await world.vote(keyAt(KEY), later)).toBe('signed');
+});
+
+it('docs/runbooks/certificates-and-clocks.md#floor: somebody stated a present that is still to come', async () => {
+  const now = presentEpoch();
+  world.setClock(7_200_000);
+  const future = now + 2000; // 6,400 seconds
+  expect((await slashing('jump', '--slot', String(future * 32), '--epoch', String(future))).code).toBe(0);
+  world.setClock(0, 'synchronised');
+  await world.unit.stop();
+  await world.unit.start();
+  expect(await world.vote(keyAt(LEFT + 1), now)).toBe('below_floor');
+  await follow('floor', { page: CLOCK_PAGE });
+  expect(await world.vote(keyAt(LEFT + 1), now)).toMatch(/_below_low_water_mark$/);
+  expect(await world.vote(keyAt(KEY), now - 2, { head: 9 })).toMatch(/_below_low_water_mark$/);
 });
 
 it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone, then somebody locks; the signer goes on by itself', async () => {
-  const now = presentEpoch() + 3;
+  const now = await nextEpoch();
   const server = servers.get('db-2.example');
   const pid = world.unit.signer?.pid;
   await server?.stop('immediate');
@@ -118,7 +142,8 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
   somebody.on('error', () => undefined); // it is ended, which is what the page is about
   await somebody.connect();
   await somebody.query('BEGIN; LOCK TABLE strongroom.validators');
-  const waiting = world.vote(keyAt(KEY), now + 1);
+  const second = await nextEpoch(now);
+  const waiting = world.vote(keyAt(KEY), second);
   await follow('slow', {
     page: STORE_PAGE,
     around: async ({ commands }) => {
@@ -127,8 +152,9 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
     },
   });
   await waiting;
-  expect(await world.vote(keyAt(KEY), now + 2)).toBe('signed');
-  expect(await world.vote(keyAt(KEY), now + 2, { head: 9 })).toBe('double_vote');
+  const third = await nextEpoch(second);
+  expect(await world.vote(keyAt(KEY), third)).toBe('signed');
+  expect(await world.vote(keyAt(KEY), third, { head: 9 })).toBe('double_vote');
   expect(world.unit.signer?.pid).toBe(pid);
 });
 
@@ -151,7 +177,8 @@ it('#lost: the store is gone, and a file of last month is all there is', async (
   const now = presentEpoch();
   await world.unit.stop();
   world.configure((all) => {
-    Object.assign(all, { anti_slashing: { backend: 'sqlite', path: join(world.store, 'slashing_protection.sqlite') } });
+    const path = join(world.store, 'slashing_protection.sqlite');
+    Object.assign(all, { anti_slashing: withTolerance({ backend: 'sqlite', path }) });
   });
   await world.unit.start();
   expect(await world.vote(keyAt(KEY), now - 1)).toBe('signed');
@@ -162,8 +189,9 @@ it('#lost: the store is gone, and a file of last month is all there is', async (
 
   await follow('lost');
   expect(await world.vote(keyAt(KEY), now - 1, { head: 9 })).toMatch(/_below_low_water_mark$/);
-  expect(await world.vote(keyAt(LEFT), now + 2)).toBe('key_retired');
-  expect(await world.vote(keyAt(KEY), now + 2)).toBe('signed');
+  const later = await nextEpoch();
+  expect(await world.vote(keyAt(LEFT), later)).toBe('key_retired');
+  expect(await world.vote(keyAt(KEY), later)).toBe('signed');
 });
 
 it('#damaged: somebody wrote to a record; the new store believes nothing of it', async () => {
@@ -177,8 +205,9 @@ it('#damaged: somebody wrote to a record; the new store believes nothing of it',
   file.close();
   expect(changes).toBe(1);
   await world.unit.start();
-  expect(await world.vote(keyAt(KEY), now + 3)).toBe('slashing_integrity');
-  expect(await world.vote(keyAt(OTHER), now + 3)).toBe('signed');
+  const voted = await nextEpoch(now);
+  expect(await world.vote(keyAt(KEY), voted)).toBe('slashing_integrity');
+  expect(await world.vote(keyAt(OTHER), voted)).toBe('signed');
 
   const found = await follow('damaged', {
     elsewhere: 1,
@@ -186,9 +215,10 @@ it('#damaged: somebody wrote to a record; the new store believes nothing of it',
     around: async ({ commands }) => void (commands.includes('jq -s length') && (await follow('lost'))),
   });
   expect(found.map(({ output }) => output).join()).toContain(`1 ${keyAt(KEY)}`);
+  const later = await nextEpoch(voted);
   for (const key of [keyAt(KEY), keyAt(OTHER)]) {
     expect(await world.vote(key, now, { head: 9 })).toMatch(/_below_low_water_mark$/);
-    expect(await world.vote(key, now + 4)).toBe('signed');
+    expect(await world.vote(key, later)).toBe('signed');
   }
-  expect(await world.vote(keyAt(LEFT), now + 4)).toBe('key_retired');
+  expect(await world.vote(keyAt(LEFT), later)).toBe('key_retired');
 });

@@ -87,7 +87,7 @@ export function createUnit(address: string, run: (waitFor: Until) => Promise<Run
 async function markLog(signer: RunningSigner, address: string): Promise<void> {
   const id = `${MARK}${randomUUID()}`;
   await new Promise((resolve, reject) => {
-    const options = { host: address, port: PORT, path: '/api/v1/eth2/publicKeys', agent: false };
+    const options = { host: address, port: PORT, path: '/api/v1/chamber/status', agent: false };
     get({ ...options, headers: { 'x-request-id': id } }, (response) => response.resume().on('close', resolve)).on(
       'error',
       reject,

@@ -19,6 +19,7 @@ import {
 } from '../../tools/setup/role-policy.ts';
 import { TABLES } from '../../tools/setup/table-permissions.ts';
 import { keyArn, loadGood, multiRegionArn } from '../config/loading.ts';
+import { lacking } from '../support/needs.ts';
 import { renderTemplate } from '../support/terraform-template.ts';
 import {
   ENCLAVE_VALUES,
@@ -103,9 +104,7 @@ describe('the policies', () => {
   });
 });
 
-const hasTerraform = spawnSync('terraform', ['version']).status === 0;
-
-it.runIf(hasTerraform)('Terraform itself renders the templates to the same texts', () => {
+it.skipIf(lacking('terraform'))('Terraform itself renders the templates to the same texts', () => {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-terraform-'));
   const cases = [
     ['custody-key/key-policy.json.tftpl', { ...KEY_VALUES, phase: 'rotation', sealers: [role('x')], images: IMAGES }],

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseSignRequest } from '../../signer/api/sign-request.ts';
 import { envelopeReader, MAX_WAITING_BODIES } from '../../signer/signing/envelopes/envelope-reader.ts';
+import type { EnvelopeAnswer } from '../../signer/signing/envelopes/envelope-worker.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { computeSigningRoot } from '../../signer/signing/roots/root.ts';
 import { envelope, messageAt } from '../support/fork-messages.ts';
@@ -30,11 +31,23 @@ const ECHOING_WORKER = new URL(
   `)}`,
 );
 
+/** Answers each body with the number of its thread; never the body `hangs`. */
+const NUMBERED_WORKER = new URL(
+  `data:text/javascript,${encodeURIComponent(`
+    import { parentPort, threadId } from 'node:worker_threads';
+    parentPort.on('message', ({ body }) => {
+      if (Buffer.from(body).toString() === 'hangs') return;
+      parentPort.postMessage({ kind: 'other', body: new Uint8Array(Buffer.from(String(threadId))) });
+    });
+  `)}`,
+);
+
+const timeoutSeconds = LONGEST_WAIT_MS / 1000;
 const log = recordingLog();
-let reader = envelopeReader({ log });
+let reader = envelopeReader({ log, timeoutSeconds });
 afterEach(async () => {
   await reader.close();
-  reader = envelopeReader({ log });
+  reader = envelopeReader({ log, timeoutSeconds });
 });
 
 function body(changed: object = {}): Buffer {
@@ -112,7 +125,7 @@ describe('reading', () => {
 
   it('never answers a body with the answer to one that was given up, even when that was already on its way', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'strongroom-envelopes-'));
-    const echoing = envelopeReader({ log, workerUrl: ECHOING_WORKER });
+    const echoing = envelopeReader({ log, timeoutSeconds, workerUrl: ECHOING_WORKER });
     try {
       const one = new AbortController();
       await echoing.read(Buffer.from(join(folder, 'first')), NEVER); // the worker runs
@@ -130,12 +143,65 @@ describe('reading', () => {
   });
 
   it('fails for each body alone when no worker can be started, and never keeps the next one waiting', async () => {
-    const failing = envelopeReader({ log, workerUrl: new URL('http://127.0.0.1/no-worker.js') });
+    const workerUrl = new URL('http://127.0.0.1/no-worker.js');
+    const failing = envelopeReader({ log, timeoutSeconds, workerUrl });
     for (let bodies = 0; bodies < 2; bodies++) {
       const read = failing.read(body(), AbortSignal.timeout(LONGEST_WAIT_MS));
       await expect(read).rejects.toMatchObject({ reason: 'internal_error', cause: { code: 'ERR_INVALID_URL_SCHEME' } });
     }
     await failing.close();
+  });
+
+  const threadOf = async (read: Promise<EnvelopeAnswer>): Promise<string> => {
+    const answer = await read;
+    return answer.kind === 'other' ? Buffer.from(answer.body).toString() : answer.kind;
+  };
+
+  it('costs no thread when clients go away: a body that is being read is read to its end', async () => {
+    const numbered = envelopeReader({ log, timeoutSeconds, workerUrl: NUMBERED_WORKER });
+    try {
+      const thread = await threadOf(numbered.read(Buffer.from('first'), NEVER));
+      for (let clients = 0; clients < 3; clients++) {
+        const client = new AbortController();
+        const gone = numbered.read(Buffer.from('gone'), client.signal);
+        client.abort(new Error('went away'));
+        await expect(gone).rejects.toThrow('went away');
+        expect(await threadOf(numbered.read(Buffer.from('next'), NEVER))).toBe(thread);
+      }
+    } finally {
+      await numbered.close();
+    }
+  });
+
+  it('of a body that takes longer than a request may ends with its thread, and the next one gets another', async () => {
+    const numbered = envelopeReader({ log, timeoutSeconds: 0.2, workerUrl: NUMBERED_WORKER });
+    try {
+      const client = new AbortController();
+      const gone = numbered.read(Buffer.from('hangs'), client.signal);
+      client.abort(new Error('went away'));
+      await expect(gone).rejects.toThrow('went away'); // whose own time counts no more
+      await expect(numbered.read(Buffer.from('hangs'), NEVER)).rejects.toMatchObject({ reason: 'request_timeout' });
+    } finally {
+      await numbered.close();
+    }
+    const patient = envelopeReader({ log, timeoutSeconds, workerUrl: NUMBERED_WORKER });
+    const ended = Promise.allSettled([patient.read(Buffer.from('hangs'), NEVER)]);
+    await patient.close();
+    expect(await ended).toMatchObject([{ reason: { reason: 'shutting_down' } }]);
+  });
+
+  it('takes turns: a caller waits for two bodies of another, and has a place in a full line', async () => {
+    const ended: string[] = [];
+    const ask = (caller: string) =>
+      reader.read(body(), NEVER, caller).then(
+        () => ended.push(caller),
+        (error: { reason?: string }) => ended.push(`${caller}: ${error.reason}`),
+      );
+    const flood = Array.from({ length: MAX_WAITING_BODIES + 1 }, () => ask('flood'));
+    const other = ask('other');
+    await Promise.all([...flood, other]);
+    expect(ended.slice(0, 4)).toEqual(['flood: overloaded', 'flood', 'flood', 'other']);
+    expect(ended.filter((one) => one === 'flood')).toHaveLength(MAX_WAITING_BODIES);
   });
 
   it('is refused when too many wait', async () => {

@@ -102,24 +102,43 @@ describe('a claim', () => {
     const guard = equivocationGuard(NETWORK, clock);
     guard.claim(KEY, request('PAYLOAD_ATTESTATION_MESSAGE', Math.max(slot, 353_024 * 32)), ROOT);
     clock.pass(2 * EPOCH_MS - 1);
-    guard.claim(KEY, request('PAYLOAD_ATTESTATION_MESSAGE', SLOT + 500), ROOT);
+    guard.claim(KEY, request('PAYLOAD_ATTESTATION_MESSAGE', SLOT + 64), ROOT);
     expect(guard.claims).toBe(2);
     clock.pass(EPOCH_MS + 1);
-    guard.claim(KEY, request('PAYLOAD_ATTESTATION_MESSAGE', SLOT + 501), ROOT);
+    guard.claim(KEY, request('PAYLOAD_ATTESTATION_MESSAGE', SLOT + 65), ROOT);
     expect(guard.claims).toBe(2);
   });
 
   it('of a slot that is still to come is held for two epochs after that', () => {
     const clock = clockAt(SLOT);
     const guard = equivocationGuard(NETWORK, clock);
-    const future = request('PAYLOAD_ATTESTATION_MESSAGE', SLOT + 320);
-    guard.claim(KEY, future, ROOT);
-    for (let epochs = 0; epochs < 11; epochs++) {
-      clock.pass(EPOCH_MS);
-      expect(guard.claim(KEY, future, OTHER_ROOT)).toBe('equivocation');
-    }
-    clock.pass(2 * EPOCH_MS);
+    const future = request('PAYLOAD_ATTESTATION_MESSAGE', SLOT + 1);
+    expect(guard.claim(KEY, future, ROOT)).toBeUndefined();
+    clock.pass(6000 + 2 * EPOCH_MS - 1); // the next sweep of claims is after this
+    expect(guard.claim(KEY, future, OTHER_ROOT)).toBe('equivocation');
+    clock.pass(EPOCH_MS);
     expect(guard.claim(KEY, future, OTHER_ROOT)).toBeUndefined();
+  });
+
+  it.each([
+    ['PAYLOAD_ATTESTATION_MESSAGE', 0],
+    ['EXECUTION_PAYLOAD_ENVELOPE', 0],
+    ['EXECUTION_PAYLOAD_BID', 12], // which builders make in the slot before
+  ])('of a %s is refused further ahead of the clock than its tolerance, and takes no room', (type, more) => {
+    for (const aheadSeconds of [12, 60, 120]) {
+      const time = NETWORK.time && { ...NETWORK.time, tolerance: { aheadSeconds, jumpSeconds: 120 } };
+      const clock = clockAt(SLOT);
+      const guard = equivocationGuard({ ...NETWORK, time }, clock);
+      const first = SLOT + (aheadSeconds + more) / 12 + 1; // the clock stands in the middle of a slot: 6 s too early
+      for (let slot = first; slot < first + 100; slot++)
+        expect(guard.claim(KEY, request(type, slot), ROOT)).toBe('ahead_of_clock');
+      clock.pass(5000);
+      expect(guard.claim(KEY, request(type, first), ROOT)).toBe('ahead_of_clock');
+      expect(guard.claims).toBe(0);
+      clock.pass(1000);
+      expect(guard.claim(KEY, request(type, first), ROOT)).toBeUndefined();
+      expect(guard.claims).toBe(1);
+    }
   });
 
   it('without a genesis time is held for two epochs after its signature', () => {
@@ -147,7 +166,7 @@ describe('the memory of claims', () => {
     expect(guard.claim('another', at(0), OTHER_ROOT)).toBeUndefined();
   });
 
-  it('keeps room for keys with few claims, whatever a few keys claim, also for slots that never come', () => {
+  it('keeps room for keys with few claims, whatever a few keys claim, and none for slots that never come', () => {
     const guard = equivocationGuard(NETWORK, clockAt(SLOT));
     const isRefused = (publicKey: string, slot: number): boolean => {
       try {
@@ -156,10 +175,15 @@ describe('the memory of claims', () => {
         return true;
       }
     };
-    const last = Number.MAX_SAFE_INTEGER;
-    for (let key = 0; key < MAX_CLAIMS / MAX_CLAIMS_PER_KEY; key++) {
-      for (let slot = last; slot > last - MAX_CLAIMS_PER_KEY; slot--) if (isRefused(`greedy ${key}`, slot)) break;
-    }
+    const greed = (last: number): void => {
+      for (let key = 0; key < MAX_CLAIMS / MAX_CLAIMS_PER_KEY; key++) {
+        for (let slot = last; slot > last - MAX_CLAIMS_PER_KEY; slot--) if (isRefused(`greedy ${key}`, slot)) break;
+      }
+    };
+    greed(Number.MAX_SAFE_INTEGER);
+    expect(guard.claims).toBe(0);
+    greed(SLOT - 1);
+    expect(guard.claims).toBeGreaterThanOrEqual((MAX_CLAIMS / 4) * 3);
     expect(guard.claim('another', at(SLOT), ROOT)).toBeUndefined();
     expect(guard.claim('another', at(SLOT), OTHER_ROOT)).toBe('equivocation');
     expect(isRefused('greedy 0', SLOT)).toBe(true);

@@ -17,7 +17,7 @@ const OPERATIONS = [
   ...['ATTESTATION', 'BLOCK_V2', 'AGGREGATE_AND_PROOF', 'AGGREGATION_SLOT', 'RANDAO_REVEAL', 'VOLUNTARY_EXIT'],
   ...['SYNC_COMMITTEE_MESSAGE', 'SYNC_COMMITTEE_SELECTION_PROOF', 'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF'],
   ...['PAYLOAD_ATTESTATION_MESSAGE', 'PROPOSER_PREFERENCES', 'EXECUTION_PAYLOAD_ENVELOPE', 'EXECUTION_PAYLOAD_BID'],
-  ...['BUILDER_REQUEST_AUTH', 'VALIDATOR_REGISTRATION', 'INCLUSION_LIST'],
+  ...['BUILDER_REQUEST_AUTH', 'VALIDATOR_REGISTRATION'],
 ];
 /** Their domain has the genesis fork version and no chain (builder-specs). */
 const WITHOUT_CHAIN = new Set(['BUILDER_REQUEST_AUTH', 'VALIDATOR_REGISTRATION']);
@@ -99,12 +99,12 @@ function rootOn(body: Body, chain: Chain): string | undefined {
 function signedRoot(body: Body, network: Network): string | undefined {
   const parsed = parseSignRequest(Buffer.from(JSON.stringify(body)));
   if (parsed.kind === 'refused') return undefined;
-  const options = { network, builder: true, heze: true, heal: true } as SigningDependencies;
+  const options = { network, builder: true, heal: true } as SigningDependencies;
   const root = rootToSign(parsed.request, {}, options);
   return root instanceof Uint8Array ? encodeHex(root) : undefined;
 }
 
-describe('a signer with everything on (heal, heze, builder)', () => {
+describe('a signer with everything on (heal, builder)', () => {
   it('signs nothing that is good on another network, whatever is said of forks and chains', () => {
     let [signed, goodElsewhere] = [0, 0];
     fc.assert(

@@ -152,19 +152,6 @@ export const CASES: readonly Case[] = [
     }),
   },
   {
-    type: 'INCLUSION_LIST',
-    fork: 'gloas',
-    member: 'inclusion_list',
-    oracle: ssz.heze.InclusionList,
-    message: ({ root, safe, list, byteList }) => ({
-      slot: safe(),
-      validator_index: safe(),
-      dependent_root: root(),
-      transactions: list(() => byteList(), 20),
-    }),
-    wrap: (data) => ({ version: 'HEZE', data }),
-  },
-  {
     type: 'EXECUTION_PAYLOAD_ENVELOPE',
     fork: 'gloas',
     member: 'execution_payload_envelope',

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { systemClock } from '../../common/observe/clock.ts';
+import { unsafeNoopBackend } from '../../service/noop-store.ts';
 import { SignerError } from '../../signer/api/errors.ts';
 import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
 import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
@@ -12,7 +13,6 @@ import { publicNetwork } from '../../signer/signing/networks.ts';
 import { createPermits } from '../../signer/signing/permits.ts';
 import { equivocationGuard, inFlightSigning, type SigningDependencies } from '../../signer/signing/sign.ts';
 import { type BatchContext, type KeyOutcome, signBatch } from '../../signer/signing/sign-batch.ts';
-import { unsafeNoopBackend } from '../../signer/slashing/noop.ts';
 import { SlashingProtection } from '../../signer/slashing/protection.ts';
 import { secretKeyOf } from '../support/bls.ts';
 import { attestation } from '../support/requests.ts';

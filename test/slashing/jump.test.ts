@@ -1,8 +1,8 @@
-// What a jump raises a store to, and the clocks that it does not believe.
+// What a jump raises a store to.
 
 import { describe, expect, it } from 'vitest';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import { CLOCK_TOLERANCE_SECONDS, floorAt, isClockBehind, jumpFloor } from '../../signer/slashing/jump.ts';
+import { CLOCK_TOLERANCE_SECONDS, floorAt } from '../../signer/slashing/jump.ts';
 
 const MAINNET = publicNetwork('mainnet').time;
 /** Epoch 400,000 of mainnet begins. */
@@ -30,21 +30,5 @@ describe('the floor of a jump', () => {
 
   it('refuses nothing before genesis', () => {
     expect(floorAt(0, mainnet())).toEqual({ slot: 0, targetEpoch: 0, sourceEpoch: 0 });
-  });
-});
-
-describe('a clock', () => {
-  it('that is behind what a key has signed is not believed', () => {
-    const signed = { blockSlot: null, sourceEpoch: 400_001, targetEpoch: 400_002 };
-    expect(isClockBehind(BEGIN, mainnet(), signed)).toBe(true);
-    expect(() => jumpFloor(mainnet(), () => BEGIN)(signed)).toThrow(/set the clock/);
-    expect(isClockBehind(BEGIN + 2 * 384_000, mainnet(), signed)).toBe(false);
-    const block = { blockSlot: 400_001 * 32, sourceEpoch: null, targetEpoch: null };
-    expect(isClockBehind(BEGIN, mainnet(), block)).toBe(true);
-  });
-
-  it('says nothing where the genesis time is not known', () => {
-    const nothing = { blockSlot: null, sourceEpoch: null, targetEpoch: null };
-    expect(() => jumpFloor(undefined, () => BEGIN)(nothing)).toThrow(/custom_network\.genesis_time/);
   });
 });

@@ -6,14 +6,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
-import { type ChainTime, floorAt } from '../../signer/slashing/jump.ts';
+import { type ChainTime, FLEET_TOLERANCE, floorAt } from '../../signer/slashing/jump.ts';
 import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashableMessage } from '../../signer/slashing/types.ts';
 import { behindLocalFloor } from '../support/restrained.ts';
 import { block, MAIN_ROOT, quietLog, verdictName, vote } from '../support/slashing.ts';
 import { areSlashable } from '../support/slashing-model.ts';
 
-const CHAIN: ChainTime = { genesisTimeSeconds: 0, slotDurationMs: 12_000, slotsPerEpoch: 32 };
+const CHAIN: ChainTime = {
+  genesisTimeSeconds: 0,
+  slotDurationMs: 12_000,
+  slotsPerEpoch: 32,
+  tolerance: FLEET_TOLERANCE,
+};
 const EPOCH_MS = 384_000;
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-floor-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import type { SlashingProtectionOptions } from '../../signer/slashing/protection.ts';
-import type { HighWaterMarks, SlashableMessage, Verdict } from '../../signer/slashing/types.ts';
+import type { Marks, SlashableMessage, Verdict } from '../../signer/slashing/types.ts';
 import { block, vote } from '../support/slashing.ts';
 import { attempt, LIMITS, SAFE, setUp, start, turn } from './stalled-protection.ts';
 
@@ -86,17 +86,13 @@ describe('doubt: a commit that failed may be on disk or not', () => {
 describe('memory and health', () => {
   it('the backend is told what this process recorded of a key, and nothing that failed or was refused', async () => {
     const { protection, batch } = setUp({}, { ...LIMITS, minIntervalMs: 0 });
-    const steps: [SlashableMessage, Verdict | 'fails', HighWaterMarks][] = [
-      [block(1, 10, 'a'), SAFE, { blockSlot: null, sourceEpoch: null, targetEpoch: null }],
-      [block(1, 5, 'old'), { kind: 'safe', repeat: true }, { blockSlot: 10, sourceEpoch: null, targetEpoch: null }],
-      [vote(1, 3, 4, 'a'), SAFE, { blockSlot: 10, sourceEpoch: null, targetEpoch: null }],
-      [
-        vote(1, 9, 9, 'a'),
-        { kind: 'refused', reason: 'double_vote' },
-        { blockSlot: 10, sourceEpoch: 3, targetEpoch: 4 },
-      ],
-      [vote(1, 8, 9, 'a'), 'fails', { blockSlot: 10, sourceEpoch: 3, targetEpoch: 4 }],
-      [block(1, 11, 'b'), SAFE, { blockSlot: 10, sourceEpoch: 3, targetEpoch: 4 }],
+    const steps: [SlashableMessage, Verdict | 'fails', Marks][] = [
+      [block(1, 10, 'a'), SAFE, { slot: null, sourceEpoch: null, targetEpoch: null }],
+      [block(1, 5, 'old'), { kind: 'safe', repeat: true }, { slot: 10, sourceEpoch: null, targetEpoch: null }],
+      [vote(1, 3, 4, 'a'), SAFE, { slot: 10, sourceEpoch: null, targetEpoch: null }],
+      [vote(1, 9, 9, 'a'), { kind: 'refused', reason: 'double_vote' }, { slot: 10, sourceEpoch: 3, targetEpoch: 4 }],
+      [vote(1, 8, 9, 'a'), 'fails', { slot: 10, sourceEpoch: 3, targetEpoch: 4 }],
+      [block(1, 11, 'b'), SAFE, { slot: 10, sourceEpoch: 3, targetEpoch: 4 }],
     ];
     for (const [index, [message, verdict, floors]] of steps.entries()) {
       start(protection.check(message));
@@ -113,7 +109,7 @@ describe('memory and health', () => {
     await batch(0).answer();
     for (let key = 0; key < 1000; key += 1) start(protection.check(block(key, key + 1, 'b')));
     await turn();
-    expect(batch(1).floors.map(({ blockSlot }) => blockSlot)).toEqual(Array.from({ length: 1000 }, (_, key) => key));
+    expect(batch(1).floors.map(({ slot }) => slot)).toEqual(Array.from({ length: 1000 }, (_, key) => key));
   });
 
   it('health follows the batches; hooks see sizes, outcomes and refusals', async () => {
@@ -130,12 +126,55 @@ describe('memory and health', () => {
     await turn();
     await batch(1).answer([{ kind: 'refused', reason: 'double_block' }]);
     expect(await outcome).toEqual({ kind: 'refused', reason: 'double_block' });
-    expect(protection.health.status).toBe('up');
+    expect(protection.health.status).toBe('down'); // nothing was committed
     expect(onBatch.mock.calls).toEqual([
       [1, 0.007, 'failed'],
       [1, 0, 'committed'],
     ]);
     expect(onRefusal.mock.calls).toEqual([['double_block']]);
+  });
+
+  it('after a commit that failed, the health is up when the same commit has succeeded', async () => {
+    const onRefusal = vi.fn<NonNullable<SlashingProtectionOptions['onRefusal']>>();
+    const system = setUp({ onRefusal });
+    const { protection, batches, batch } = system;
+    const ask = () => protection.checkHealth(new AbortController().signal);
+    await attempt(system, block(1, 10, 'a'), 'fails');
+    const again = ask();
+    await turn();
+    expect(batch(1).messages).toEqual([block(1, 10, 'a')]);
+    await batch(1).fail();
+    expect(await again).toMatchObject({ status: 'down' });
+    const late = protection.checkHealth(AbortSignal.abort());
+    expect(await late).toMatchObject({ status: 'down' });
+    const third = ask();
+    await turn();
+    await batch(2).answer();
+    expect(await third).toMatchObject({ status: 'up' });
+    expect(await ask()).toMatchObject({ status: 'up' });
+    expect(batches).toHaveLength(3);
+    // Recorded, as any other: the memory of the key has it.
+    await attempt(system, block(1, 9, 'b'), SAFE);
+    expect(batch(3).floors[0]).toMatchObject({ slot: 10 });
+    // It may be refused by now, when another signer recorded another: no alarm is due.
+    await attempt(system, block(2, 10, 'a'), 'fails');
+    const refused = ask();
+    await turn();
+    await batch(5).answer([{ kind: 'refused', reason: 'double_block' }]);
+    expect(await refused).toMatchObject({ status: 'up' });
+    expect(onRefusal).not.toHaveBeenCalled();
+  });
+
+  it('a store that never answers is down when its time is over, and up when it answers again', async () => {
+    let answer: Promise<void> = new Promise(() => undefined);
+    const { protection } = setUp({}, LIMITS, () => answer);
+    for (let poll = 0; poll < 2; poll += 1) {
+      const time = new AbortController();
+      const asked = protection.checkHealth(time.signal);
+      time.abort();
+      expect(await asked).toMatchObject({ status: 'down' });
+    }
+    answer = Promise.resolve();
     expect(await protection.checkHealth(new AbortController().signal)).toMatchObject({ status: 'up' });
   });
 });

@@ -2,16 +2,10 @@
 // it has fake timers in every test.
 
 import { afterEach, beforeEach, vi } from 'vitest';
+import { unsafeNoopBackend } from '../../service/noop-store.ts';
 import { SignerError } from '../../signer/api/errors.ts';
-import { unsafeNoopBackend } from '../../signer/slashing/noop.ts';
 import { SlashingProtection, type SlashingProtectionOptions } from '../../signer/slashing/protection.ts';
-import type {
-  BatchLimits,
-  HighWaterMarks,
-  SlashableMessage,
-  SlashingBackend,
-  Verdict,
-} from '../../signer/slashing/types.ts';
+import type { BatchLimits, Marks, SlashableMessage, SlashingBackend, Verdict } from '../../signer/slashing/types.ts';
 import { unrestrained } from '../support/restrained.ts';
 import { MAIN_ROOT, quietLog } from '../support/slashing.ts';
 
@@ -20,12 +14,16 @@ export const LIMITS: BatchLimits = { maxMessages: 4, maxInFlight: 1, minInterval
 
 export interface Batch {
   readonly messages: readonly SlashableMessage[];
-  readonly floors: readonly HighWaterMarks[];
+  readonly floors: readonly Marks[];
   answer(verdicts?: Verdict[]): Promise<void>;
   fail(error?: Error): Promise<void>;
 }
 
-export function setUp(options: SlashingProtectionOptions = {}, batchLimits: BatchLimits = LIMITS) {
+export function setUp(
+  options: SlashingProtectionOptions = {},
+  batchLimits: BatchLimits = LIMITS,
+  checkHealth: SlashingBackend['checkHealth'] = async () => undefined,
+) {
   const batches: Batch[] = [];
   const time = { now: 1000 };
   let closed = 0;
@@ -33,6 +31,7 @@ export function setUp(options: SlashingProtectionOptions = {}, batchLimits: Batc
   const backend: SlashingBackend = {
     ...unsafeNoopBackend(MAIN_ROOT),
     batchLimits,
+    checkHealth,
     checkAndRecord(messages, floors) {
       const { promise, resolve, reject } = Promise.withResolvers<Verdict[]>();
       batches.push({

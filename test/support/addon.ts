@@ -6,15 +6,13 @@ import { mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ADDON_PATH } from '../../signer/native/load.ts';
+import { lacking } from './needs.ts';
 
 export const PROJECT_ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Whether the addon is there to be tested, as new as its sources. False only where there is no C compiler. */
 export function addonForTests(): boolean {
-  if (spawnSync('cc', ['--version']).status !== 0) {
-    console.warn('SKIPPED: no C compiler (cc) here, so the native addon is not tested');
-    return false;
-  }
+  if (lacking('cc') !== undefined) return false;
   if (make('-q').status !== 0) buildAside();
   return true;
 }

@@ -4,6 +4,7 @@
 
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../common/formats/hex.ts';
+import { unsafeNoopBackend } from '../../service/noop-store.ts';
 import { describeRoutes } from '../../service/openapi/document.ts';
 import { type AppDependencies, type AppOptions, buildApp } from '../../signer/http/app.ts';
 import { mountReload } from '../../signer/http/routes/reload.ts';
@@ -13,7 +14,6 @@ import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { createPermits } from '../../signer/signing/permits.ts';
 import { inFlightSigning } from '../../signer/signing/sign.ts';
-import { unsafeNoopBackend } from '../../signer/slashing/noop.ts';
 import type { RestrainedStore } from '../../signer/slashing/restraints.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { unrestrained } from './restrained.ts';
@@ -61,12 +61,12 @@ export function keylessApp(
   const { clock, log } = parts;
   const limits = everyRoute ? ROUTE_LIMITS : undefined;
   const keys = new KeyStore({}, { vault: KEYLESS_CORE, clock });
+  if (everyRoute) keys.completeFirstLoad(); // else those that ask for keys are held until they are there
   const inFlight = inFlightSigning();
   return buildApp(
     {
       maxRequestBodyBytes: 2_097_152,
       requestTimeoutSeconds: 30,
-      batchMaxKeys: 2048,
       corsAllowedOrigins: null,
       allowedHosts: null,
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },

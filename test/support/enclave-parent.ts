@@ -7,9 +7,9 @@ import { createPlainLogger } from '../../common/observe/plain-logger.ts';
 import { systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { createMetrics } from '../../parent-proxy/metrics.ts';
-import type { Output } from '../../parent-proxy/output.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
+import type { ProxyWorld } from '../../parent-proxy/world.ts';
 import type { Transport } from '../../signer/native/transport.ts';
 import { LONGEST_WAIT_MS } from './patience.ts';
 
@@ -39,6 +39,8 @@ export interface ParentOptions {
   readonly dynamodb?: string;
   /** The same of its KMS endpoint. */
   readonly kms?: string;
+  /** The port of this machine that a declared database's vsock port leads to. */
+  readonly database?: { readonly vsockPort: number; readonly port: number };
   /** What happens on a vsock port of the parent in place of what should: `absent` is nobody there. */
   readonly instead?: Readonly<Record<number, 'absent' | ((socket: Socket) => void)>>;
 }
@@ -111,10 +113,10 @@ function hostileAt(instead: NonNullable<ParentOptions['instead']>, transport: Tr
 
 type Line = Readonly<Record<string, unknown>>;
 
-function recordedOutput(): { output: Output; lines: Line[]; said: Parent['said'] } {
+function recordedOutput(): { output: ProxyWorld['output']; lines: Line[]; said: Parent['said'] } {
   const lines: Line[] = [];
   const waiting = new Set<() => void>();
-  const output: Output = {
+  const output: ProxyWorld['output'] = {
     write(text) {
       for (const line of text.trimEnd().split('\n')) {
         const { record, ...own } = JSON.parse(line) as Line & { readonly record?: Line };
@@ -124,9 +126,6 @@ function recordedOutput(): { output: Output; lines: Line[]; said: Parent['said']
       return true;
     },
     drained: async () => undefined,
-    lostWrites: 0,
-    reopen: () => undefined,
-    end: async () => undefined,
   };
   const said: Parent['said'] = (message) =>
     new Promise((resolve, reject) => {

@@ -25,7 +25,7 @@ export interface ProgramImage {
 
 const PROGRAM = join(import.meta.dirname, 'enclave-program.ts');
 const PINNED_NODE = join(import.meta.dirname, '../../bin/pinned-node');
-const ALIAS_PORT = 24_443;
+export const ALIAS_PORT = 24_443;
 /** Whoever waits for a start that finds nothing at its parent gives less. */
 const PATIENCE_MS = LONGEST_WAIT_MS;
 
@@ -46,8 +46,9 @@ export interface StartOptions {
   /** Compiled into the image; that of the world unless given. */
   readonly ceremony?: CeremonyBlock;
   readonly patienceMs?: number;
-  /** Compiled into the image; then the endpoints are called over TLS. */
+  /** Compiled into the image; then the endpoints are called over TLS, unless they are plain all the same. */
   readonly authorities?: NamedAuthorities;
+  readonly isAwsPlain?: boolean;
 }
 
 export function startProgram(
@@ -58,6 +59,7 @@ export function startProgram(
     nsm,
     baked,
     authorities,
+    isAwsPlain = authorities === undefined,
     patienceMs = PATIENCE_MS,
   }: StartOptions & { ceremony: CeremonyBlock; nsm: NsmEmulator },
 ): EnclaveProcess {
@@ -69,7 +71,7 @@ export function startProgram(
   };
   writeFileSync(join(folder, 'image.json'), JSON.stringify(program));
   if (baked !== undefined) writeFileSync(join(folder, 'baked.yaml'), baked);
-  const scheme = authorities === undefined ? 'http' : 'https';
+  const scheme = isAwsPlain ? 'http' : 'https';
   const [dynamodb, kms] = endpoints.map(({ loopback }) => `${scheme}://${loopback}:${ALIAS_PORT}`);
   const child = spawn(PINNED_NODE, [PROGRAM, folder], {
     // No region and no credentials: the enclave knows neither. Only where the test's endpoints are.

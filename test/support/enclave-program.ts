@@ -2,7 +2,8 @@
 // test's NSM for /dev/nsm. Nothing but the platform, the image and the waiting differ from production.
 // argv: a folder with `image.json`, the NSM's socket and the streams.
 
-import { readFileSync } from 'node:fs';
+import dns from 'node:dns';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FETCH_LIMITS } from '../../enclave/parent/configuration-source.ts';
 import { runEnclave } from '../../enclave/start.ts';
@@ -15,6 +16,7 @@ const folder = process.argv[2] ?? '';
 const { image, aliasPort, patienceMs, rootSha256 } = JSON.parse(
   readFileSync(join(folder, 'image.json'), 'utf8'),
 ) as ProgramImage;
+resolveByHosts(join(folder, 'hosts'));
 const quick = { patienceMs, firstPauseMs: 10, maxPauseMs: 100 };
 
 await runEnclave(
@@ -35,3 +37,15 @@ await runEnclave(
     },
   },
 );
+
+/** In an enclave this file is /etc/hosts. A name that is not in it is the system's, as before. */
+function resolveByHosts(path: string): void {
+  const { lookup } = dns;
+  const byHosts = (hostname: string, ...rest: unknown[]): void => {
+    const line = (existsSync(path) ? readFileSync(path, 'utf8') : '')
+      .split('\n')
+      .find((each) => each.split(/\s+/).slice(1).includes(hostname));
+    Reflect.apply(lookup, dns, [line?.split(/\s+/)[0] ?? hostname, ...rest]);
+  };
+  Object.assign(dns, { lookup: byHosts });
+}

@@ -69,6 +69,7 @@ export async function startEnclaveWorld(clock: Pick<PausingClock, 'now'> = syste
       const ports = {
         8001: portOf({ endpoint: options.dynamodb ?? custody.dynamodb.endpoint }),
         8002: portOf({ endpoint: options.kms ?? custody.kms.endpoint }),
+        ...(options.database === undefined ? {} : { [options.database.vsockPort]: options.database.port }),
       };
       return startParent(text, unixTransport(folder, 'parent'), ports, options);
     },

@@ -81,7 +81,8 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-export async function startFaultProxy(target: string): Promise<FaultProxy> {
+/** @param now the clock of the service, where the test moves it: milliseconds since the Unix epoch */
+export async function startFaultProxy(target: string, now?: () => number): Promise<FaultProxy> {
   const agent = new Agent({ keepAlive: true });
   let rule: FaultRule | undefined;
   let requests = 0;
@@ -99,7 +100,11 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
     const [, accessKeyId = ''] = /Credential=([^/]+)\//.exec(incoming.headers.authorization ?? '') ?? [];
     const fault = await rule?.({ index, operation, body: body.toString('utf8'), accessKeyId });
     if (fault !== undefined) faults += 1;
-    await answer(outgoing, fault, () => forward(agent, target, incoming, body));
+    await answer(outgoing, fault, async () => {
+      const reply = await forward(agent, target, incoming, body);
+      if (now !== undefined) reply.headers['date'] = new Date(now()).toUTCString();
+      return reply;
+    });
   }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();

@@ -96,10 +96,6 @@ function bodyOf(type: string, slot: number, epoch: number): readonly [string, Me
     }
     case 'BUILDER_REQUEST_AUTH':
       return ['builder_request_auth', { data: '0x6275', slot: String(slot) }];
-    case 'INCLUSION_LIST': {
-      const listed = { dependent_root: ROOT, transactions: ['0x02f8', '0x'] };
-      return ['inclusion_list', { slot: String(slot), validator_index: '7', ...listed }];
-    }
     case 'EXECUTION_PAYLOAD_BID':
       return ['execution_payload_bid', bid(slot)];
     case 'EXECUTION_PAYLOAD_ENVELOPE':

@@ -24,15 +24,16 @@ interface GloasVectors {
 
 export const gloasVectors = vectorJson<GloasVectors>('gloas/sepolia.json');
 
-/** Empty `data` of BUILDER_REQUEST_AUTH has a root, and is refused as the builder specification has it since. */
-export const emptyAuthVectors =
-  gloasVectors?.vectors.filter(({ name }) => name === 'builder request auth, empty') ?? [];
-
-/** Those that are signed without signing.heze. */
-export const signedGloasVectors =
+/**
+ * Empty `data` of BUILDER_REQUEST_AUTH has a root, and is refused as the builder specification has it since. No API has
+ * a type for inclusion lists (EIP-7805) yet.
+ */
+export const refusedGloasVectors =
   gloasVectors?.vectors.filter(
-    (vector) => vector.request.type !== 'INCLUSION_LIST' && !emptyAuthVectors.includes(vector),
+    ({ name, request }) => name === 'builder request auth, empty' || request.type === 'INCLUSION_LIST',
   ) ?? [];
+
+export const signedGloasVectors = gloasVectors?.vectors.filter((vector) => !refusedGloasVectors.includes(vector)) ?? [];
 
 const TYPE_NAMES: Readonly<Record<string, readonly string[]>> = {
   AGGREGATE_AND_PROOF: ['AGGREGATE_AND_PROOF', 'AGGREGATE_AND_PROOF_V2'],
@@ -45,8 +46,6 @@ const MEMBER_NAMES: Readonly<Record<string, readonly string[]>> = {
   builder_request_auth: ['builder_request_auth', 'request_auth'],
 };
 
-/** Signed with signing.heze alone. */
-export const hezeVectors = gloasVectors?.vectors.filter(({ request }) => request.type === 'INCLUSION_LIST') ?? [];
 const COMMON_MEMBERS = ['type', 'fork_info', 'signingRoot'];
 
 type Members = Record<string, unknown>;
@@ -72,7 +71,7 @@ export function shapesOf(body: GloasBody): GloasBody[] {
 
 function shapesOfMessage(type: string, message: Members): Members[] {
   if (type === 'ATTESTATION') return [message];
-  const version = String(message['version'] ?? (type === 'INCLUSION_LIST' ? 'HEZE' : 'GLOAS'));
+  const version = String(message['version'] ?? 'GLOAS');
   const spellings = [version.toUpperCase(), version.toLowerCase(), `${version[0]}${version.slice(1).toLowerCase()}`];
   if (type === 'BLOCK_V2') return spellings.map((spelled) => ({ ...message, version: spelled }));
   const isVersioned = typeof message['data'] === 'object';

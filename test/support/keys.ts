@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
-import { keyDerivationMemoryBytes, processPassword } from '../../signer/keys/keystores/cipher.ts';
+import { keyDerivationMemoryBytes, passwordForms } from '../../signer/keys/keystores/cipher.ts';
 import type { SecretKeyVault } from '../../signer/keys/vault.ts';
 
 export type KeystoreCost =
@@ -72,7 +72,7 @@ export function encryptKeystore(
   cost: KeystoreCost = LIGHT_PBKDF2,
   pubkey: string = publicKeyOf(secret).slice(2),
 ) {
-  const processed = processPassword(Buffer.from(password, 'utf8'));
+  const [processed] = passwordForms(Buffer.from(password, 'utf8'));
   if (processed === undefined) throw new Error('not a password');
   const salt = createHash('sha256').update('salt').update(secret).digest();
   const iv = createHash('sha256').update('iv').update(secret).digest().subarray(0, 16);

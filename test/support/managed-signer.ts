@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../common/observe/clock.ts';
 import { type ErrorReason, SignerError } from '../../signer/api/errors.ts';
 import { parseSignRequest } from '../../signer/api/sign-request.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../signer/http/bodies/interchange.ts';
 import { KeyFiles } from '../../signer/keys/files/key-files.ts';
 import { KeystorePool } from '../../signer/keys/keystores/pool.ts';
 import { type DeleteResult, deleteKeys } from '../../signer/keys/management/delete.ts';
@@ -19,7 +20,6 @@ import { keyTurns } from '../../signer/keys/turns.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { createPermits } from '../../signer/signing/permits.ts';
 import { inFlightSigning, sign } from '../../signer/signing/sign.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../../signer/slashing/interchange/file.ts';
 import { SlashingProtection } from '../../signer/slashing/protection.ts';
 import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
@@ -28,7 +28,7 @@ import type { InterchangeFile } from './interchange.ts';
 import { createKeyTableWorld, type KeyTableWorld, type Replica, type ReplicaOptions } from './key-table.ts';
 import { encryptKeystore, makeKeyDirectory } from './keys.ts';
 import { MAINNET_ROOT } from './messages.ts';
-import { recordingLog } from './recording-log.ts';
+import { type LogLine, recordingLog } from './recording-log.ts';
 import { unrestrained } from './restrained.ts';
 
 const PASSWORD = 'TEST password';
@@ -36,6 +36,8 @@ const PASSWORD = 'TEST password';
 export interface ManagedSigner extends Replica {
   readonly parts: KeyManagementParts;
   readonly backend: SlashingBackend;
+  /** What the changes of keys logged; `lines` are the table's. */
+  readonly changeLines: readonly LogLine[];
   /** What a client gets: `signed`, `unknown_key`, or another refusal's reason. */
   ask(publicKey: string, body: object): Promise<string>;
   loadFiles(directory: string): Promise<void>;
@@ -166,6 +168,7 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
     ...replica,
     parts,
     backend,
+    changeLines: log.lines,
     async ask(publicKey, body) {
       const parsed = parseSignRequest(Buffer.from(JSON.stringify(body)));
       if (parsed.kind !== 'request') throw new Error('not a request to sign');

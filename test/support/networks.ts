@@ -1,7 +1,7 @@
 // The built-in networks, for tests that hold for each of them.
 
 import { encodeHex } from '../../common/formats/hex.ts';
-import { PUBLIC_NETWORKS } from '../../signer/signing/network-table.ts';
+import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
 import type { Network } from '../../signer/signing/networks.ts';
 import type { Chain } from '../../tools/conformance/expected-root.ts';
 

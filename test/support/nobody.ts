@@ -3,6 +3,7 @@
 // capability to read, and by nothing else.
 
 import { spawnSync } from 'node:child_process';
+import { skipped } from './needs.ts';
 
 const NOBODY = 65_534;
 const AS_NOBODY = ['--reuid', String(NOBODY), '--regid', String(NOBODY), '--clear-groups', '--'] as const;
@@ -27,15 +28,15 @@ export interface OtherUser {
 }
 
 /**
- * @returns undefined when root's children here can be nobody else who reads the checkout: `NEEDS_OTHER_USER` says what
- * it takes
+ * @returns undefined when root's children here can be nobody else who reads the checkout, which was said
  */
 export function otherUser(): OtherUser | undefined {
   if (process.getuid?.() !== 0) return { command: (program, args) => [program, args] };
   const ways = [AS_NOBODY, ...READING.map((name) => [...capability(name), ...AS_NOBODY])];
   const way = ways.find((options) => spawnSync('setpriv', [...options, process.execPath, '-e', PROBE]).status === 0);
-  return way && { command: (program, args) => ['setpriv', [...way, program, ...args]] };
+  if (way !== undefined) return { command: (program, args) => ['setpriv', [...way, program, ...args]] };
+  skipped(
+    'to run this checkout as nobody: setpriv (util-linux), a folder that others can enter or CAP_DAC_READ_SEARCH',
+  );
+  return undefined;
 }
-
-export const NEEDS_OTHER_USER =
-  'needs to run this checkout as nobody: setpriv (util-linux), and a folder that others can enter or CAP_DAC_READ_SEARCH';

@@ -10,9 +10,9 @@ import { createPlainLogger } from '../../common/observe/plain-logger.ts';
 import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
-import type { Output } from '../../parent-proxy/output.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
+import type { ProxyWorld } from '../../parent-proxy/world.ts';
 import type { Transport } from '../../signer/native/transport.ts';
 import { unixTransport } from './unix-transport.ts';
 
@@ -39,7 +39,7 @@ export interface ProxyTestOptions {
   readonly logs?: Readonly<Record<string, number | string>>;
   readonly credentials?: CredentialsProvider;
   readonly clock?: Partial<PausingClock>;
-  readonly output?: Partial<Output>;
+  readonly output?: Partial<ProxyWorld['output']>;
 }
 
 /** What an operator would write, with free TCP ports. */
@@ -67,15 +67,12 @@ export async function startProxyUnderTest(options: ProxyTestOptions = {}): Promi
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.violations));
   const directory = mkdtempSync(join(tmpdir(), 'strongroom-proxy-'));
   const lines: string[] = [];
-  const output: Output = {
+  const output: ProxyWorld['output'] = {
     write(text) {
       lines.push(...text.split('\n').slice(0, -1));
       return true;
     },
     drained: async () => undefined,
-    lostWrites: 0,
-    reopen: () => undefined,
-    end: async () => undefined,
     ...options.output,
   };
   const clock = { ...systemClock, ...options.clock };
@@ -121,7 +118,7 @@ export async function tcpServer(
     onConnection(socket);
   });
   const { promise, resolve } = Promise.withResolvers<void>();
-  server.listen(0, 'localhost', resolve);
+  server.listen(0, '127.0.0.1', resolve);
   await promise;
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');

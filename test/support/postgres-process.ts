@@ -1,7 +1,7 @@
 // One PostgreSQL server process on a free port of 127.0.0.1. A small shell in between reads our pipe and ends the
 // server when this process is gone, however it went: nothing stays behind.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Account, Installation } from './postgres-installation.ts';
@@ -27,22 +27,29 @@ export function launch(
   port: number,
 ): Promise<ChildProcess> {
   const settings = ['-c', `port=${port}`, '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
-  const server = [join(installation.bin, 'postgres'), '-D', data, ...settings];
+  return launchGuarded([join(installation.bin, 'postgres'), '-D', data, ...settings], {
+    options: { ...account, cwd: data, env: { ...installation.env, PATH: process.env['PATH'] } },
+    isReady: /database system is ready to accept (read-only )?connections/,
+  });
+}
+
+/** @param isReady in what it says on standard error */
+export function launchGuarded(
+  command: readonly string[],
+  { options, isReady }: { readonly options: SpawnOptions; readonly isReady: RegExp },
+): Promise<ChildProcess> {
   return new Promise((resolve, reject) => {
-    const child = spawn('sh', ['-c', GUARD, 'sh', ...server], {
-      ...account,
-      cwd: data,
-      env: { ...installation.env, PATH: process.env['PATH'] },
-      stdio: ['pipe', 'ignore', 'pipe'],
-    });
+    const child = spawn('sh', ['-c', GUARD, 'sh', ...command], { ...options, stdio: ['pipe', 'ignore', 'pipe'] });
+    const { stdin, stderr } = child;
+    if (stdin === null || stderr === null) throw new Error('they are pipes');
     let output = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr.setEncoding('utf8').on('data', (text: string) => {
       output = (output + text).slice(-10_000);
-      if (/database system is ready to accept (read-only )?connections/.test(output)) resolve(child);
+      if (isReady.test(output)) resolve(child);
     });
-    child.stderr.once('end', () => {
-      child.stdin.end();
-      reject(new Error(`PostgreSQL ended at its start:\n${output}`));
+    stderr.once('end', () => {
+      stdin.end();
+      reject(new Error(`${command[0]} ended at its start:\n${output}`));
     });
     child.once('error', reject);
   });

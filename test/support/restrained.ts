@@ -2,9 +2,6 @@
 
 import {
   aheadOfClock,
-  type Decisions,
-  decided,
-  FORWARDS,
   type Hindrance,
   localFloor,
   type RestrainedStore,
@@ -21,23 +18,13 @@ export function unrestrained(
   return restrainStore(backend, { hindrance, ...(close === undefined ? {} : { close }) });
 }
 
-/** The methods of the store, bound, for whoever replaces some: a spread of a class has none. */
-export function forwardedStore(backend: SlashingBackend): SlashingBackend {
-  return decided(backend, ALL_FORWARD);
-}
-
 /** The floor of a start and the clock of an enclave, as restrainStore puts them together. */
 export function behindLocalFloor(
   backend: SlashingBackend,
   { floor, latest }: { readonly floor: StoreFloor; readonly latest: () => StoreFloor },
 ): SlashingBackend {
-  const floored = decided(backend, localFloor(backend, floor));
-  return decided(floored, aheadOfClock(floored, latest));
+  return aheadOfClock(
+    localFloor(backend, () => floor),
+    latest,
+  );
 }
-
-const ALL_FORWARD: Decisions = {
-  ...FORWARDS,
-  checkAndRecord: 'forwards',
-  identity: 'forwards',
-  exportHistories: 'forwards',
-};

@@ -11,11 +11,12 @@ export function sized(small: number, whole: number): number {
   return SCALE === undefined ? small : Math.ceil(whole * SCALE);
 }
 
-/** @returns so many of the cases, spread over the list; all of them at the whole size */
-export function someOf<T>(cases: readonly T[], small: number): readonly T[] {
-  if (IS_WHOLE || small >= cases.length) return cases;
+/** @returns so many of the cases, spread over the list; all of them at the whole size, unless `whole` says how many */
+export function someOf<T>(cases: readonly T[], small: number, whole = Number.POSITIVE_INFINITY): readonly T[] {
+  const count = sized(small, whole);
+  if (count >= cases.length) return cases;
   return cases.filter(
-    (_, index) => Math.floor((index * small) / cases.length) !== Math.floor(((index - 1) * small) / cases.length),
+    (_, index) => Math.floor((index * count) / cases.length) !== Math.floor(((index - 1) * count) / cases.length),
   );
 }
 

@@ -4,11 +4,10 @@ import { decodeHex } from '../../common/formats/hex.ts';
 import { type Clock, systemClock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { rowIntegrity } from '../../signer/slashing/history/codes.ts';
-import { type JumpFloor, jumpFloor } from '../../signer/slashing/jump.ts';
 import { openPostgresBackend } from '../../signer/slashing/postgres/backend.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../signer/slashing/postgres/connection/address.ts';
 import type { PostgresConnectionOptions } from '../../signer/slashing/postgres/connection/connections.ts';
-import type { OnJump, SlashingBackend } from '../../signer/slashing/types.ts';
+import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { LONGEST_WAIT_MS } from './patience.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';
 
@@ -20,9 +19,6 @@ export interface TestBackendOptions extends Partial<Omit<PostgresConnectionOptio
   readonly integrityKey?: Uint8Array;
   readonly log?: Log;
   readonly clock?: Clock;
-  /** Refuses by default: a test that needs a jump says to where. */
-  readonly jumpFloor?: JumpFloor;
-  readonly onJump?: OnJump;
 }
 
 /** A test that is about a limit says which. */
@@ -49,8 +45,6 @@ export function openTestBackend(url: string, options: TestBackendOptions = {}): 
       forceIpv4: options.forceIpv4 ?? false,
       timeouts: { ...PATIENT, ...options.timeouts },
       genesisValidatorsRoot,
-      jumpFloor: options.jumpFloor ?? jumpFloor(undefined, () => 0),
-      ...(options.onJump === undefined ? {} : { onJump: options.onJump }),
       integrity: rowIntegrity({ key: options.integrityKey ?? INTEGRITY_KEY, genesisValidatorsRoot }),
     },
     { log: options.log ?? quietLog, clock: options.clock ?? systemClock },

@@ -3,15 +3,16 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { lacking, skipped } from './needs.ts';
 
-/** strace is there, and may look at a process that it did not start. */
-export const hasStrace = ((): boolean => {
+/** Whether strace may look at a process that it did not start. Kernels that let only root do so are common. */
+export function noStrace(): string | undefined {
+  const lacks = lacking('Linux', 'strace');
+  if (lacks !== undefined) return lacks;
   const asleep = spawn('sleep', ['1'], { stdio: 'ignore' });
-  return spawnSync('strace', ['-qq', '-o', '/dev/null', '-p', String(asleep.pid)]).status === 0;
-})();
-
-/** A signer is not dumpable: only root may look at it. */
-export const canSlowDisks = hasStrace && process.getuid?.() === 0;
+  if (spawnSync('strace', ['-qq', '-o', '/dev/null', '-p', String(asleep.pid)]).status === 0) return undefined;
+  return lacking('root') ?? skipped('a kernel that lets root trace processes');
+}
 
 export interface SlowDisk {
   /** How often the process waited so far. */

@@ -38,6 +38,7 @@ describe(`a database of ${VALIDATORS} validators`, () => {
       lowWatermarks: VALIDATORS,
       highWatermark: { slot: null, epoch: null },
       disabled: [],
+      beyond: [],
     });
     const merged = await records();
     const second = await merge(database);
@@ -126,6 +127,30 @@ describe('what a database says', () => {
     expect(verdictName(await checkOne(backend, block(1, 512, 'other')))).toBe('double_block');
   });
 
+  it.each([
+    'UPDATE signed_blocks SET slot = 18446744073709551615 WHERE id = (SELECT max(id) FROM signed_blocks WHERE validator_id = 2)',
+    'UPDATE signed_attestations SET target_epoch = 9007199254740992 WHERE id = (SELECT max(id) FROM signed_attestations WHERE validator_id = 2)',
+    'UPDATE low_watermarks SET slot = 9007199254740992 WHERE validator_id = 2',
+  ])('a number that no chain reaches stops its key, and not the import: %s', async (change) => {
+    const database = await small();
+    await database.query(change);
+    await settled(database);
+    const { summary, findings } = await merge(database);
+    expect([summary.validators, findings.beyond]).toEqual([2, [publicKeyOf(2)]]);
+    expect(await retiredKeys(backend)).toEqual([publicKeyOf(2)]);
+    expect(verdictName(await checkOne(backend, block(2, 9000, 'x')))).toBe('key_retired');
+    expect(verdictName(await checkOne(backend, block(1, 512, 'other')))).toBe('double_block');
+    expect(verdictName(await checkOne(backend, block(1, 9000, 'x')))).toBe('safe');
+  });
+
+  it('a root of zeros is none: no message has it', async () => {
+    const database = await small();
+    await database.query("UPDATE signed_attestations SET signing_root = decode(repeat('00', 32), 'hex')");
+    await settled(database);
+    expect((await merge(database)).summary).toMatchObject({ validators: 2, conflicts: 0 });
+    expect(verdictName(await checkOne(backend, vote(1, 15, 16, 'any')))).toBe('double_vote');
+  });
+
   it.each(someOf([7, 8, 9, 11], 2))('a schema of version %i is read', async (version) => {
     const { summary, findings } = await merge(await small({ version }));
     expect(summary).toMatchObject({ validators: 2, attestations: 32 });
@@ -154,7 +179,6 @@ describe('a database is refused as a whole', () => {
 
   const FAULTS = [
     ["UPDATE signed_attestations SET signing_root = '\\x01' WHERE validator_id = 2", /signing_root is not 32 bytes/],
-    ['UPDATE signed_blocks SET slot = 9007199254740992 WHERE validator_id = 2', /slot is larger than 2\^53 - 1/],
     ['UPDATE signed_attestations SET source_epoch = -1 WHERE validator_id = 2', /source_epoch is not a whole number/],
     ["UPDATE validators SET public_key = '\\x02' WHERE id = 2", /public_key is not 48 bytes/],
     ['UPDATE signed_attestations SET validator_id = NULL WHERE id = 1', /names no validator/],
@@ -260,6 +284,31 @@ describe('strongroom slashing import --from-web3signer', () => {
         expect(stdout + stderr).not.toContain(secret);
       }
     }
+  });
+
+  it('refuses a database with a record of the future, by row and key, and takes it with --accept-future', async () => {
+    const rows = [
+      [
+        'UPDATE signed_attestations SET target_epoch = 9000000 WHERE id IN (SELECT max(id) FROM signed_attestations)',
+        2,
+      ],
+      ['UPDATE signed_blocks SET slot = 900000000 WHERE validator_id = 1', 1],
+      ['UPDATE low_watermarks SET slot = 900000000 WHERE validator_id = 2', 2],
+    ] as const;
+    for (const [change, id] of someOf(rows, 2)) {
+      const database = await small({ genesisValidatorsRoot: MAINNET_ROOT });
+      await database.query(change);
+      await settled(database);
+      url = server.url(database.name);
+      const refused = await run('import', '--from-web3signer', 'env:OLD_DATABASE');
+      expect(refused).toMatchObject({ code: 2, stdout: '' });
+      expect(refused.stderr).toMatch(
+        new RegExp(`nothing was imported: validators, id ${id}, key ${publicKeyOf(id)}, has .* \\(\\d+ \\w+ ahead\\)`),
+      );
+      expect((await run('status')).stdout).toContain('keys: 0\n');
+      await settled(database);
+    }
+    expect(await run('import', '--from-web3signer', 'env:OLD_DATABASE', '--accept-future')).toMatchObject({ code: 0 });
   });
 
   it('takes a URL and no file, and no jdbc:', async () => {

@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type RunningSigner, runStrongroom, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
-import { testSecret, writeKeystore } from '../support/keys.ts';
+import { encryptKeystore, testSecret, writeKeystore } from '../support/keys.ts';
+import { expectNoList } from '../support/no-list.ts';
 import { attestation, call, MAINNET_ROOT, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';
 import {
   askAs,
@@ -143,7 +144,8 @@ describe('DAppNode', () => {
     expect((await askAs(host, sign, attestation({ target: 12 }))).statusCode).toBe(200);
     expect((await askAs(host, sign, attestation({ target: 12, head: rootOf(2) }))).statusCode).toBe(412);
     expect((await askAs('evil.example:9000', sign, attestation({ target: 13 }))).statusCode).toBe(403);
-    const elsewhere = await call(`${started.url}/api/v1/eth2/publicKeys`, { token: null });
+    await expectNoList(call(`${started.url}/api/v1/eth2/publicKeys`, { token: null }));
+    const elsewhere = await call(`${started.url}/reload`, { token: null });
     expect(elsewhere).toMatchObject({ status: 403, json: { reason: 'foreign_host' } });
     expect((await fetch(`${started.url}/healthcheck`)).status).toBe(200);
     expect(warned(started, '--metrics-port')).toMatch(/without --metrics-enabled/);
@@ -180,6 +182,27 @@ describe('Stereum', () => {
 });
 
 describe('access', () => {
+  it('looks at no token that a tool sends, through all that eth-docker and DAppNode do with keys, and says so once', async () => {
+    const started = await start([
+      `--key-store-path=${made('keys')}`,
+      ...['eth2', '--network=mainnet', '--key-manager-api-enabled=true', '--slashing-protection-enabled=false'],
+    ]);
+    const keystores = [JSON.stringify(encryptKeystore(testSecret(1), 'password'))];
+    for (const token of ['NIL', `api-token-0x${'ab'.repeat(32)}`]) {
+      const path = `${started.url}/eth/v1/keystores`;
+      const imported = await call(path, { token, body: { keystores, passwords: ['password'] } });
+      expect(imported.json['data']).toEqual([{ status: 'imported' }]);
+      expect((await call(path, { token })).json['data']).toMatchObject([{ validating_pubkey: KEY }]);
+      expect((await signCall(started.url, KEY, attestation({ target: 12 }), { token })).status).toBe(200);
+      expect((await call(`${started.url}/reload`, { token, method: 'POST' })).status).toBe(202);
+      const deleted = await call(path, { token, method: 'DELETE', body: { pubkeys: [KEY] } });
+      expect(deleted.json['data']).toEqual([{ status: 'deleted' }]);
+    }
+    const said = started.log.filter(({ msg }) => /tokens are not looked at/.test(String(msg)));
+    expect(said).toMatchObject([{ level: 'warn' }]);
+    expect(started.output()).not.toContain('api-token-0x');
+  });
+
   it('is closed by a variable of strongroom, and then nothing is warned of', async () => {
     writeKeystore(made('keys'), 'one', testSecret(1), 'password');
     const policies = [{ name: 'client', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] }];
@@ -189,6 +212,33 @@ describe('access', () => {
     expect((await signCall(started.url, KEY, attestation(), { token: null })).status).toBe(401);
     expect((await signCall(started.url, KEY, attestation())).status).toBe(200);
     expect(warned(started, 'static_auth')).toBeUndefined();
+  });
+});
+
+describe('a folder of keys that is not there', () => {
+  it('is no end of the start, as with Web3Signer: the signer is DOWN until a reload finds it', async () => {
+    const keys = join(folder, 'keys');
+    const started = await start([`--key-store-path=${keys}`, `--data-path=${made('data')}`, 'eth2']);
+    const health = async () => (await fetch(`${started.url}/healthcheck`)).status;
+    const list = () => call(`${started.url}/api/v1/eth2/publicKeys`, { token: null });
+    const reload = async () => {
+      await call(`${started.url}/reload`, { token: null, method: 'POST' });
+      const status = async () => (await call(`${started.url}/reload`, { token: null })).json['status'];
+      await expect.poll(status).not.toBe('running');
+      return status();
+    };
+    expect([await health(), (await list()).text]).toEqual([503, '[]']);
+    expect(await started.logged('a key was not loaded', { file: keys })).toMatchObject({ level: 'error' });
+    expect([await reload(), await health()]).toEqual(['failed', 503]);
+    writeKeystore(made('keys'), 'one', testSecret(1), 'password');
+    expect([await reload(), await health(), (await list()).text]).toEqual(['completed', 200, JSON.stringify([KEY])]);
+    rmSync(keys, { recursive: true });
+    expect([await reload(), (await list()).text]).toEqual(['failed', JSON.stringify([KEY])]);
+  });
+
+  it('ends a start of the server', async () => {
+    const config = { key_sources: { filesystem: { paths: [join(folder, 'nothing')] } } };
+    await expect(startSigner({ folder, config })).rejects.toThrow(/paths.*nothing cannot be read \(ENOENT\)/);
   });
 });
 

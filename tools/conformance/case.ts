@@ -30,6 +30,7 @@ export const GROUPS = [
   'client faults',
   'EIP-3076',
   'answers',
+  'door',
 ] as const;
 
 export type Group = (typeof GROUPS)[number];

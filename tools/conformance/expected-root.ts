@@ -128,7 +128,6 @@ const KINDS: Readonly<Record<string, Kind>> = {
     version: { slot: (message) => at(message, 'payload', 'slot_number') },
     type: ssz.gloas.ExecutionPayloadEnvelope,
   },
-  INCLUSION_LIST: { members: ['inclusion_list'], domain: 0x10000000, version: slotOf, type: ssz.heze.InclusionList },
 };
 
 const OTHER_NAMES: Readonly<Record<string, string>> = {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { ArgumentsError, readArguments } from '../../common/command-line/arguments.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { PUBLIC_NETWORKS } from '../../signer/signing/network-table.ts';
+import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import type { Chain } from './expected-root.ts';
 import { runConformance, type SignerUnderTest, tableOf } from './run.ts';
@@ -24,7 +24,7 @@ interface SignerFile {
   readonly headers?: Readonly<Record<string, string>>;
   readonly chain?: Chain;
   readonly bids?: boolean;
-  readonly inclusion_lists?: boolean;
+  readonly restart?: readonly [string, ...string[]];
 }
 
 try {
@@ -45,18 +45,19 @@ function signerOf(given: readonly string[]): SignerUnderTest {
   const { url, file = DEFAULT_FILE } = values;
   if (typeof url !== 'string' || typeof file !== 'string') throw new ArgumentsError('give the signer: --url URL');
   const text = readFileSync(file, 'utf8');
-  const { network, keys, headers = {}, chain, bids = false, inclusion_lists = false } = JSON.parse(text) as SignerFile;
+  const written = JSON.parse(text) as SignerFile;
+  const { network, keys, headers = {}, chain, bids = false, restart } = written;
   if (!Array.isArray(keys) || keys.length === 0) throw new Error(`${file}: keys: give public keys of test validators`);
   return {
     url: url.replace(/\/$/, ''),
     keys: keys.map((key) => (key.startsWith('0x') ? key : `0x${key}`)),
     headers,
+    restart,
     chain: chain ?? chainOf(network),
     target: {
       network: chain === undefined ? network : 'custom',
       keyCount: keys.length,
       bids,
-      inclusionLists: inclusion_lists,
     },
   };
 }

@@ -3,6 +3,7 @@
 
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { type Case, type CaseSet, GROUPS, type Group, type Skip } from './case.ts';
+import { askDoor } from './door.ts';
 import { type Chain, expectedRoot } from './expected-root.ts';
 import { answerCases, boundaryCases, exitCases, KEYS, presentEpoch, shapeCases } from './message-cases.ts';
 import { requestAt } from './messages.ts';
@@ -14,6 +15,8 @@ export interface SignerUnderTest {
   readonly headers: Readonly<Record<string, string>>;
   readonly chain: Chain;
   readonly target: Target;
+  /** A program that restarts the signer, and ends when it serves. */
+  readonly restart?: readonly [string, ...string[]] | undefined;
 }
 
 /** `refused`: it did not sign what it should have signed. `wrong`: it signed another root, or what no signer signs. */
@@ -56,7 +59,10 @@ export async function runConformance(signer: SignerUnderTest, vectors: string): 
       );
     }
   }
-  return { findings, skipped };
+  const door = await askDoor(signer);
+  for (const { name, says } of door.findings)
+    findings.push({ group: 'door', name, verdict: says === '' ? 'right' : 'wrong', says });
+  return { findings, skipped: [...skipped, ...door.skipped] };
 }
 
 function allCases(signer: SignerUnderTest, vectors: string): CaseSet {

@@ -11,7 +11,6 @@ export interface Target {
   readonly network: string;
   readonly keyCount: number;
   readonly bids: boolean;
-  readonly inclusionLists: boolean;
 }
 
 interface GloasVectors {
@@ -29,7 +28,9 @@ const ONE_EACH: ReadonlySet<string> = new Set([
 
 const OF_ANOTHER_CHAIN = ['signing/web3signer-openapi-examples.json', 'signing/third-party-go-signer.json'];
 const FIRST_VECTOR_KEY = Object.keys(KEYS).length;
-const EMPTY_AUTH = 'builder request auth, empty';
+/** Empty `data` is refused since, and inclusion lists have no type in the API. */
+const isToRefuse = ({ name, request }: GloasVectors['vectors'][number]) =>
+  name === 'builder request auth, empty' || request.type === 'INCLUSION_LIST';
 
 export function vectorCases(folder: string, target: Target): CaseSet {
   const file = 'gloas/sepolia.json';
@@ -42,16 +43,16 @@ export function vectorCases(folder: string, target: Target): CaseSet {
   const used = new Map<string, number>();
   const cases: Case[] = [];
   const skipped: Skip[] = [...others];
-  for (const { name, request, signing_root } of vectors) {
+  for (const vector of vectors) {
+    const { name, request, signing_root } = vector;
     const { type } = request;
     const place = used.get(type) ?? 0;
     const key = ONE_EACH.has(type) ? FIRST_VECTOR_KEY + place : KEYS.shapes;
     if (ONE_EACH.has(type)) used.set(type, place + 1);
-    const isOff =
-      (type === 'EXECUTION_PAYLOAD_BID' && !target.bids) || (type === 'INCLUSION_LIST' && !target.inclusionLists);
-    if (isOff) skipped.push(skip(name, 'off unless the file of the signer says so'));
+    if (type === 'EXECUTION_PAYLOAD_BID' && !target.bids)
+      skipped.push(skip(name, 'off unless the file of the signer says so'));
     else if (key >= target.keyCount) skipped.push(skip(name, `it needs ${key + 1} keys`));
-    else if (name === EMPTY_AUTH)
+    else if (isToRefuse(vector))
       cases.push({ group: 'vectors', name, key, body: request, expected: { kind: 'refused' } });
     else {
       const expected = { kind: 'signed', root: bytes(signing_root) } as const;

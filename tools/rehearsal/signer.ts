@@ -96,7 +96,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
   return {
     url: `http://127.0.0.1:${portOf('http')}`,
     metricsUrl: `http://127.0.0.1:${portOf('metrics')}/metrics`,
-    tlsUrl: tlsPort === undefined ? undefined : `https://localhost:${tlsPort}`,
+    tlsUrl: tlsPort === undefined ? undefined : `https://127.0.0.1:${tlsPort}`,
     folder,
     pid: child.pid ?? 0,
     log,
@@ -108,11 +108,15 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
   };
 }
 
+/** Signers and jumps of a rehearsal believe the clock of a machine that may have no time service. */
+const TRUSTED_CLOCK = { SVC_ANTI_SLASHING__UNSAFE_UNCONFIRMED_CLOCK: 'true' };
+
 export async function runStrongroom(
   args: readonly string[],
   options: { readonly env?: Readonly<Record<string, string>>; readonly cwd?: string; readonly input?: string } = {},
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const child = tracked(spawn(PROGRAM, args, { env: { ...cleanEnvironment(), ...options.env }, cwd: options.cwd }));
+  const own = { ...cleanEnvironment(), ...(args[0] === 'slashing' ? TRUSTED_CLOCK : {}), ...options.env };
+  const child = tracked(spawn(PROGRAM, args, { env: own, cwd: options.cwd }));
   const chunks = { stdout: '', stderr: '' };
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (chunks.stdout += chunk));
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (chunks.stderr += chunk));
@@ -158,7 +162,7 @@ function spawnSigner(folder: string, options: SignerOptions): ChildProcess {
   const [program, ...first] = options.program ?? [PROGRAM];
   const child = spawn(program, [...first, ...args], {
     cwd: folder,
-    env: { ...cleanEnvironment(), ...options.env },
+    env: { ...cleanEnvironment(), ...TRUSTED_CLOCK, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   return tracked(child);

@@ -5,9 +5,9 @@ import { z } from 'zod';
 import type { DocumentProvider } from '../../../common/attestation/contract.ts';
 import type { Html } from '../../../common/formats/html.ts';
 import { type StatusEvidence, statusIn } from '../evidence-file.ts';
-import type { KeyTerms } from '../key-report.ts';
+import type { KeyFinding, KeyTerms } from '../key-report.ts';
 import { sha256Of } from '../report.ts';
-import { asObject, hex, optional, readBlock, registers, text, valuesOf, writeBlock } from './embedded.ts';
+import { asObject, hex, optional, optionNames, readBlock, registers, text, valuesOf, writeBlock } from './embedded.ts';
 import type { KeyPageContext } from './page-context.ts';
 
 const FORMAT = 'strongroom master key page v1';
@@ -18,6 +18,7 @@ const schema = z.strictObject({
   made_at: z.int(),
   given: z.array(z.tuple([text, text])).max(16),
   parent_writes_tables: z.boolean(),
+  parent_reads: optionNames.exactOptional(),
   terms: z
     .strictObject({ network: text, deployment: text, ceremonies: z.array(hex), images: registers })
     .exactOptional(),
@@ -25,7 +26,9 @@ const schema = z.strictObject({
   status: z.base64(),
 });
 
-export function embeddedKey(context: KeyPageContext, parentWritesTables: boolean): Html {
+type ByParent = Pick<KeyFinding, 'parentWritesTables' | 'parentReads'>;
+
+export function embeddedKey(context: KeyPageContext, { parentWritesTables, parentReads }: ByParent): Html {
   const { subject, madeAt, given, terms, status } = context;
   const block: z.output<typeof schema> = {
     ...{
@@ -35,6 +38,7 @@ export function embeddedKey(context: KeyPageContext, parentWritesTables: boolean
       given: given.map(([name, value]): [string, string] => [name, value]),
     },
     parent_writes_tables: parentWritesTables,
+    ...optional('parent_reads', parentReads && [...parentReads]),
     ...optional('terms', terms === undefined ? undefined : writtenTerms(terms)),
     sha256: sha256Of(status),
     status: status.toString('base64'),
@@ -51,7 +55,7 @@ export interface KeptKey {
   readonly file: StatusEvidence;
   readonly context: KeyPageContext;
   /** As the page says it. */
-  readonly parentWritesTables: boolean;
+  readonly byParent: ByParent;
 }
 
 /** @returns undefined for a page of something else; text: why it is refused */
@@ -73,6 +77,7 @@ export function readKeyPage(page: string, provider: DocumentProvider): KeptKey |
           ceremonies: data.terms.ceremonies,
           images: valuesOf(data.terms.images),
         };
-  const { subject, made_at: madeAt, given, parent_writes_tables: parentWritesTables } = data;
-  return { file, context: { subject, provider, madeAt, given, terms, status }, parentWritesTables };
+  const { subject, made_at: madeAt, given, parent_writes_tables: parentWritesTables, parent_reads: parentReads } = data;
+  const context = { subject, provider, madeAt, given, terms, status };
+  return { file, context, byParent: { parentWritesTables, parentReads } };
 }

@@ -19,6 +19,8 @@ export const hex = z.string().regex(/^(?:[0-9a-f]{2})*$/);
 export const text = z.string().max(4096);
 /** Accepted values by register. */
 export const registers = z.record(z.string().regex(/^(?:[12]?\d|3[01])$/), z.array(hex));
+/** Of what the parent reads in the configuration. */
+export const optionNames = z.array(text).max(16);
 const schema = z.strictObject({
   format: z.literal(FORMAT),
   subject: text,
@@ -28,6 +30,7 @@ const schema = z.strictObject({
   nonce: hex.exactOptional(),
   any_configuration: z.boolean(),
   parent_writes_tables: z.boolean().exactOptional(),
+  parent_reads: optionNames.exactOptional(),
   reference_values: registers.exactOptional(),
   reference_sha256: hex.exactOptional(),
   pcrs_file: text.exactOptional(),
@@ -59,6 +62,7 @@ export function embedded(context: PageContext): Html | undefined {
     ...optional('nonce', context.nonce?.toString('hex')),
     any_configuration: context.anyConfiguration,
     ...optional('parent_writes_tables', context.parentWritesTables),
+    ...optional('parent_reads', context.parentReads && [...context.parentReads]),
     ...optional('reference_values', referenceValues === undefined ? undefined : asObject(referenceValues)),
     ...optional('reference_sha256', context.referenceSha256),
     ...optional('pcrs_file', context.pcrsFile),
@@ -115,6 +119,7 @@ export function readPage(page: string, provider: DocumentProvider): ReadPage {
     provider,
     referenceValues: data.reference_values === undefined ? undefined : valuesOf(data.reference_values),
     parentWritesTables: data.parent_writes_tables,
+    parentReads: data.parent_reads,
     evidence: evidence.map(({ judged }) => judged),
     referenceSha256: data.reference_sha256,
     madeAt: data.made_at,

@@ -23,6 +23,7 @@ import {
   type Finding,
   type Findings,
   PARENT_WRITES_TABLES,
+  parentReadsWords,
   REGISTERS,
   type RegisterReport,
   registersOf,
@@ -66,6 +67,7 @@ function banner(findings: Findings, context: PageContext): Html {
     steps.filter(({ result }) => results.includes(result)).length;
   return html`<section class="verdict ${tone}" role="status">
 ${context.parentWritesTables === true ? html`<p class="bad"><b>UNSAFE</b>: ${PARENT_WRITES_TABLES}</p>` : undefined}
+${readByParent(context.parentReads)}
 <strong>${sign} ${title}</strong>
 <p>${meaning}</p>
 ${decisive(findings).failures.map((failure) => html`<p class="bad">${failureWords(failure)}</p>`)}
@@ -169,6 +171,7 @@ export function keyPage(finding: KeyFinding, context: KeyPageContext): string {
   const [first] = links;
   const body = html`<section class="verdict ${tone}" role="status">
 ${finding.parentWritesTables ? html`<p class="bad"><b>UNSAFE</b>: ${PARENT_WRITES_TABLES}</p>` : undefined}
+${readByParent(finding.parentReads)}
 <strong>${sign} ${title}</strong>
 <p>${capital(KEY_VERDICTS[verdict])}.</p>
 ${refusal === undefined ? undefined : html`<p class="bad"><b>${refusal.fault}</b>: ${refusal.detail}</p>`}
@@ -183,7 +186,7 @@ ${first === undefined ? undefined : html`<dt>Deployment</dt><dd>${deploymentWord
 ${context.given.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
 ${links.map((link) => section(linkTitle(link), linkFields(link)))}
 ${rows.map((row) => section(rowTitle(row), rowFields(row)))}
-${embeddedKey(context, finding.parentWritesTables)}`;
+${embeddedKey(context, finding)}`;
   return reportPage({
     title: `${title}: ${context.subject}`,
     heading: 'strongroom: where a master key comes from',
@@ -292,4 +295,10 @@ function isZero(value: string | undefined): boolean {
 
 function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function readByParent(options: readonly string[] = []): Html | undefined {
+  return options.length === 0
+    ? undefined
+    : html`<p class="open"><b>The parent reads</b>: ${parentReadsWords(options)}</p>`;
 }

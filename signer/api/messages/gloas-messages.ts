@@ -1,4 +1,4 @@
-// The messages that Gloas and Heze add, but the large one (specification/signing.md#gloas, #heze).
+// The messages that Gloas adds, but the large one (specification/signing.md#gloas).
 
 import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from '../primitives.ts';
 import { bareOrVersioned } from './messages.ts';
@@ -55,16 +55,4 @@ export const executionPayloadBid = bareOrVersioned(
     execution_requests_root: root,
   },
   'block_hash',
-);
-
-const MAX_LISTED_TRANSACTIONS = 2 ** 20;
-
-export const inclusionList = bareOrVersioned(
-  {
-    slot: slotOrEpoch,
-    validator_index: uint64,
-    dependent_root: root,
-    transactions: list(byteList(), MAX_LISTED_TRANSACTIONS),
-  },
-  'transactions',
 );

@@ -14,7 +14,6 @@ export const POSITION_MEMBERS = {
   BUILDER_REQUEST_AUTH: ['slot'],
   EXECUTION_PAYLOAD_BID: ['slot'],
   EXECUTION_PAYLOAD_ENVELOPE: ['slot'],
-  INCLUSION_LIST: ['slot'],
   PAYLOAD_ATTESTATION_MESSAGE: ['slot'],
   PROPOSER_PREFERENCES: ['slot'],
   RANDAO_REVEAL: ['epoch'],
@@ -113,8 +112,13 @@ const REMEDIES: Readonly<Record<ErrorReason, string>> = {
   slashing_integrity: 'Do not repair rows. Follow the [runbook](../runbooks/slashing-database.md#damaged)',
   slashing_rollback: 'Follow the [runbook](../runbooks/slashing-database.md#jumped): the store is older than it was',
   slashing_unbound: 'Give the whole fleet one store ([runbook](../runbooks/slashing-database.md#unbound))',
+  clock_unconfirmed:
+    'Let a time service set the clock of the signer ([runbook](../runbooks/certificates-and-clocks.md#unconfirmed))',
+  below_floor: 'Wait, or lower the floor ([runbook](../runbooks/certificates-and-clocks.md#floor))',
   ahead_of_clock: 'Compare the clocks ([runbook](../runbooks/certificates-and-clocks.md#clock))',
   signing_unavailable: 'Find the cause in the log, and restart the signer',
+  audit_unavailable:
+    'Make room where the log goes, or start its reader ([runbook](../runbooks/signer-unavailable.md#log))',
   receipts_unavailable: 'Mend the way to the folder or table of `receipts` ([guide](../guides/receipts.md#not-kept))',
   key_table_unavailable: 'Mend the way to the key table ([runbook](../runbooks/store-unavailable.md#key-table))',
   attestation_unavailable: `${WAIT}. If it stays: restart the enclave`,

@@ -43,7 +43,7 @@ const MAX_ROUNDS = 20;
 
 /**
  * @param trustsHeld whether rows that this replica has in the version that counts are left as they are
- * @returns undefined when `current` is what the table says still
+ * @returns undefined when `current` is what the head says still, and the rows are trusted
  * @throws AuthHeadRejected, or SignerError `state_stale`
  */
 export async function loadAuth(
@@ -53,7 +53,7 @@ export async function loadAuth(
   trustsHeld: boolean,
 ): Promise<Loaded | undefined> {
   let start = trusted(rowKey, await state.readTogether([]), current);
-  if (start === current) return undefined;
+  if (start === current && trustsHeld) return undefined;
   let read = await readNamed(rowKey, state, start, trustsHeld ? current?.rows : undefined);
   let asked: readonly string[] = [];
   for (let round = 1; round <= MAX_ROUNDS; round++) {

@@ -3,7 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
-import { type ErrorReason, SignerError } from '../../api/errors.ts';
+import { type ErrorReason, SignerError, telling } from '../../api/errors.ts';
 import type { Authentication, AuthenticationRefusal, Authenticator, Caller } from '../authenticator.ts';
 import { anyCidrContains } from '../cidr.ts';
 import { type Credential, tokenDigest } from '../tokens.ts';
@@ -39,10 +39,16 @@ export interface Done<Answer> {
 /** Called again when another replica was faster. */
 export type Plan<Answer> = (snapshot: AuthSnapshot, now: number) => Change<Answer> | Done<Answer> | ChangeRefused;
 
+const MAY_BE_MADE =
+  'the change may be made all the same: look at the policies and tokens, repeat the request where it was not, and revoke a ' +
+  'token that no answer has named';
 const MAX_CHANGE_ATTEMPTS = 10;
 const CONFLICT_PAUSE_MS = 20;
 export const MAX_WAITING_CHANGES = 64;
-/** A client that may renew a token cannot keep every replica reading the whole state. */
+/**
+ * How long rows that were read stay good: what another replica finds when it starts, this one finds within it. A client
+ * that may renew a token cannot keep every replica reading the whole state.
+ */
 export const LOOK_AGAIN_SECONDS = 60;
 export class StatefulAuthenticator implements Authenticator {
   readonly #parts: StatefulAuthParts;
@@ -67,8 +73,14 @@ export class StatefulAuthenticator implements Authenticator {
     return this.#snapshot?.revision ?? 0;
   }
 
+  /** Undefined also when the rows are to be read again, whether the head has moved or not. */
   head(): Pick<AuthHead, 'revision' | 'mac'> | undefined {
-    return this.#snapshot;
+    return this.#trustsHeld() ? this.#snapshot : undefined;
+  }
+
+  /** Rows that the head names and that are not there as they were written. */
+  get missingRows(): number {
+    return this.#snapshot === undefined ? 0 : this.#snapshot.manifest.rows.size - this.#snapshot.rows.size;
   }
 
   get snapshot(): AuthSnapshot {
@@ -144,13 +156,13 @@ export class StatefulAuthenticator implements Authenticator {
     this.#assertUnsealed();
     try {
       const now = this.#parts.clock.monotonic();
-      const trustsHeld = now - this.#lookedAgainAt < LOOK_AGAIN_SECONDS * 1000;
+      const trustsHeld = this.#trustsHeld();
       const loaded = await loadAuth(this.#keys.rows, this.#parts.state, this.#snapshot, trustsHeld);
       this.#assertUnsealed(); // the keys may have been wiped in the middle of it
       this.#rejections.headIsGood();
       if (loaded === undefined) return;
       if (!trustsHeld) this.#lookedAgainAt = now;
-      this.#install(loaded.snapshot);
+      this.#install(loaded.snapshot, 'read');
       this.#rejections.rows(loaded.rejected);
     } catch (error) {
       this.#assertUnsealed();
@@ -165,11 +177,12 @@ export class StatefulAuthenticator implements Authenticator {
       const planned = this.#actorRefusal(actor, snapshot) ?? plan(snapshot, this.#parts.clock.now());
       if (planned.kind !== 'change') return planned;
       const { write, next } = prepare(this.#keys.rows, snapshot, planned);
-      if ((await this.#parts.state.commit(snapshot.revision, write.changes, write.head)) === 'committed') {
-        this.#install(next);
+      const committed = this.#parts.state.commit(snapshot.revision, write.changes, write.head);
+      if ((await committed.catch(telling(MAY_BE_MADE))) === 'committed') {
+        this.#install(next, 'written');
         return { kind: 'done', answer: planned.answer(next) };
       }
-      await this.refresh();
+      await this.refresh().catch(telling(MAY_BE_MADE));
       // The answer to our commit may have been lost, and another replica committed after it.
       if (isApplied(this.snapshot, write)) return { kind: 'done', answer: planned.answer(next) };
       await pause(CONFLICT_PAUSE_MS * attempt * Math.random());
@@ -187,9 +200,14 @@ export class StatefulAuthenticator implements Authenticator {
     return { kind: 'refused', reason: 'denied', hint: 'a management token is needed' };
   }
 
-  /** Revisions only go up: a late answer to our commit never undoes what a read has shown. */
-  #install(snapshot: AuthSnapshot): void {
-    if (!this.#sealed && snapshot.revision > this.revision) this.#snapshot = snapshot;
+  /** Revisions only go up: a late answer to our commit never undoes what a read has shown, such as rows that miss. */
+  #install(snapshot: AuthSnapshot, from: 'read' | 'written'): void {
+    const isLater = snapshot.revision > this.revision || (from === 'read' && snapshot.revision === this.revision);
+    if (!this.#sealed && isLater) this.#snapshot = snapshot;
+  }
+
+  #trustsHeld(): boolean {
+    return this.#parts.clock.monotonic() - this.#lookedAgainAt < LOOK_AGAIN_SECONDS * 1000;
   }
 
   #assertUnsealed(): void {
@@ -220,6 +238,7 @@ class Rejections {
   readonly #log: Log;
   readonly #hooks: RejectionHooks;
   #reportedHead: HeadProblem | undefined;
+  #reportedRows = '';
 
   constructor(log: Log, hooks: RejectionHooks) {
     this.#log = log;
@@ -228,6 +247,9 @@ class Rejections {
 
   rows(rejected: readonly RejectedRow[]): void {
     for (const { kind } of rejected) this.#hooks.onRowRejected?.(kind);
+    const report = JSON.stringify(rejected);
+    if (report === this.#reportedRows) return; // counted each time, logged once
+    this.#reportedRows = report;
     for (const { pk, why } of rejected.slice(0, MAX_LOGGED_ROWS)) {
       this.#log.error(
         { pk: pk.slice(0, MAX_SHOWN_CHARACTERS), why },

@@ -69,8 +69,6 @@ export function renewToken(
   return auth.change({ accessor, needsManagement: false }, (snapshot, now) => {
     const token = findToken(snapshot, accessor);
     assert(token !== undefined, 'a live token is there');
-    if (token.kind !== 'client')
-      return { kind: 'refused', reason: 'denied', hint: 'a management token is not renewed' };
     if (token.ttlSeconds === null) return { kind: 'done', answer: tokenRecord(snapshot, token) };
     return putToken(accessor, {
       ...token,

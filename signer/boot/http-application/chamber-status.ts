@@ -5,31 +5,24 @@ import { toMilli } from '../../../common/observe/log.ts';
 import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
 import { VERSION } from '../../api/version.ts';
 import type { Latch } from '../../chamber/state-rows.ts';
-import type { StoreBinding } from '../../chamber/store-binding.ts';
 import type { Watcher } from '../../chamber/watcher.ts';
 import type { Config } from '../../config/options.ts';
 import type { ChamberRoutes } from '../../http/routes/chamber.ts';
 import { countKeys } from '../../keys/counts.ts';
 import type { BlsCore } from '../../signing/bls/bls.ts';
 import { floorFields } from '../../slashing/jump.ts';
-import type { SlashingProtection } from '../../slashing/protection.ts';
-import type { RestrainedStore } from '../../slashing/restraints.ts';
-import type { StoreFloor } from '../../slashing/types.ts';
 import { REPORTED_PCRS } from '../../tee/nsm.ts';
 import type { Custody } from '../custody.ts';
 import type { LoadingKeys } from '../keys.ts';
 import { memoryPolicy } from '../secret-key-memory.ts';
-import { parentsRisk } from '../slashing-protection/boot-jump.ts';
+import { parentsRisk } from '../slashing-protection/start-doubts.ts';
+import { clockTrouble, type OpenSlashing } from '../slashing-protection.ts';
 import type { World } from '../world.ts';
 
-export interface StatusParts {
+export interface StatusParts extends Pick<OpenSlashing, 'binding' | 'slashing' | 'store' | 'trouble'> {
   readonly custody: Custody | undefined;
   readonly watcher: Watcher | undefined;
   readonly loading: Pick<LoadingKeys, 'keys' | 'table' | 'progress'>;
-  readonly slashing: Pick<SlashingProtection, 'health'>;
-  readonly store: Pick<RestrainedStore, 'name'>;
-  readonly binding: Pick<StoreBinding, 'status'> | undefined;
-  readonly floor: StoreFloor | null;
   readonly core: Pick<BlsCore, 'unlockedKeys'>;
 }
 
@@ -122,20 +115,28 @@ function attestedFields<Statement extends Attesting>(attested: Statement) {
 }
 
 function slashingStatus({
-  slashing: { health },
+  slashing: { health, ahead },
   store,
   binding,
-  floor,
+  trouble,
 }: StatusParts): Omit<ChamberStatus['slashing'], 'warning'> {
+  const floorOfStart = trouble?.doubts.floorOfStart ?? null;
   return {
     backend: store.name,
     status: health.status,
     since: new Date(health.since).toISOString(),
     store: binding?.status.store ?? null,
     bound: binding?.status.isBound ?? null,
-    jumped_at_boot: floor && floorFields(floor),
+    jumped_at_boot: floorOfStart && floorFields(floorOfStart),
+    trouble: clockTrouble(trouble) ?? trouble?.doubts.unsettled?.causes.join(', ') ?? null,
+    keys_ahead: [...ahead.keys]
+      .slice(0, MAX_KEYS_AHEAD)
+      .map(([publicKey, marks]) => ({ public_key: publicKey, ...floorFields(marks) })),
   };
 }
+
+/** What an operator reads; the commands of the store name all. */
+const MAX_KEYS_AHEAD = 100;
 
 function sealAnswer({ reason, sealedAt }: Latch): SealAnswer {
   return { state: 'Sealed', sealed_at: sealedAt, reason };

@@ -1,15 +1,15 @@
 // The key routes as they are configured, and what they work on.
 
 import { encodeHex } from '../../../common/formats/hex.ts';
-import { SignerError } from '../../api/errors.ts';
 import type { Config } from '../../config/options.ts';
 import type { KeyRoutes } from '../../http/app.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../http/bodies/interchange.ts';
 import type { ItemLimits } from '../../http/work-limits.ts';
 import type { GenerationOptions, KeyManagementParts } from '../../keys/management/management.ts';
 import type { KeyTurns } from '../../keys/turns.ts';
 import type { Network } from '../../signing/networks.ts';
+import { assertMayRelease } from '../../signing/right.ts';
 import type { InFlightSigning } from '../../signing/sign.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../../slashing/interchange/file.ts';
 import type { RestrainedStore } from '../../slashing/restraints.ts';
 import { fillMixedRandom } from '../../tee/random.ts';
 import type { LoadingKeys } from '../keys.ts';
@@ -85,10 +85,7 @@ function keyManagement(
       tenures: (publicKeys) => store.tenures(publicKeys),
       endTenures: (publicKeys) => store.endTenures(publicKeys),
       beginTenures: (from) => store.beginTenures(from),
-      assertInForce() {
-        const reason = store.hindrance();
-        if (reason !== undefined) throw new SignerError(reason);
-      },
+      assertInForce: () => assertMayRelease(store),
     },
     drain: inFlight.drain,
     turns,

@@ -1,31 +1,26 @@
 // The configured slashing store, opened: for the step "slashing protection", and for the offline `slashing` commands.
 
-import { type Clock, systemClock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../../aws/access.ts';
+import { lackingSetting } from '../../aws/errors.ts';
 import type { Config } from '../../config/options.ts';
 import type { Network } from '../../signing/networks.ts';
 import { type RowIntegrity, rowIntegrity } from '../../slashing/history/codes.ts';
-import { type JumpFloor, jumpFloor } from '../../slashing/jump.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
-import type { OnJump, SlashingBackend } from '../../slashing/types.ts';
+import type { SlashingBackend } from '../../slashing/types.ts';
 import type { AuthoritiesOf } from '../../tee/authorities.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { World } from '../world.ts';
 
-export interface StoreOpening {
+export interface StoreOpening
+  extends Omit<SlashingStoreParts, 'stores' | 'network'>,
+    Pick<Network, 'genesisValidatorsRoot' | 'time'>,
+    Pick<World, 'clock'> {
   readonly aws: AwsAccess;
-  readonly onCall?: Telemetry['dynamodbCalled'];
-  readonly onJump?: OnJump;
-  readonly genesisValidatorsRoot: Uint8Array;
-  readonly integrityKey?: Uint8Array | undefined;
   readonly integrity: () => RowIntegrity;
-  readonly floorOf: JumpFloor;
-  readonly isForJump?: boolean;
   readonly authorities: AuthoritiesOf | undefined;
   readonly log: Log;
-  readonly clock: Clock;
 }
 
 export type OpenStore = (
@@ -39,60 +34,48 @@ export interface SlashingStoreParts {
   readonly stores: SlashingStores;
   readonly aws?: AwsAccess;
   readonly onCall?: Telemetry['dynamodbCalled'];
-  readonly onJump?: OnJump;
   readonly network: Network;
   readonly integrityKey?: Uint8Array | undefined;
-  readonly floorOf?: JumpFloor;
   /** Open also a store that only a jump can put right (dynamodb: bound to another region, or without its record). */
   readonly isForJump?: boolean;
 }
 
 /** @throws Error, a startup failure or that of a command: which store, why, and what to do */
 export async function openSlashingBackend(
-  config: Config['anti_slashing'],
-  parts: SlashingStoreParts,
-  world: World,
-): Promise<SlashingBackend> {
-  try {
-    return await openBackend(config, parts, world);
-  } catch (error) {
-    throw openingFailure(config, error);
-  }
-}
-
-async function openBackend(
   options: Config['anti_slashing'],
-  { stores, aws = DEFAULT_AWS_ACCESS, floorOf, ...parts }: SlashingStoreParts,
+  { stores, aws = DEFAULT_AWS_ACCESS, ...parts }: SlashingStoreParts,
   { logger, clock, enclave }: World,
 ): Promise<SlashingBackend> {
   const open = stores[options.backend];
   if (open === undefined) throw new Error(`this program has no ${options.backend} store`);
   const { genesisValidatorsRoot, time } = parts.network;
-  return open(options, {
-    ...parts,
-    aws,
-    genesisValidatorsRoot,
-    integrity: () => rowIntegrity({ genesisValidatorsRoot, key: parts.integrityKey }),
-    floorOf: floorOf ?? jumpFloor(time, systemClock.now),
-    authorities: enclave?.authorities,
-    log: logger.module('slashing'),
-    clock,
-  });
+  try {
+    return await open(options, {
+      ...parts,
+      aws,
+      genesisValidatorsRoot,
+      integrity: () => rowIntegrity({ genesisValidatorsRoot, key: parts.integrityKey }),
+      time,
+      authorities: enclave?.authorities,
+      log: logger.module('slashing'),
+      clock,
+    });
+  } catch (error) {
+    throw openingFailure(options, error);
+  }
 }
 
 export const SHARED_STORES = {
-  postgres: async (options, { genesisValidatorsRoot, integrity, floorOf, onJump, authorities, log, clock }) => {
+  postgres: async (options, { genesisValidatorsRoot, integrity, aws, authorities, log, clock }) => {
     const { openPostgresBackend } = await import('../../slashing/postgres/backend.ts');
     return await openPostgresBackend(
       {
-        address: addressOf(options.url),
+        address: addressOf(options.url, aws.databasePassword),
         poolSize: options.pool_size,
         forceIpv4: options.force_ipv4,
         authorities,
         genesisValidatorsRoot,
         integrity: integrity(),
-        jumpFloor: floorOf,
-        ...(onJump === undefined ? {} : { onJump }),
       },
       { log, clock },
     );
@@ -113,10 +96,10 @@ export const SHARED_STORES = {
   },
 } as const satisfies SlashingStores;
 
-function addressOf(url: Config['anti_slashing']['url']): PostgresAddress {
+function addressOf(url: Config['anti_slashing']['url'], sealedPassword?: string): PostgresAddress {
   const reading = parsePostgresUrl(given(url, 'anti_slashing.url').reveal().toString('utf8'));
   if (reading.kind === 'invalid') throw new Error(`anti_slashing.url: ${reading.problem}`);
-  return reading;
+  return { ...reading, password: sealedPassword ?? reading.password };
 }
 
 function given<T>(value: T | undefined, option: string): T {
@@ -128,6 +111,8 @@ export const OTHER_NETWORK = 'correct `network`, or give each network a store of
 
 /** One line, often the only one that people read. It shows a URL without its password. */
 export function openingFailure(config: Config['anti_slashing'], error: unknown): Error {
+  const lacking = lackingSetting(error);
+  if (lacking) return new Error(`${storeOf(config)}: ${lacking.problem}: ${lacking.remedy}`, { cause: error });
   if (!(error instanceof SignerError)) return error instanceof Error ? error : new Error(String(error));
   const { problem, isOtherNetwork } = problemOf(error);
   const remedy = isOtherNetwork ? `: ${OTHER_NETWORK}` : '';

@@ -25,7 +25,7 @@ export const ENCLAVE_OPTIONS = {
   'tee.nitro.table_credentials.ciphertext': unflagged(
     sealedBytes,
     undefined,
-    'Credentials for the tables and for the encryption of shares, which this image alone opens: a KMS ciphertext in base64 (docs/guides/custody.md)',
+    'Credentials for the tables, for a slashing database in PostgreSQL and for the encryption of shares, which this image alone opens: a KMS ciphertext in base64 (docs/guides/custody.md)',
   ),
   'tee.nitro.table_credentials.key_arn': unflagged(
     keyArn,
@@ -35,7 +35,7 @@ export const ENCLAVE_OPTIONS = {
   'tee.nitro.unsafe_parent_writes_tables': unflagged(
     boolean,
     false,
-    'Instead of table_credentials: the tables are called with the parent’s credentials; the warning says what it can do',
+    'Instead of table_credentials: the tables are called with the parent’s credentials, and a database with a password that it reads; the warning says what it can do',
   ),
   parent_proxy: unflagged(
     object('an object as `strongroom parent-proxy` takes it', parentProxySchema),

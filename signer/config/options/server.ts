@@ -27,7 +27,7 @@ import {
 const HARDENING = oneOf('off', 'best_effort', 'required');
 
 export const SERVER_OPTIONS = {
-  'server.listen_address': flagged(listenAddress, '0.0.0.0', 'HTTP bind address'),
+  'server.listen_address': flagged(listenAddress, '0.0.0.0', 'HTTP bind address; localhost is 127.0.0.1'),
   'server.listen_port': flagged(port, 9000, 'HTTP port; 0 takes any free port'),
   'server.request_timeout_seconds': flagged(integer(1, 3600), 30, 'Per-request timeout of signing handlers'),
   'server.graceful_shutdown_timeout_seconds': flagged(
@@ -68,6 +68,11 @@ export const SERVER_OPTIONS = {
     'Background poll of the anti-slashing backend for /healthcheck',
   ),
   'server.health_check.poll_timeout_ms': flagged(integer(1, 600_000), 2000, 'Timeout of one poll, milliseconds'),
+  'server.web3signer_names': unflagged(
+    boolean,
+    false,
+    'Metrics and checks of /healthcheck also have the names that Web3Signer’s dashboard and alerts ask for',
+  ),
   'metrics.listen_address': flagged(listenAddress, '0.0.0.0', 'Address of the metrics listener'),
   'metrics.listen_port': flagged(port, 3000, 'Port of the metrics listener; 0 takes any free port'),
   'metrics.refresh_interval_seconds': flagged(SECONDS, 30, 'Refresh period of polled metrics'),
@@ -89,6 +94,11 @@ export const TELEMETRY_OPTIONS = {
     boolean,
     undefined,
     'ANSI colour; unset: as in every program (docs/specification/operating.md#colour)',
+  ),
+  'audit.required': unflagged(
+    boolean,
+    false,
+    'Let no signature leave before its audit line is with the system, and refuse (503 audit_unavailable) while the log does not take lines (docs/specification/operating.md#audit-required); otherwise the signer signs on, and is degraded',
   ),
 } as const satisfies Record<string, Option>;
 

@@ -2,6 +2,8 @@
 
 import { MAX_RETENTION_DAYS } from '../../../common/receipts/head.ts';
 import { OPERATIONS } from '../../api/operations.ts';
+import { MAX_CLOCK_TOLERANCE_SECONDS } from '../../slashing/jump.ts';
+import { USED_POOL_CONNECTIONS } from '../../slashing/postgres/connection/address.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
 import {
   boolean,
@@ -35,11 +37,6 @@ export const SIGNING_OPTIONS = {
     4000,
     'Requests that wait for a permit, of both pools together; overflow gets 503',
   ),
-  'signing.batch_max_keys': unflagged(
-    integer(1, 16_384),
-    2048,
-    'Keys that one batch may name; each also needs a place in the queue',
-  ),
   'signing.priority.enabled': unflagged(boolean, false, 'Enable the priority pool'),
   'signing.priority.max_concurrent_jobs': unflagged(
     integer(1, 100_000),
@@ -55,11 +52,6 @@ export const SIGNING_OPTIONS = {
     boolean,
     true,
     'Sign with the fork of the schedule when a client sent another one with the right signingRoot (docs/specification/signing.md#healing)',
-  ),
-  'signing.heze': unflagged(
-    boolean,
-    false,
-    'Sign INCLUSION_LIST (EIP-7805), for which the remote signing API has no type yet',
   ),
   'signing.builder': unflagged(boolean, false, 'Sign EXECUTION_PAYLOAD_BID, which commits the money of a builder'),
   'signing.root_tables': unflagged(
@@ -91,8 +83,8 @@ export const ANTI_SLASHING_OPTIONS = {
   ),
   'anti_slashing.pool_size': flagged(
     integer(1, 1024),
-    64,
-    'postgres only: connections at most; no more than a few are ever in use',
+    USED_POOL_CONNECTIONS,
+    'postgres only: connections at most. More are never in use: batches grow with the load, instead of their number',
     '--anti-slashing-postgres-pool-size',
   ),
   'anti_slashing.force_ipv4': flagged(
@@ -113,15 +105,25 @@ export const ANTI_SLASHING_OPTIONS = {
     'dynamodb only; about 1/8 of signing.max_concurrent_jobs is advised',
     '--anti-slashing-dynamodb-max-concurrent-writes',
   ),
+  'anti_slashing.clock_tolerance_seconds': unflagged(
+    integer(1, MAX_CLOCK_TOLERANCE_SECONDS),
+    60,
+    'Neither sign nor import what lies further ahead of the clock (503 ahead_of_clock); with signer_state and in an enclave it is 12. More suits a clock that is slow, and the clock should be set instead',
+  ),
   'anti_slashing.jump_after_unclean_end': unflagged(
     boolean,
     true,
-    'sqlite without signer_state: jump when the file is not the one that was closed in order last: after kill -9, a crash, a copy put back, chown of the file. It costs a validator at most one vote. Off, an older file that was put back can get a validator slashed',
+    'sqlite without signer_state: jump when the file is not the one that was closed in order last: after kill -9, a crash, a copy put back, chown of the file. It costs a validator one vote, two at most. Off, an older file that was put back can get a validator slashed',
   ),
   'anti_slashing.jump_at_boot': unflagged(
     boolean,
     undefined,
-    'Refuse everything up to the present at each start, whatever the store says, and everything ahead of the clock. On by default in an enclave, off elsewhere. It costs a validator at most one vote a start',
+    'Refuse everything up to the present at each start, whatever the store says. On by default in an enclave, off elsewhere. It costs a validator one vote a start, two at most',
+  ),
+  'anti_slashing.unsafe_unconfirmed_clock': unflagged(
+    boolean,
+    false,
+    'For machines without a time service: raise a store that is in doubt to the present of a clock that nothing confirms. A clock that is behind lets a slashable message be signed then; one that is ahead stops signing until its time comes',
   ),
 } as const satisfies Record<string, Option>;
 

@@ -9,7 +9,6 @@ export const CUSTODY_RULES: readonly Rule[] = [
   {
     startupFailure: 4,
     says: '`key_sources.dynamodb` needs its `table`, and `signer_state`, which holds the master key.',
-    reads: ['key_sources.dynamodb', 'signer_state'],
     broken: ({ key_sources }, { isSet }) => [
       ...when(isSet('key_sources.dynamodb') && !isSet('signer_state'), {
         at: 'key_sources.dynamodb',
@@ -25,7 +24,6 @@ export const CUSTODY_RULES: readonly Rule[] = [
   },
   {
     says: '`signer_state` needs `backend` and `table`.',
-    reads: ['signer_state'],
     broken: ({ signer_state }, { isSet }) =>
       (['backend', 'table'] as const).flatMap((member) =>
         when(isSet('signer_state') && signer_state[member] === undefined, {
@@ -38,7 +36,6 @@ export const CUSTODY_RULES: readonly Rule[] = [
   {
     startupFailure: 6,
     says: 'An enclave (an enclave build, or `tee.platform: nitro`) refuses a `ceremony` block; elsewhere `signer_state` needs one.',
-    reads: ['ceremony', 'signer_state', 'tee.platform'],
     broken: ({ tee }, { isSet, compiledCeremony }) => [
       ...when(isSet('ceremony') && (compiledCeremony !== false || tee.platform === 'nitro'), {
         at: 'ceremony',
@@ -55,7 +52,6 @@ export const CUSTODY_RULES: readonly Rule[] = [
   {
     startupFailure: 7,
     says: '`ceremony.kms_threshold` is at most the number of `kms_keys`.',
-    reads: ['ceremony'],
     broken: ({ ceremony }) =>
       when(ceremony !== undefined && !thresholdIsReachable(ceremony), {
         at: 'ceremony',
@@ -66,7 +62,6 @@ export const CUSTODY_RULES: readonly Rule[] = [
   },
   {
     says: '`receipts` needs `storage`; `folder` needs `receipts.path`, and `state_table` needs `signer_state`.',
-    reads: ['receipts.storage', 'receipts.path', 'signer_state'],
     broken: ({ receipts }, { isSet }) => [
       ...when(isSet('receipts') && receipts.storage === undefined, {
         at: 'receipts',
@@ -93,7 +88,6 @@ export const CUSTODY_RULES: readonly Rule[] = [
   {
     startupFailure: 10,
     says: '`chamber.keys.generate`, `generate_keys` and `deposit_data` need `key_sources.dynamodb`.',
-    reads: [...NEEDS_TABLE_BACKEND.map((route) => `chamber.keys.${route}.enabled` as const), 'key_sources.dynamodb'],
     broken: ({ chamber }, { isSet }) =>
       NEEDS_TABLE_BACKEND.flatMap((route) =>
         when(chamber.keys[route].enabled && !isSet('key_sources.dynamodb'), {

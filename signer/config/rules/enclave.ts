@@ -2,8 +2,14 @@
 // first call.
 
 import { type Ceremony, ceremonyArns } from '../../../ceremony/definition.ts';
-import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
-import { type Destination, dynamodbRegions, isDeclared, kmsDestination, usesDynamoDB } from '../egress-needs.ts';
+import {
+  type Destination,
+  databaseAddress,
+  dynamodbRegions,
+  isDeclared,
+  kmsDestination,
+  usesDynamoDB,
+} from '../egress-needs.ts';
 import type { Config } from '../options.ts';
 import { type ConfigFinding, type Rule, when } from './rule.ts';
 
@@ -13,7 +19,6 @@ const MAX_ENCLAVE_CONNECTIONS = 32_768;
 export const ENCLAVE_RULES: readonly Rule[] = [
   {
     says: '`tee.platform: nitro` runs in an enclave image only, and an image runs nothing else. `server --check` accepts it everywhere.',
-    reads: ['tee.platform'],
     broken: ({ tee }, { compiledCeremony, runs }) => [
       ...when(tee.platform === 'nitro' && runs && compiledCeremony === false, {
         at: 'tee.platform',
@@ -29,7 +34,6 @@ export const ENCLAVE_RULES: readonly Rule[] = [
   },
   {
     says: '`tee.platform: nitro` needs `tls.mode: ratls`: everything but probes and metrics goes over attested TLS.',
-    reads: ['tee.platform', 'tls.mode'],
     broken: inEnclave(({ tls }) =>
       when(tls.mode !== 'ratls', {
         at: 'tls.mode',
@@ -40,7 +44,6 @@ export const ENCLAVE_RULES: readonly Rule[] = [
   },
   {
     says: 'In an enclave the ports of the listeners are stated: none is 0.',
-    reads: ['tee.platform', 'server.listen_port', 'metrics.listen_port', 'tls.listen_port'],
     broken: inEnclave((config) =>
       (['server', 'metrics', 'tls'] as const).flatMap((section) =>
         when(config[section].listen_port === 0, {
@@ -53,7 +56,6 @@ export const ENCLAVE_RULES: readonly Rule[] = [
   },
   {
     says: `In an enclave \`tls.max_connections\` is at most ${MAX_ENCLAVE_CONNECTIONS}: the image has 65,536 file descriptors for clients, for its own calls and for everything else.`,
-    reads: ['tee.platform', 'tls.max_connections'],
     broken: inEnclave(({ tls }) =>
       when(tls.max_connections > MAX_ENCLAVE_CONNECTIONS, {
         at: 'tls.max_connections',
@@ -63,19 +65,7 @@ export const ENCLAVE_RULES: readonly Rule[] = [
     ),
   },
   {
-    says: 'An enclave has no disk, and its listener asks for no client certificates: no `key_sources.filesystem` but its loaders, no `key_sources.memory.persist_dir`, no `custom_network.config_file`, no `receipts.path`, no `tls.known_clients`, `tls.client_ca` and `tls.client_auth: required`, no `anti_slashing.backend: sqlite`, no `sslrootcert` in `anti_slashing.url`; and `noop` is refused there whatever the flags.',
-    reads: [
-      'tee.platform',
-      'key_sources.filesystem',
-      'key_sources.memory',
-      'custom_network.config_file',
-      'receipts.path',
-      'tls.known_clients',
-      'tls.client_ca',
-      'tls.client_auth',
-      'anti_slashing.backend',
-      'anti_slashing.url',
-    ],
+    says: 'An enclave has no disk, and its listener asks for no client certificates: no `key_sources.filesystem` but its loaders, no `key_sources.memory.persist_dir`, no `custom_network.config_file`, no `receipts.path`, no `audit.required` (its log goes to its parent), no `tls.known_clients`, `tls.client_ca` and `tls.client_auth: required`, no `anti_slashing.backend: sqlite`, no `sslrootcert` in `anti_slashing.url`; and `noop` is refused there whatever the flags.',
     broken: inEnclave((config, { isSet }) => [
       ...FOR_HOSTS.filter(({ at, unless }) => isSet(at) && unless?.(config) !== true),
       ...when(config.anti_slashing.backend === 'sqlite', {
@@ -94,15 +84,6 @@ export const ENCLAVE_RULES: readonly Rule[] = [
   {
     startupFailure: 11,
     says: 'What an enclave has to reach is declared in `tee.nitro.egress`: DynamoDB of one region for its tables, KMS of the ceremony’s regions, the host of `anti_slashing.url`, the collector of `opentelemetry`. It declares no `localhost`.',
-    reads: [
-      'tee',
-      'signer_state',
-      'key_sources.dynamodb',
-      'anti_slashing.backend',
-      'anti_slashing.url',
-      'opentelemetry.enabled',
-      'opentelemetry.endpoint',
-    ],
     broken: inEnclave((config, { compiledCeremony }) => [
       ...when(
         config.tee.nitro.egress.endpoints.some(({ hostname }) => LOCALHOST.test(hostname)),
@@ -145,6 +126,12 @@ const FOR_HOSTS: readonly (ConfigFinding & { readonly unless?: (config: Config) 
       'custom_network, the epochs under network.fork_schedule',
   },
   { at: 'receipts.path', problem: NO_DISK, remedy: 'set receipts.storage: state_table, and remove it' },
+  {
+    at: 'audit.required',
+    problem: 'is true, and what the parent of an enclave keeps of its log cannot be known',
+    remedy: 'set receipts.storage: state_table and receipts.required, and remove it',
+    unless: ({ audit }) => !audit.required,
+  },
   { at: 'tls.known_clients', ...NO_CLIENT_CERTIFICATES },
   { at: 'tls.client_ca', ...NO_CLIENT_CERTIFICATES },
   { at: 'tls.client_auth', ...NO_CLIENT_CERTIFICATES, unless: ({ tls }) => tls.client_auth === 'optional' },
@@ -155,8 +142,8 @@ function inEnclave(broken: Rule['broken']): Rule['broken'] {
 }
 
 /** The parent is on the way to the database, and could forget what was signed. */
-function postgresTrust({ anti_slashing: { backend, url } }: Config): readonly ConfigFinding[] {
-  const address = backend === 'postgres' ? addressIn(url) : undefined;
+function postgresTrust(config: Config): readonly ConfigFinding[] {
+  const address = databaseAddress(config);
   if (address === undefined) return [];
   return [
     ...when(address.rootCertificateFile !== undefined, {
@@ -209,8 +196,8 @@ function kmsDestinations({ signer_state, tee }: Config, ceremony: Ceremony | fal
   return [...byName.values()];
 }
 
-function postgresDestination({ anti_slashing: { backend, url } }: Config): readonly Destination[] {
-  const address = backend === 'postgres' ? addressIn(url) : undefined;
+function postgresDestination(config: Config): readonly Destination[] {
+  const address = databaseAddress(config);
   return address === undefined ? [] : [{ hostname: address.host.toLowerCase(), port: address.port }];
 }
 
@@ -218,9 +205,4 @@ function collectorDestination({ opentelemetry: { enabled, endpoint } }: Config):
   if (!enabled) return [];
   const { hostname, port, protocol } = new URL(endpoint);
   return [{ hostname, port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port) }];
-}
-
-function addressIn(url: Config['anti_slashing']['url']) {
-  const reading = url === undefined ? undefined : parsePostgresUrl(url.reveal().toString('utf8'));
-  return reading?.kind === 'address' ? reading : undefined;
 }

@@ -9,7 +9,6 @@ export const LISTENER_RULES: readonly Rule[] = [
   {
     startupFailure: 11,
     says: 'The `vsock_port` of an egress endpoint is none of the listeners’ ports.',
-    reads: ['tee.nitro.egress.endpoints', 'server.listen_port', 'metrics.listen_port', 'tls.listen_port'],
     broken: ({ tee, server, metrics, tls }) =>
       tee.nitro.egress.endpoints.flatMap(({ vsock_port }, index) =>
         when([server.listen_port, metrics.listen_port, tls.listen_port].includes(vsock_port), {
@@ -22,7 +21,6 @@ export const LISTENER_RULES: readonly Rule[] = [
   },
   {
     says: '`tee.platform: nitro` needs a `tee.nitro` section.',
-    reads: ['tee.platform', 'tee.nitro'],
     broken: ({ tee }, { isSet }) =>
       when(tee.platform === 'nitro' && !isSet('tee.nitro'), {
         at: 'tee.platform',
@@ -32,7 +30,6 @@ export const LISTENER_RULES: readonly Rule[] = [
   },
   {
     says: '`tls.ratls.rotation_interval_seconds` is less than `tls.ratls.cert_validity_seconds`.',
-    reads: ['tls.ratls'],
     broken: ({ tls }) =>
       when(tls.ratls.rotation_interval_seconds >= tls.ratls.cert_validity_seconds, {
         at: 'tls.ratls.rotation_interval_seconds',
@@ -42,7 +39,6 @@ export const LISTENER_RULES: readonly Rule[] = [
   },
   {
     says: 'No two listeners share a port, unless they bind two different IP addresses.',
-    reads: ['server.listen_address', 'server.listen_port', 'metrics.listen_address', 'metrics.listen_port', 'tls'],
     broken: collidingListeners,
   },
 ];

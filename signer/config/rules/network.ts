@@ -21,7 +21,6 @@ const NEEDED_FORKS = ['phase0', 'capella'] as const;
 export const NETWORK_RULES: readonly Rule[] = [
   {
     says: '`network: custom` needs `custom_network.genesis_validators_root`, and either `config_file`, `fork_versions` with `phase0` and `capella`, or `genesis_fork_version` and `capella_fork_version`. `network: ephemery` needs `genesis_validators_root`, and takes `genesis_time` and `deposit_chain_id`. Another network takes none of `custom_network`.',
-    reads: ['network', 'custom_network'],
     broken: (config, facts) => {
       const { name } = config.network;
       if (name === 'custom') return [...missingRoot(config), ...missingVersions(config)];
@@ -35,7 +34,6 @@ export const NETWORK_RULES: readonly Rule[] = [
   },
   {
     says: '`custom_network.config_file` states the members that a consensus config.yaml has: none of them stands beside it. `fork_versions` stands alone in the same way.',
-    reads: ['custom_network'],
     broken: ({ custom_network: custom }, { isSet }) => {
       const source = custom.config_file !== undefined ? 'config_file' : 'fork_versions';
       if (custom[source] === undefined) return [];
@@ -51,7 +49,6 @@ export const NETWORK_RULES: readonly Rule[] = [
   },
   {
     says: '`custom_network.slot_duration_ms` is stated where `custom_network.preset` is another than `mainnet`.',
-    reads: ['custom_network'],
     broken: ({ custom_network: { preset = 'mainnet', slot_duration_ms } }) =>
       when(preset !== 'mainnet' && slot_duration_ms === undefined, {
         at: 'custom_network.slot_duration_ms',
@@ -61,7 +58,6 @@ export const NETWORK_RULES: readonly Rule[] = [
   },
   {
     says: '`network.fork_schedule` contradicts no epoch that is known, and its forks begin in their order.',
-    reads: ['network', 'custom_network'],
     broken: (config, facts) => {
       const { name } = config.network;
       const isComplete =
@@ -76,7 +72,6 @@ export const NETWORK_RULES: readonly Rule[] = [
   },
   {
     says: '`anti_slashing.jump_at_boot` (on by default in an enclave) needs `custom_network.genesis_time` with `network: custom` and `ephemery`.',
-    reads: ['network', 'custom_network', 'anti_slashing.jump_at_boot', 'tee.platform'],
     broken: ({ network, custom_network, anti_slashing, tee }) =>
       when(
         (network.name === 'custom' || network.name === 'ephemery') &&

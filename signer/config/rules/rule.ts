@@ -1,6 +1,7 @@
-// A cross-field rule: what must hold between options, which options it reads, and what breaks it.
+// A cross-field rule: what must hold between options, and what breaks it.
 
 import type { Ceremony } from '../../../ceremony/definition.ts';
+import type { AuthoritiesOf } from '../../tee/authorities.ts';
 import type { Config, OptionPath, SectionPath } from '../options.ts';
 
 export interface ConfigFinding {
@@ -13,6 +14,8 @@ export interface ConfigFinding {
 export interface Facts {
   readonly isSet: (at: OptionPath | SectionPath) => boolean;
   readonly compiledCeremony: Ceremony | false;
+  /** Which hosts the image has authorities of their own for; undefined where no image is read. */
+  readonly compiledAuthorities: AuthoritiesOf | undefined;
   readonly runs: boolean;
   /** For a command beside the signer, such as `setup`, which may come before everything in it is made. */
   readonly onlyRead: boolean;
@@ -23,7 +26,6 @@ export interface Rule {
   /** specification/operating.md#startup-failures. */
   readonly startupFailure?: number;
   readonly says: string;
-  readonly reads: readonly (OptionPath | SectionPath)[];
   readonly broken: (config: Config, facts: Facts) => readonly ConfigFinding[];
 }
 

@@ -1,7 +1,8 @@
 // Every cross-field rule of a signer: the startup failures that configuration alone decides
-// (specification/operating.md#startup-failures), and more. A rule is skipped when an option it reads is refused
-// already, so that one mistake makes one violation.
+// (specification/operating.md#startup-failures), and more. A rule that asks for the value of an option
+// that is refused already is left out, so that one mistake makes one violation.
 
+import { levelOf, parseLogFilter } from '../../../common/observe/log-filter.ts';
 import { CUSTODY_RULES } from './custody.ts';
 import { ENCLAVE_RULES } from './enclave.ts';
 import { LISTENER_RULES } from './listeners.ts';
@@ -13,7 +14,6 @@ import { TABLE_RULES } from './tables.ts';
 export const SIGNING_RULES: readonly Rule[] = [
   {
     says: '`anti_slashing.backend: postgres` needs `anti_slashing.url`, and `dynamodb` needs `anti_slashing.table`.',
-    reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
     broken: ({ anti_slashing }) =>
       (
         [
@@ -30,7 +30,6 @@ export const SIGNING_RULES: readonly Rule[] = [
   },
   {
     says: '`anti_slashing.url` is for the backend `postgres`, `anti_slashing.table` for `dynamodb`: with another backend the shared database would go unused.',
-    reads: ['anti_slashing.backend', 'anti_slashing.url', 'anti_slashing.table'],
     broken: ({ anti_slashing: { backend } }, { isSet }) =>
       (
         [
@@ -49,7 +48,6 @@ export const SIGNING_RULES: readonly Rule[] = [
   },
   {
     says: 'With `signing.priority.enabled`, its `max_concurrent_jobs` is less than `signing.max_concurrent_jobs`.',
-    reads: ['signing.priority', 'signing.max_concurrent_jobs'],
     broken: ({ signing }) =>
       when(signing.priority.enabled && signing.priority.max_concurrent_jobs >= signing.max_concurrent_jobs, {
         at: 'signing.priority.max_concurrent_jobs',
@@ -59,6 +57,23 @@ export const SIGNING_RULES: readonly Rule[] = [
   },
 ];
 
+const AUDIT_RULES: readonly Rule[] = [
+  {
+    says: 'With `audit.required`, `logging.level` keeps audit lines: `audit=info`, or no word of audit.',
+    broken: ({ audit, logging }) =>
+      when(audit.required && !hasAuditLines(logging.level), {
+        at: 'logging.level',
+        problem: 'leaves audit lines out, and audit.required is true',
+        remedy: 'take audit out of the filter, or set audit=info',
+      }),
+  },
+];
+
+function hasAuditLines(filter: string): boolean {
+  const parsed = parseLogFilter(filter);
+  return parsed !== undefined && ['trace', 'debug', 'info'].includes(levelOf('audit', parsed));
+}
+
 export const RULES: readonly Rule[] = [
   ...STATIC_AUTH_RULES,
   ...NETWORK_RULES,
@@ -67,4 +82,5 @@ export const RULES: readonly Rule[] = [
   ...LISTENER_RULES,
   ...ENCLAVE_RULES,
   ...TABLE_RULES,
+  ...AUDIT_RULES,
 ];

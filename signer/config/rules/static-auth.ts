@@ -7,7 +7,6 @@ export const STATIC_AUTH_RULES: readonly Rule[] = [
   {
     startupFailure: 1,
     says: '`static_auth` and `signer_state` exclude each other.',
-    reads: ['static_auth', 'signer_state'],
     broken: (_, { isSet }) =>
       when(isSet('static_auth') && isSet('signer_state'), {
         at: 'static_auth',
@@ -17,7 +16,6 @@ export const STATIC_AUTH_RULES: readonly Rule[] = [
   },
   {
     says: 'Policies in `static_auth` have unique names, and tokens and `anonymous` name policies that exist.',
-    reads: ['static_auth'],
     broken: ({ static_auth }) => [
       ...repeated(static_auth.policies.map(({ name }) => name)).map((index) => ({
         at: 'static_auth' as const,
@@ -30,7 +28,6 @@ export const STATIC_AUTH_RULES: readonly Rule[] = [
   },
   {
     says: 'Tokens in `static_auth` have different names, where they have one.',
-    reads: ['static_auth'],
     broken: ({ static_auth }) =>
       repeated(static_auth.tokens.map(({ name }, index) => name ?? String(index))).map((index) => ({
         at: 'static_auth' as const,
@@ -41,7 +38,6 @@ export const STATIC_AUTH_RULES: readonly Rule[] = [
   },
   {
     says: 'Tokens in `static_auth` have different secrets.',
-    reads: ['static_auth'],
     broken: ({ static_auth }) =>
       repeated(static_auth.tokens.map(({ secret }) => secret.reveal().toString('base64'))).map((index) => ({
         at: 'static_auth' as const,

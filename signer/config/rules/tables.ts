@@ -2,7 +2,7 @@
 
 import { isCeremonyKey } from '../../aws/table-credentials.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
-import { dynamodbRegions, usesDynamoDB } from '../egress-needs.ts';
+import { databaseAddress, dynamodbRegions, usesTables } from '../egress-needs.ts';
 import type { Config, OptionPath } from '../options.ts';
 import { type ConfigFinding, type Rule, when } from './rule.ts';
 
@@ -13,13 +13,6 @@ const UNSAFE = 'tee.nitro.unsafe_parent_writes_tables';
 export const TABLE_RULES: readonly Rule[] = [
   {
     says: 'A table that is named by its ARN is, in an enclave, in the region of the declared DynamoDB endpoint.',
-    reads: [
-      'tee.platform',
-      'tee.nitro.egress.endpoints',
-      'signer_state.table',
-      'key_sources.dynamodb.table',
-      'anti_slashing.table',
-    ],
     broken: (config) => {
       const regions = dynamodbRegions(config.tee.nitro.egress.endpoints);
       const [region] = regions;
@@ -29,19 +22,18 @@ export const TABLE_RULES: readonly Rule[] = [
   },
   {
     says:
-      'An enclave that uses DynamoDB has `tee.nitro.table_credentials`, or says `tee.nitro.unsafe_parent_writes_tables: ' +
+      'An enclave that uses DynamoDB or PostgreSQL has `tee.nitro.table_credentials`, or says `tee.nitro.unsafe_parent_writes_tables: ' +
       'true`, and never both. Commands that only read the configuration do not ask for it.',
-    reads: ['tee', 'signer_state.table', 'key_sources.dynamodb.table', 'anti_slashing.backend', 'anti_slashing.table'],
     broken: (config, { isSet, onlyRead }) => {
       const { platform, nitro } = config.tee;
       const isSealed = isSet(SECTION);
-      const isMissing = platform === 'nitro' && usesDynamoDB(config) && !isSealed;
+      const isMissing = platform === 'nitro' && usesTables(config) && !isSealed;
       return [
         ...when(isMissing && !nitro.unsafe_parent_writes_tables && !onlyRead, {
           at: SECTION,
           problem: 'is missing: the parent would write the tables that this enclave believes',
           remedy:
-            'seal credentials of a user for the tables (docs/guides/custody.md, Sealed table credentials), or say ' +
+            'seal what opens the tables (docs/guides/custody.md, Sealed table credentials), or say ' +
             'tee.nitro.unsafe_parent_writes_tables: true',
         }),
         ...when(nitro.unsafe_parent_writes_tables && (platform !== 'nitro' || isSealed), {
@@ -54,7 +46,6 @@ export const TABLE_RULES: readonly Rule[] = [
   },
   {
     says: '`tee.nitro.table_credentials` needs `ciphertext` and `key_arn`, an enclave (`tee.platform: nitro`) and a table that they are for.',
-    reads: ['tee', 'signer_state.table', 'key_sources.dynamodb.table', 'anti_slashing.backend', 'anti_slashing.table'],
     broken: (config, { isSet }) => {
       if (!isSet(SECTION)) return [];
       return [
@@ -70,7 +61,7 @@ export const TABLE_RULES: readonly Rule[] = [
           problem: 'is set, and this is no enclave: nothing attested could open it',
           remedy: 'remove it; outside an enclave credentials come from the AWS environment',
         }),
-        ...when(!usesDynamoDB(config), {
+        ...when(!usesTables(config), {
           at: SECTION,
           problem: 'is set, and no table is named',
           remedy: 'remove it',
@@ -79,8 +70,29 @@ export const TABLE_RULES: readonly Rule[] = [
     },
   },
   {
+    says:
+      'With `tee.nitro.table_credentials` the password of `anti_slashing.url` is sealed with them, and not in the URL; and ' +
+      'the image names the authority that vouches for the host (`eif build --ca`).',
+    broken: (config, { isSet, compiledAuthorities }) => {
+      const address = isSet(SECTION) ? databaseAddress(config) : undefined;
+      if (address === undefined) return [];
+      return [
+        ...when(address.password !== '', {
+          at: 'anti_slashing.url',
+          problem:
+            'has a password, which the parent reads in this configuration, and the slashing records would be its own',
+          remedy: 'seal it as database_password (docs/guides/custody.md, Sealed table credentials), and remove it here',
+        }),
+        ...when(compiledAuthorities !== undefined && compiledAuthorities(address.host) === undefined, {
+          at: 'anti_slashing.url',
+          problem: `leads to ${address.host}, for which this image names no authority`,
+          remedy: `build it with --ca ${address.host}=FILE, with the certificate of the database’s authority`,
+        }),
+      ];
+    },
+  },
+  {
     says: '`tee.nitro.table_credentials.key_arn` is a custody key of the ceremony.',
-    reads: ['tee.nitro.table_credentials.key_arn'],
     broken: ({ tee }, { compiledCeremony }) => {
       const { key_arn: keyArn } = tee.nitro.table_credentials;
       return when(keyArn !== undefined && compiledCeremony !== false && !isCeremonyKey(keyArn, compiledCeremony), {

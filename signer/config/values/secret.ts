@@ -126,6 +126,9 @@ export function surrounded(text: string): BrokenReference | undefined {
     const remedy = 'take it from its source without: $(cat FILE) drops it, and printf %s, unlike echo, adds none';
     return new BrokenReference('has a line break at its end, which no client sends', remedy);
   }
+  if (/^(["']).*\1$/s.test(text)) {
+    return new BrokenReference('is written in quotes, which would be part of it', 'write it without the quotes');
+  }
   if (!/^\s|\s$/.test(text)) return undefined;
   return new BrokenReference('has white space around it, which no client sends', 'write it without');
 }

@@ -80,10 +80,16 @@ export const sealedBytes: Kind<string> = {
 
 export const deploymentId: Kind<string> = textThat('up to 1024 of A-Z a-z 0-9 . _ : / -', isDeploymentId);
 
-export const listenAddress: Kind<string> = textThat(
+const ADDRESS = textThat(
   'an IP address or a host name',
   (value) => isIP(value) !== 0 || (HOSTNAME.test(value) && !/^[\d.]+$/.test(value)),
 );
+
+/** `localhost` is 127.0.0.1, as in the URLs of all pages: by Debian's file of hosts it would be ::1 alone. */
+export const listenAddress: Kind<string> = {
+  ...ADDRESS,
+  schema: ADDRESS.schema.transform((value) => (value === 'localhost' ? '127.0.0.1' : value)),
+};
 
 export const logFilter: Kind<string> = textThat(
   `a level (${LOG_LEVELS.join(', ')}), or a filter like info,http=debug; modules: ${LOG_MODULES.join(', ')}`,

@@ -1,6 +1,7 @@
 // The metrics listener: GET /metrics over plain HTTP, and nothing of the signing listener.
 
 import http from 'node:http';
+import { requestPath } from '../../../common/formats/request-path.ts';
 import { headerTimes } from '../context.ts';
 import { serveTransport, type TransportServer, type TransportServerOptions } from './transport-server.ts';
 
@@ -51,8 +52,7 @@ async function answer(
   response: http.ServerResponse,
 ): Promise<void> {
   request.resume();
-  const path = request.url?.split('?')[0];
-  if (request.method !== 'GET' || path !== '/metrics') {
+  if (request.method !== 'GET' || requestPath(request.url) !== '/metrics') {
     response.writeHead(404, { 'content-type': 'text/plain; charset=utf-8' }).end('metrics are at GET /metrics\n');
     return;
   }

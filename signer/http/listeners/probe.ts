@@ -1,6 +1,7 @@
 // The plain listener of an enclave, for liveness and readiness only (specification/enclave.md#shape).
 
 import http from 'node:http';
+import { requestPath } from '../../../common/formats/request-path.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { Transport } from '../../native/transport.ts';
 import { headerTimes, requestId } from '../context.ts';
@@ -24,7 +25,7 @@ export function listenProbes(readiness: Readiness, options: ProbeListenOptions):
     { requestTimeout: requestTimeoutMs, keepAliveTimeout: requestTimeoutMs, ...headerTimes(requestTimeoutMs) },
     (request, response) => {
       request.resume();
-      const path = pathOf(request);
+      const path = requestPath(request.url);
       const answers: Readonly<Record<string, () => HealthAnswer>> = {
         '/upcheck': () => UPCHECK_ANSWER,
         '/healthcheck': () => healthAnswer(readiness),
@@ -41,11 +42,6 @@ export function listenProbes(readiness: Readiness, options: ProbeListenOptions):
   server.on('clientError', answerClientError);
   server.setTimeout(requestTimeoutMs);
   return serveTransport(server, { transport, port, maxConnections: MAX_PROBE_CONNECTIONS });
-}
-
-function pathOf({ url = '' }: http.IncomingMessage): string {
-  const [path = ''] = url.split('?');
-  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
 function notHere(request: http.IncomingMessage): HealthAnswer {

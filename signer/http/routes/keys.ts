@@ -147,6 +147,7 @@ export function mountKeystores(app: FastifyInstance, limits: KeyManagerLimits, k
       const visible = keys.store.publicKeys().filter(allowsKey(request, 'list_keys'));
       return visible.map((publicKey) => ({
         validating_pubkey: publicKey,
+        derivation_path: keys.store.derivationPathOf(publicKey), // left out where nothing says it
         readonly: isReadonly(publicKey, keys),
       }));
     });
@@ -162,7 +163,7 @@ export function mountKeystores(app: FastifyInstance, limits: KeyManagerLimits, k
       importKeys(
         {
           items,
-          slashingProtection: slashing_protection ?? undefined,
+          slashingProtection: slashing_protection || undefined, // tools write an empty text for none
           persist: false,
           allows: allowsKey(request, 'import_keystores'),
         },

@@ -16,6 +16,7 @@ import type { SigningDependencies } from '../../signing/sign.ts';
 import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';
 import type { Audit, RecordDecision } from '../audit.ts';
 import type { HttpRequest } from '../context.ts';
+import type { HeldRequests } from '../held.ts';
 import { accepted, refusal, type SuccessAnswer, sendAnswer, toSignerError } from '../replies.ts';
 import type { SignHandler } from './sign.ts';
 
@@ -24,24 +25,21 @@ const ACCESS = { kind: 'scope', scope: 'sign', namesKey: false, needsSigning: tr
 
 export interface SignBatchLimits {
   readonly requestTimeoutSeconds: number;
-  readonly batchMaxKeys: number;
 }
 
 export interface BatchParts extends ResultParts {
   readonly signing: SigningDependencies;
   readonly keys: Pick<KeyStore, 'find' | 'state'>;
+  readonly held: Pick<HeldRequests, 'hold'>;
   readonly recordDecision?: RecordDecision | undefined;
 }
 
-export function createSignBatchHandler(
-  { requestTimeoutSeconds, batchMaxKeys }: SignBatchLimits,
-  parts: BatchParts,
-): SignHandler {
+export function createSignBatchHandler({ requestTimeoutSeconds }: SignBatchLimits, parts: BatchParts): SignHandler {
   const turns = eventLoopTurns(1);
   return async (request, body) => {
     await turns.turn();
     if (request.context.released) throw new SignerError('client_closed');
-    const { batch } = accepted(parseSignBatch(body, batchMaxKeys));
+    const { batch } = accepted(parseSignBatch(body));
     const results = new BatchResults(request, batch, parts);
     request.context.operation = batch.request.operation;
     request.context.position = positionOf(batch.request);
@@ -82,12 +80,33 @@ async function signInTime(
     reject(error);
   };
   try {
-    signAllowed(results, { signal: controller.signal, turns }, parts).then(resolve, reject);
+    keysThere(results, (requestTimeoutSeconds * 1000) / 2, parts)
+      .then(() => signAllowed(results, { signal: controller.signal, turns }, parts))
+      .then(resolve, reject);
     await promise;
   } finally {
     clearTimeout(timer);
     context.onEnd = undefined;
   }
+}
+
+/** While keys load, until all that the caller may use are there. The other half of its time is for signing. */
+async function keysThere({ request, batch }: BatchResults, limitMs: number, { keys, held }: BatchParts): Promise<void> {
+  const access = request.context.caller?.access;
+  if (keys.state !== 'loading' || access === undefined) return;
+  let place = 0;
+  const isThere = (): boolean => {
+    for (; place < batch.publicKeys.length; place++) {
+      const publicKey = batch.publicKeys[place] ?? '';
+      const mayUse = () => evaluateBeforeBody(access, { scope: 'sign', publicKey }).allowed;
+      if (keys.find(publicKey) === undefined && mayUse()) return false;
+    }
+    return true;
+  };
+  if (isThere()) return;
+  await new Promise<void>((resolve) => {
+    if (!held.hold(request, limitMs, isThere, resolve)) resolve();
+  });
 }
 
 async function signAllowed(

@@ -144,13 +144,13 @@ function signed({ headers }: HttpRequest, signature: Uint8Array): SuccessAnswer 
   return { status: 200, headers: {}, ...signatureAnswer(signature, answerFormat(headers.accept)) };
 }
 
-// While the set of keys is not complete the answer is an error (specification/signing.md#public-keys).
+// The whole list or no answer (specification/signing.md#public-keys).
 
 const NO_HIGH_WATERMARK = {};
 
 export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys'>): void {
   const access = { kind: 'scope', scope: 'public_keys', namesKey: false, needsSigning: true } as const;
-  const options = { config: { access }, exposeHeadRoute: true };
+  const options = { config: { access: { ...access, listsKeys: true } }, exposeHeadRoute: true } as const;
   app.get('/api/v1/eth2/publicKeys', options, async (request, reply) => {
     const { access: rules } = callerOf(request);
     const visible = keys.publicKeys().filter((publicKey) => canSignWith(rules, publicKey));

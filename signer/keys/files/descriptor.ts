@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { decodeHex } from '../../../common/formats/hex.ts';
 import { parseStrictYamlStream } from '../../../common/formats/yaml.ts';
+import type { ForeignKind } from './foreign-file.ts';
 
 /** A raw secret is wiped by whoever takes the descriptor. */
 export type KeyDescriptor =
@@ -14,7 +15,8 @@ export type KeyDescriptor =
 
 export type DescribedKey =
   | { readonly document: number; readonly descriptor: KeyDescriptor }
-  | { readonly document: number; readonly refused: string };
+  | { readonly document: number; readonly refused: string }
+  | { readonly document: number; readonly refused: string; readonly foreign: ForeignKind };
 
 export const MAX_DESCRIPTOR_BYTES = 2 ** 20;
 const KEY_BYTES = 32;
@@ -81,14 +83,20 @@ function isMap(value: unknown): value is Properties {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-type Described = { readonly descriptor: KeyDescriptor } | { readonly refused: string };
+type Described =
+  | { readonly descriptor: KeyDescriptor }
+  | { readonly refused: string }
+  | { readonly refused: string; readonly foreign: ForeignKind };
 
 function describe(directory: string, map: Properties, keys: TakenKeys): Described {
   const type = textOf(map, 'type')?.toLowerCase();
   if (type === undefined) return { refused: 'type is missing' };
   if (type !== 'file-raw' && type !== 'file-keystore') return { refused: `unsupported type${nameOf(type)}` };
   const keyType = textOf(map, 'keyType') ?? 'BLS';
-  if (keyType.toUpperCase() !== 'BLS') return { refused: `unsupported keyType${nameOf(keyType)}` };
+  if (keyType.toUpperCase() !== 'BLS') {
+    const refused = `unsupported keyType${nameOf(keyType)}`;
+    return keyType.toUpperCase() === 'SECP256K1' ? { refused, foreign: 'secp256k1_keys' } : { refused };
+  }
   return type === 'file-raw' ? describeRaw(map, keys) : describeKeystore(directory, map);
 }
 

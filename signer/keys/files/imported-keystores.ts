@@ -111,10 +111,12 @@ export class ImportedKeystores {
     let opened: Awaited<ReturnType<typeof openKeystores>> = [];
     try {
       if (name !== fileOf(found.publicKey)) return failed('its name is not that of its key');
-      opened = await openKeystores([parseItem(found)], { pool, store }, signal, 'load');
+      const parsed = parseItem(found);
+      opened = await openKeystores([parsed], { pool, store }, signal, 'load');
       const [item] = opened;
       if (item?.kind !== 'opened') return failed(item?.message ?? 'it holds no key');
       const added = store.add(item.secretKey, 'memory', found.publicKey);
+      if (parsed.kind === 'parsed') store.noteDerivationPath(found.publicKey, parsed.keystore.path);
       return added.outcome === 'refused' ? failed(added.reason) : true;
     } finally {
       wipeKeystores(opened);

@@ -20,6 +20,7 @@ export interface KeyFilesOptions extends KeyFolders {
 /** Ends the work with the keys before it resolves: none of them signs here any more. */
 export type TakeOut = (publicKeys: readonly string[]) => Promise<void>;
 
+const NO_FOLDER = 'the folder does not exist: create it, or correct the path, and reload';
 /** Keys that are asked about in one turn of the event loop. */
 const KEYS_IN_A_TURN = 4096;
 
@@ -41,7 +42,7 @@ export class KeyFiles {
 
   /** @throws Error when a folder cannot be listed, SignerError `sealed`, the signal's reason when stopped */
   async load(): Promise<FilesystemLoad> {
-    const { report } = await this.#look();
+    const { report } = await this.#look(this.#options);
     return report.finish(0);
   }
 
@@ -50,7 +51,8 @@ export class KeyFiles {
    */
   async reload(takeOut: TakeOut): Promise<FilesystemLoad> {
     const { store } = this.#parts;
-    const { look, report } = await this.#look();
+    // A folder that is gone would take its keys out.
+    const { look, report } = await this.#look({ ...this.#options, mayBeMissing: false });
     const gone = await this.#goneSince(look);
     const loaded = [...gone].filter((publicKey) => store.find(publicKey)?.source === 'filesystem');
     if (loaded.length > 0) await takeOut(loaded);
@@ -69,11 +71,12 @@ export class KeyFiles {
     return gone;
   }
 
-  async #look(): Promise<{ readonly look: Look; readonly report: LoadReport }> {
-    const listing = await listKeyFiles(this.#options);
+  async #look(options: KeyFilesOptions): Promise<{ readonly look: Look; readonly report: LoadReport }> {
+    const listing = await listKeyFiles(options);
     const report = new LoadReport(this.#parts);
     this.#report = report;
-    const { cache: cacheFile, rawLoadConcurrency } = this.#options;
+    for (const folder of listing.missing) report.fail({ file: folder, document: 1, order: 0 }, NO_FOLDER);
+    const { cache: cacheFile, rawLoadConcurrency } = options;
     const cache = cacheFile === undefined ? undefined : new KeyCache(cacheFile, this.#parts);
     const look = new Look(this.#held, { ...this.#parts, cache }, report);
     try {

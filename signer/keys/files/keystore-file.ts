@@ -2,7 +2,8 @@
 // either file.
 
 import { copyOffHeap, type Keystore } from '../keystores/cipher.ts';
-import { parseKeystoreJson } from '../keystores/keystore.ts';
+import { jsonOf, parseKeystoreJson } from '../keystores/keystore.ts';
+import { type ForeignKind, foreignKind } from './foreign-file.ts';
 import { contentsOf, readSmallFile } from './small-files.ts';
 
 const MAX_KEYSTORE_BYTES = 64 * 1024;
@@ -23,13 +24,24 @@ export interface ReadKeystore {
 /** `publicKey`: what a keystore without a usable password says it is of. */
 export type KeystoreFile =
   | ReadKeystore
-  | { readonly refused: string; readonly publicKey?: string; readonly withoutPassword?: true };
+  | {
+      readonly refused: string;
+      readonly publicKey?: string;
+      readonly withoutPassword?: true;
+      /** It is no keystore, and no fault where nothing names it as one. */
+      readonly foreign?: ForeignKind;
+    };
 
 export async function readKeystoreFile({ keystoreFile, passwordFile }: KeystorePlace): Promise<KeystoreFile> {
   const file = await readSmallFile(keystoreFile, MAX_KEYSTORE_BYTES);
   if ('refused' in file) return { refused: `keystoreFile ${keystoreFile}: ${file.refused}` };
-  const keystore = parseKeystoreJson(file.content.toString('utf8'));
-  if ('refused' in keystore) return { refused: `keystoreFile ${keystoreFile}: ${keystore.reason}` };
+  const text = file.content.toString('utf8');
+  const keystore = parseKeystoreJson(text);
+  if ('refused' in keystore) {
+    const foreign = foreignKind(keystoreFile, jsonOf(text));
+    const refused = `keystoreFile ${keystoreFile}: ${keystore.reason}`;
+    return foreign === undefined ? { refused } : { refused, foreign };
+  }
   const password = await readPassword(passwordFile);
   if ('refused' in password) {
     const stated = keystore.publicKey === undefined ? {} : { publicKey: keystore.publicKey };

@@ -13,11 +13,14 @@ export interface KeystoreFolder {
 export interface KeyFolders {
   readonly paths: readonly string[];
   readonly keystores?: KeystoreFolder;
+  /** At a start: a folder that is not there is a fault of keys, and none of the start. */
+  readonly mayBeMissing?: boolean;
 }
 
 export interface Listing {
   readonly descriptors: readonly string[];
   readonly keystores: readonly { readonly keystoreFile: string; readonly passwordFile: string }[];
+  readonly missing: readonly string[];
 }
 
 /** Hidden files are not matched by `*.yaml`, as in a shell. */
@@ -26,13 +29,21 @@ const KEYSTORES = 'key_sources.filesystem.keystores';
 export const KEYSTORE_NAME = /^[^.].*\.json$/i;
 
 /** @throws Error naming the option and the folder that cannot be read */
-export async function listKeyFiles({ paths, keystores }: KeyFolders): Promise<Listing> {
+export async function listKeyFiles({ paths, keystores, mayBeMissing }: KeyFolders): Promise<Listing> {
   const descriptors: string[] = [];
+  const missing: string[] = [];
+  const list = async (folder: string, option: string): Promise<string[]> =>
+    readdir(folder).catch((error: unknown) => {
+      if (mayBeMissing !== true || errorCode(error) !== 'ENOENT')
+        return refuse(error, option, `the directory ${folder}`);
+      missing.push(folder);
+      return [];
+    });
   for (const path of paths) {
     const names = await list(path, 'key_sources.filesystem.paths');
     for (const name of names.filter((name) => DESCRIPTOR_NAME.test(name)).sort()) descriptors.push(join(path, name));
   }
-  if (keystores === undefined) return { descriptors, keystores: [] };
+  if (keystores === undefined) return { descriptors, keystores: [], missing };
   const { path, passwords } = keystores;
   const names = (await list(path, `${KEYSTORES}.path`)).filter((name) => KEYSTORE_NAME.test(name));
   // Its keystores would all be without a password, and ten thousand lines say less than one.
@@ -40,15 +51,12 @@ export async function listKeyFiles({ paths, keystores }: KeyFolders): Promise<Li
   else await assertReadable(passwords.file);
   return {
     descriptors,
+    missing,
     keystores: names.sort().map((name) => ({
       keystoreFile: join(path, name),
       passwordFile: 'file' in passwords ? passwords.file : join(passwords.folder, `${name.slice(0, -5)}.txt`),
     })),
   };
-}
-
-async function list(folder: string, option: string): Promise<string[]> {
-  return readdir(folder).catch((error: unknown) => refuse(error, option, `the directory ${folder}`));
 }
 
 async function assertReadable(file: string): Promise<void> {

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../../common/observe/clock.ts';
 import { type Log, toMilli } from '../../../common/observe/log.ts';
+import type { ForeignKind } from './foreign-file.ts';
 
 export interface KeyPlace {
   readonly file: string;
@@ -36,6 +37,7 @@ export interface LoadProgress {
 }
 
 const PROGRESS_INTERVAL_SECONDS = 10;
+const NO_KEYS = 'files beside the keys hold no key of a validator: they are ignored, and may be moved elsewhere';
 
 export class LoadReport {
   readonly #parts: { readonly log: Log; readonly clock: Clock; readonly onProgress?: (progress: LoadProgress) => void };
@@ -47,6 +49,7 @@ export class LoadReport {
   readonly #firstPlaces = new Map<string, OrderedPlace>();
   readonly #duplicates: (OrderedPlace & { publicKey: string })[] = [];
   readonly #failures: (OrderedPlace & { reason: string })[] = [];
+  readonly #ignored = new Map<ForeignKind, number>();
   #keystores = { total: 0, done: 0, started: 0 };
 
   constructor(parts: { log: Log; clock: Clock; onProgress?: (progress: LoadProgress) => void }) {
@@ -84,6 +87,12 @@ export class LoadReport {
     this.#step();
   }
 
+  /** A file beside the keys that holds none. */
+  ignore(kind: ForeignKind): void {
+    this.#ignored.set(kind, (this.#ignored.get(kind) ?? 0) + 1);
+    this.#step();
+  }
+
   /** @param removed keys that were taken out */
   finish(removed: number): FilesystemLoad {
     const kept = this.#kept;
@@ -92,8 +101,10 @@ export class LoadReport {
       .sort(byOrder)
       .map(({ file, document, publicKey }) => ({ file, document, publicKey }));
     for (const { file, document, publicKey } of duplicates) {
-      this.#parts.log.warn({ file, document, public_key: publicKey }, 'a key is described more than once');
+      const first_file = this.#firstPlaces.get(publicKey)?.file;
+      this.#parts.log.warn({ file, document, first_file, public_key: publicKey }, 'a key is described more than once');
     }
+    if (this.#ignored.size > 0) this.#parts.log.warn(Object.fromEntries(this.#ignored), NO_KEYS);
     const failures = this.#failures.sort(byOrder).map(({ file, document, reason }) => ({ file, document, reason }));
     const counts = { loaded: this.#loaded, kept, removed, duplicates: duplicates.length, failures: failures.length };
     this.#parts.log.info({ ...counts, seconds: toMilli(seconds) }, 'the key files are loaded');

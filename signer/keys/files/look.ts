@@ -159,7 +159,8 @@ export class Look {
     const described: DescribedAt[] = [];
     for (const key of parsedAndWiped(file, read.content)) {
       const place = { file, document: key.document, order: orderOf(fileOrder, key.document) };
-      if ('refused' in key) this.#fail(place, key.refused);
+      if ('foreign' in key) this.#report.ignore(key.foreign);
+      else if ('refused' in key) this.#fail(place, key.refused);
       else described.push({ place, descriptor: key.descriptor });
     }
     return { described, contents };
@@ -183,7 +184,11 @@ export class Look {
   async #loadKeystore(place: KeystoreAt): Promise<void> {
     const { cache } = this.#parts;
     const read = await this.#ahead.take(place);
-    if ('refused' in read) return this.#failKeystore(place, read.publicKey, read.refused);
+    if ('refused' in read) {
+      const isNamed = place.file !== place.keystoreFile; // by a descriptor, as a keystore
+      if (read.foreign !== undefined && !isNamed) return this.#report.ignore(read.foreign);
+      return this.#failKeystore(place, read.publicKey, read.refused);
+    }
     const { keystore, contents } = read;
     const passwordDigest = cache === undefined ? undefined : digestPassword(read.password);
     if (this.#isUnchanged(place, read)) {
@@ -200,6 +205,7 @@ export class Look {
     }
     if (passwordDigest !== undefined) cache?.keep(keystore, passwordDigest, opened.secretKey);
     this.#addKey(place, opened.secretKey, keystore.publicKey, contents);
+    this.#parts.store.noteDerivationPath(this.found.at(place)?.publicKey ?? '', keystore.path);
   }
 
   async #open({ keystore, password }: ReadKeystore): Promise<PoolAnswer> {

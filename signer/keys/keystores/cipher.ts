@@ -14,6 +14,8 @@ export interface Keystore {
   readonly publicKey: string | undefined;
   /** As the file spells it; undefined when it is none of letters, digits and dashes. */
   readonly uuid: string | undefined;
+  /** EIP-2334; undefined when it is none. */
+  readonly path: string | undefined;
 }
 
 export type DecryptedKeystore =
@@ -22,15 +24,25 @@ export type DecryptedKeystore =
 
 /** @returns the secret, 32 bytes in an ArrayBuffer of its own. The caller wipes it, and the password. */
 export function decryptKeystore(keystore: Keystore, password: Uint8Array): DecryptedKeystore {
-  const processed = processPassword(password);
-  if (processed === undefined) return { refused: 'password_not_utf8' };
-  let derived: Buffer | undefined;
+  const forms = passwordForms(password);
+  if (forms.length === 0) return { refused: 'password_not_utf8' };
   try {
-    derived = deriveKey(keystore.keyDerivation, processed); // throws where there is no memory for it
+    for (const form of forms) {
+      const opened = openWith(keystore, form);
+      if (opened !== undefined) return opened;
+    }
+    return { refused: 'wrong_password' };
+  } finally {
+    for (const form of forms) form.fill(0);
+  }
+}
+
+function openWith(keystore: Keystore, password: Uint8Array): DecryptedKeystore | undefined {
+  const derived = deriveKey(keystore.keyDerivation, password); // throws where there is no memory for it
+  try {
     return decrypt(keystore, derived);
   } finally {
-    processed.fill(0);
-    derived?.fill(0);
+    derived.fill(0);
   }
 }
 
@@ -46,16 +58,47 @@ export function keyDerivationMemoryBytes(derivation: KeyDerivation): number {
   return derivation.kind === 'scrypt' ? 128 * derivation.r * (derivation.n + derivation.p + 2) : 0;
 }
 
-/** EIP-2335, Password requirements. Undefined when the bytes are not UTF-8. */
-export function processPassword(password: Uint8Array): Uint8Array | undefined {
+/**
+ * What may have been the password, the likeliest first, each another one: EIP-2335's (Password requirements) without
+ * the byte order mark of an editor, the same with it, that of old tools, and without the blanks at its end that a hand
+ * left in the file. None when the bytes are not UTF-8.
+ */
+export function passwordForms(password: Uint8Array): Uint8Array[] {
   // ASCII is its own NFKD: the usual password never becomes a string, which could not be wiped.
-  if (password.every((byte) => byte < 0x80)) return withoutControls(password);
+  if (password.every((byte) => byte < 0x80)) {
+    const written = withoutControls(password);
+    const end = written.findLastIndex((byte) => byte !== 0x20) + 1;
+    return end === 0 || end === written.length ? [written] : [written, written.subarray(0, end)];
+  }
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(password);
-    return new TextEncoder().encode(text.normalize('NFKD').replace(/\p{Cc}/gu, ''));
+    const written = text.replace(/^\uFEFF/, '');
+    const trimmed = normalised(written.trimEnd());
+    const forms = new Set([normalised(written), normalised(text), withoutMarks(written), trimmed]);
+    return [...forms].map((form) => new TextEncoder().encode(form));
   } catch {
-    return undefined;
+    return [];
   }
+}
+
+function normalised(text: string): string {
+  return text.normalize('NFKD').replace(/\p{Cc}/gu, '');
+}
+
+/**
+ * What go-eth2-wallet-encryptor-keystorev4 made of a password until 2021, and so old ethdo, Prysm and go-ssv: of each
+ * character with its combining marks, the first code point alone, and only ASCII control codes left out.
+ */
+function withoutMarks(text: string): string {
+  const syllables = text.replace(/[\uAC00-\uD7A3]/g, (syllable) => syllable.normalize('NFKD').charAt(0));
+  const [first = '', ...others] = syllables.normalize('NFKD');
+  const kept = [first, ...others.filter((point) => !isCombining(point))];
+  return kept.filter((point) => point >= ' ' && point !== '\x7f').join('');
+}
+
+/** Has a combining class: then it moves before U+0345, whose class is the highest (Unicode, chapter 3.11). */
+function isCombining(point: string): boolean {
+  return point === '\u0345' || !`\u0345${point}`.normalize('NFD').startsWith('\u0345');
 }
 
 function withoutControls(ascii: Uint8Array): Uint8Array {
@@ -73,9 +116,9 @@ function deriveKey(derivation: KeyDerivation, password: Uint8Array): Buffer {
 }
 
 /** EIP-2335, Decryption: the second half of the derived key checks the password, the first half decrypts. */
-function decrypt(keystore: Keystore, derived: Buffer): DecryptedKeystore {
+function decrypt(keystore: Keystore, derived: Buffer): DecryptedKeystore | undefined {
   const checksum = createHash('sha256').update(derived.subarray(16, 32)).update(keystore.encryptedSecretKey).digest();
-  if (!timingSafeEqual(checksum, keystore.checksum)) return { refused: 'wrong_password' };
+  if (!timingSafeEqual(checksum, keystore.checksum)) return undefined;
   const decipher = createDecipheriv('aes-128-ctr', derived.subarray(0, 16), keystore.initializationVector);
   const plain = decipher.update(keystore.encryptedSecretKey);
   const secretKey = copyOffHeap(plain);

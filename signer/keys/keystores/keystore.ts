@@ -13,20 +13,27 @@ export const MAX_SCRYPT_PARALLELIZATION = 16;
 /** About 40 times EIP-2335's 2^18: some seconds. */
 export const MAX_PBKDF2_ITERATIONS = 10_000_000;
 
+/** Editors of Windows write it; Jackson, and so Web3Signer, reads on behind it. */
+const BYTE_ORDER_MARK = /^\uFEFF/;
+
 export function parseKeystoreJson(text: string): ParsedKeystore {
-  let value: unknown;
+  const value = jsonOf(text);
+  return value === undefined ? { refused: 'malformed_keystore', reason: 'not JSON' } : parseKeystore(value);
+}
+
+/** Undefined when it is none. */
+export function jsonOf(text: string): unknown {
   try {
-    value = JSON.parse(text);
+    return JSON.parse(text.replace(BYTE_ORDER_MARK, ''));
   } catch {
-    return { refused: 'malformed_keystore', reason: 'not JSON' };
+    return undefined;
   }
-  return parseKeystore(value);
 }
 
 export function parseKeystore(value: unknown): ParsedKeystore {
   const parsed = KEYSTORE.safeParse(value);
   if (!parsed.success) return { refused: 'malformed_keystore', reason: describe(parsed.error) };
-  const { crypto, pubkey, uuid } = parsed.data;
+  const { crypto, pubkey, uuid, path } = parsed.data;
   const kdf = crypto.kdf;
   return {
     keyDerivation:
@@ -38,6 +45,7 @@ export function parseKeystore(value: unknown): ParsedKeystore {
     encryptedSecretKey: crypto.cipher.message,
     publicKey: pubkey,
     uuid,
+    path,
   };
 }
 
@@ -110,11 +118,17 @@ const KEYSTORE = z.object({
       if (canonical === undefined) context.addIssue('expected 48 bytes of hex');
       return canonical;
     }),
-  uuid: z
+  uuid: textLike(/^[0-9A-Za-z-]{1,64}$/),
+  path: textLike(/^m(?:\/[0-9]{1,10}){1,8}$/),
+});
+
+/** What no key depends on. */
+function textLike(form: RegExp) {
+  return z
     .unknown()
     .optional()
-    .transform((value) => (typeof value === 'string' && /^[0-9A-Za-z-]{1,64}$/.test(value) ? value : undefined)),
-});
+    .transform((value) => (typeof value === 'string' && form.test(value) ? value : undefined));
+}
 
 function describe(error: z.ZodError): string {
   const issue = error.issues[0];

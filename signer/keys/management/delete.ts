@@ -1,10 +1,11 @@
 // Deletes keys in the order of specification/keys.md#order. A row goes after an export because the secret goes with it.
-// A fault before the first end leaves the key whole, a later one a key that nothing signs with; repeating finishes it.
+// A fault before the first end leaves the key whole, a later one a copy that nothing signs with; repeating finishes it.
 
 import { SignerError } from '../../api/errors.ts';
+import type { KeySource } from '../loaded-key.ts';
 import type { TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
-import { whileStopped } from './stop.ts';
+import { whileLeaving } from './stop.ts';
 
 export interface DeleteRequest {
   readonly publicKeys: readonly string[];
@@ -18,7 +19,7 @@ export interface DeleteResult {
   readonly message?: string;
 }
 
-/** @throws SignerError `starting`, `sealed`; slashing_*, `key_table_unavailable`: some may be gone then */
+/** @throws SignerError `starting`, `sealed`; slashing_*, `key_table_unavailable`: its hint says how far it came */
 export async function deleteKeys(
   { publicKeys, fromTable }: DeleteRequest,
   parts: KeyManagementParts,
@@ -54,9 +55,11 @@ async function findProblems(
   fromTable: boolean,
   { store, table }: KeyManagementParts,
 ): Promise<Problems> {
-  const held: ReadonlySet<string> = (!fromTable && (await table?.rows.existing(named))) || new Set();
-  const isInMemory = (publicKey: string): boolean => store.find(publicKey)?.source === 'memory';
-  const rows: ReadonlyMap<string, TableKey> = (await table?.rows.get([...held].filter(isInMemory))) ?? new Map();
+  const sourceOf = (publicKey: string): KeySource | undefined => store.find(publicKey)?.source;
+  const isInMemory = (publicKey: string): boolean => sourceOf(publicKey) === 'memory';
+  const held: ReadonlySet<string> = (!fromTable && (await readRows(named, sourceOf, table))) || new Set();
+  const copied = [...held].filter(isInMemory);
+  const rows: ReadonlyMap<string, TableKey> = (copied.length > 0 && (await table?.rows.get(copied))) || new Map();
   store.assertReady(); // sealed meanwhile, it has forgotten the files
   const problems = new Map<string, string>();
   const strays: string[] = [];
@@ -65,11 +68,29 @@ async function findProblems(
       problems.set(publicKey, OF_A_FILE);
     } else if (held.has(publicKey)) {
       problems.set(publicKey, OF_THE_TABLE);
-      const isLoaded = table?.loader.statusFilter.has('inactive') === true;
-      if (rows.get(publicKey)?.status === 'inactive' && !isLoaded && isInMemory(publicKey)) strays.push(publicKey);
+      if (rows.get(publicKey)?.status === 'inactive' && isInMemory(publicKey)) strays.push(publicKey);
     }
   }
   return { problems, strays };
+}
+
+/**
+ * The keys that have a row. Undefined when the table is away and none had one at the last look, all being in memory: a
+ * row that came since then names a key whose tenure has ended, so no signer signs with it.
+ */
+async function readRows(
+  publicKeys: readonly string[],
+  sourceOf: (publicKey: string) => KeySource | undefined,
+  table: KeyManagementParts['table'],
+): Promise<ReadonlySet<string> | undefined> {
+  try {
+    return await table?.rows.existing(publicKeys);
+  } catch (error) {
+    const isInMemoryAlone = (publicKey: string): boolean =>
+      sourceOf(publicKey) === 'memory' && table?.loader.hasRow(publicKey) !== true;
+    if (publicKeys.every(isInMemoryAlone)) return undefined;
+    throw error;
+  }
 }
 
 interface Deletion {
@@ -83,15 +104,11 @@ const MAX_FILES = 3;
 
 /** What a signer signed in a tenure that began in between (or that a failover took back) belongs into the file. */
 function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyManagementParts) {
-  const { slashing, table, imported, log } = parts;
-  return whileStopped([...removable, ...strays], parts, async (takenOut) => {
-    const rows: ReadonlySet<string> = (await table?.rows.existing(removable)) ?? new Set();
-    const isHere = (publicKey: string): boolean => takenOut.has(publicKey) || rows.has(publicKey);
-    const ended = new Map<string, number>();
-    const end = async (publicKeys: readonly string[]): Promise<void> => {
-      if (publicKeys.length === 0) return;
-      for (const [publicKey, tenure] of await slashing.endTenures(publicKeys)) ended.set(publicKey, tenure);
-    };
+  const { store, slashing, table, imported, log } = parts;
+  return whileLeaving([...removable, ...strays], parts, async ({ copies, ended, end }) => {
+    const sourceOf = (publicKey: string): KeySource | undefined => copies.get(publicKey)?.source;
+    const rows = fromTable ? await readRows(removable, sourceOf, table) : undefined;
+    const isHere = (publicKey: string): boolean => copies.has(publicKey) || rows?.has(publicKey) === true;
     /** Whether one of the keys is in another tenure than the one that ended; that ends too, and needs another file. */
     const hasMoved = async (leaving: readonly string[]): Promise<boolean> => {
       const tenures = leaving.length === 0 ? ended : await slashing.tenures(leaving);
@@ -107,7 +124,7 @@ function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyMan
       if (await hasMoved(leaving)) continue;
       // A file that comes back with a crash in between is of a key that the store refuses.
       await imported?.remove([...removable, ...strays]);
-      for (const [publicKey, outcome] of (fromTable && (await table?.rows.delete(removable))) || [])
+      for (const [publicKey, outcome] of (rows && (await table?.rows.delete(removable))) ?? [])
         if (outcomes.get(publicKey) !== 'deleted') outcomes.set(publicKey, outcome);
       // A request that read the ended tenure, and the row while it was there, has not begun yet, and never will.
       await end(leaving);
@@ -115,9 +132,9 @@ function deleteForGood({ removable, strays, fromTable }: Deletion, parts: KeyMan
       if (await hasMoved(leaving)) continue;
       // With the rows gone no signer that takes the fleet over has the keys: a file that is good now stays good.
       slashing.assertInForce();
-      const wasInMemory = (publicKey: string): boolean => takenOut.get(publicKey)?.source === 'memory';
-      const isDeleted = (publicKey: string): boolean => outcomes.get(publicKey) === 'deleted' || wasInMemory(publicKey);
+      const isDeleted = (publicKey: string): boolean => outcomes.get(publicKey) === 'deleted' || copies.has(publicKey);
       const deleted = new Set(removable.filter(isDeleted));
+      for (const publicKey of copies.keys()) store.remove(publicKey);
       for (const publicKey of deleted) log.info({ public_key: publicKey }, 'a key was deleted');
       return { deleted, file, recorded };
     }

@@ -3,6 +3,7 @@
 
 import { strict as assert } from 'node:assert';
 import { setImmediate } from 'node:timers/promises';
+import { telling } from '../../api/errors.ts';
 import { type DepositTerms, makeDeposit } from '../generation/deposit.ts';
 import { type GeneratedKey, generateKey } from '../generation/generate.ts';
 import type { StoredDeposit } from '../table/types.ts';
@@ -50,13 +51,17 @@ async function persist(
   keys: readonly (GeneratedKey & { readonly deposit: StoredDeposit | undefined })[],
   { store, table, log }: Parts,
 ): Promise<void> {
-  const created = await table.rows.create(keys.map((key) => ({ ...key, status: 'active' as const })));
+  const rows = keys.map((key) => ({ ...key, status: 'active' as const }));
+  const created = await table.rows.create(rows).catch(telling(KEYS_MAY_BE_MADE));
   for (const { publicKey, secretKey } of keys) {
     assert.equal(created.get(publicKey), 'created', 'a key of fresh randomness is new');
     if (table.loader.statusFilter.has('active')) store.add(secretKey, 'dynamodb', publicKey);
     log.info({ public_key: publicKey }, 'a key was generated');
   }
 }
+
+const KEYS_MAY_BE_MADE =
+  'new keys may be in the table that no answer has named: list the keys, and delete those that you do not know';
 
 export interface DepositRequest {
   readonly publicKeys: readonly string[];
@@ -101,13 +106,15 @@ async function depositOf(
   if (secretKey === undefined) return { publicKey, status: 'not_found', deposit: undefined };
   try {
     const made = makeDeposit(secretKey, terms, network);
-    const status = await rows.setDeposit(publicKey, made, { replace: recompute });
+    const status = await rows.setDeposit(publicKey, made, { replace: recompute }).catch(telling(DEPOSIT_MAY_BE_KEPT));
     if (status === 'created' || status === 'existing') return { publicKey, status, deposit: made };
     return { publicKey, status, deposit: (await rows.get([publicKey])).get(publicKey)?.deposit };
   } finally {
     secretKey.fill(0);
   }
 }
+
+const DEPOSIT_MAY_BE_KEPT = 'some deposit data may be stored: repeat the request, which finishes it';
 
 function isOnTerms(deposit: StoredDeposit, { credentials, amountGwei }: DepositTerms): boolean {
   return deposit.withdrawal_credentials === Buffer.from(credentials).toString('hex') && deposit.amount === amountGwei;

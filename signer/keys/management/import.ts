@@ -1,7 +1,7 @@
 // Imports EIP-2335 keystores, into memory or the key table. What cannot be done as a whole is refused before it begins.
 
 import { errorCode } from '../../../common/formats/error-code.ts';
-import { SignerError } from '../../api/errors.ts';
+import { SignerError, telling } from '../../api/errors.ts';
 import { begun, isEnded, type Tenures } from '../../tenure.ts';
 import type { ImportedKeystore } from '../files/imported-seal.ts';
 import {
@@ -12,7 +12,8 @@ import {
   parseItem,
   wipeKeystores,
 } from '../keystores/read.ts';
-import type { KeySource } from '../loaded-key.ts';
+import type { KeySource, LoadedKey } from '../loaded-key.ts';
+import type { TableKey } from '../table/types.ts';
 import type { Allows, KeyManagementParts } from './management.ts';
 
 export interface ImportRequest {
@@ -54,10 +55,13 @@ export async function importKeys(
     return await parts.turns(publicKeys, async () => {
       // Read first: only this tenure is moved on, and last. Until then the store refuses a key that left it.
       const before = await parts.slashing.tenures(publicKeys);
-      const taken = await takenKeys(publicKeys, before, parts);
+      const { taken, cut } = await standingOf(publicKeys, { before, persist }, parts);
       signal.throwIfAborted();
-      if (slashingProtection !== undefined) await parts.slashing.merge(slashingProtection, allows);
+      if (slashingProtection !== undefined) {
+        await parts.slashing.merge(slashingProtection, allows).catch(telling(RECORDS_MAY_BE_MERGED));
+      }
       const fresh = freshKeys(opened, taken);
+      if (slashingProtection === undefined && fresh.size > 0) parts.log.warn({ keys: fresh.size }, WITHOUT_RECORD);
       const cameAs = (key: OpenedKeystore): ImportedKeystore => {
         const index = opened.indexOf(key);
         return {
@@ -70,13 +74,16 @@ export async function importKeys(
       const results =
         'problem' in kept
           ? allFailed([...fresh.keys()], kept.problem)
-          : await takeIn([...fresh.values()], { persist, before }, parts);
+          : await takeIn([...fresh.values()], { persist, before, cut }, parts);
       if ('created' in kept) await dropFiles(kept.created, results, parts);
-      return opened.map((item) => {
+      return opened.map((item, index) => {
         const { publicKey } = item;
+        const from = parsed[index];
+        if (publicKey !== undefined && from?.kind === 'parsed')
+          parts.store.noteDerivationPath(publicKey, from.keystore.path);
         if (item.kind === 'problem') return { publicKey, status: 'error', message: item.message };
         const result = fresh.get(item.publicKey) === item ? results.get(item.publicKey) : undefined;
-        return result ?? { publicKey, status: 'duplicate' };
+        return result ?? taken.get(item.publicKey) ?? { publicKey, status: 'duplicate' };
       });
     });
   } finally {
@@ -85,31 +92,68 @@ export async function importKeys(
   }
 }
 
+const WITHOUT_RECORD =
+  'keys are imported without a slashing record: what they signed elsewhere is not known here, and may be signed against';
+
 function assertAllowed(items: readonly { readonly publicKey: string | undefined }[], allows: Allows): void {
   for (const { publicKey } of items) {
     if (publicKey !== undefined && !allows(publicKey)) throw new SignerError('denied');
   }
 }
 
-/** An inactive key must not come back to life as one of memory. A copy of memory whose tenure is over is replaced. */
-async function takenKeys(
-  publicKeys: readonly string[],
-  before: Tenures,
-  { store, table }: KeyManagementParts,
-): Promise<ReadonlySet<string>> {
-  const rows = (await table?.rows.get(publicKeys)) ?? new Map();
-  const isHere = (publicKey: string): boolean => {
-    const key = store.find(publicKey);
-    if (key?.source !== 'memory') return key !== undefined;
-    const tenure = before.get(publicKey) ?? 0;
-    return key.tenure === tenure && !isEnded(tenure);
-  };
-  return new Set(publicKeys.filter((publicKey) => isHere(publicKey) || rows.has(publicKey)));
+interface Standing {
+  /** What is answered of keys that are not taken in: an inactive one must not come back to life as one of memory. */
+  readonly taken: ReadonlyMap<string, ImportResult>;
+  /** Keys whose row is there and active, and whose tenure has ended: an import or a deletion was cut in the middle. */
+  readonly cut: ReadonlySet<string>;
 }
+
+async function standingOf(
+  publicKeys: readonly string[],
+  { before, persist }: { readonly before: Tenures; readonly persist: boolean },
+  { store, table }: KeyManagementParts,
+): Promise<Standing> {
+  const rows: ReadonlyMap<string, TableKey> = (await table?.rows.get(publicKeys)) ?? new Map();
+  const cut = new Set<string>();
+  const taken = new Map<string, ImportResult>();
+  for (const publicKey of publicKeys) {
+    const tenure = before.get(publicKey) ?? 0;
+    const copy = store.find(publicKey);
+    const status = rows.get(publicKey)?.status;
+    if (status === 'active' && isEnded(tenure) && persist && copy?.source !== 'filesystem') {
+      cut.add(publicKey);
+      continue;
+    }
+    const answer = duplicateOf(copy, status, tenure);
+    if (answer !== undefined) taken.set(publicKey, { publicKey, ...answer });
+  }
+  return { taken, cut };
+}
+
+/** Undefined for a key that is not here. A copy of an earlier tenure, which the store refuses, is replaced. */
+function duplicateOf(
+  copy: LoadedKey | undefined,
+  row: TableKey['status'] | undefined,
+  tenure: number,
+): Pick<ImportResult, 'status' | 'message'> | undefined {
+  if (row === 'inactive') return { status: 'duplicate', message: ROW_IS_INACTIVE };
+  const isFile = copy?.source === 'filesystem';
+  if (isEnded(tenure)) {
+    if (isFile) return { status: 'duplicate', message: FILE_HAS_LEFT };
+    return row === undefined ? undefined : { status: 'error', message: ROW_HAS_LEFT };
+  }
+  return isFile || row !== undefined || copy?.tenure === tenure ? { status: 'duplicate' } : undefined;
+}
+
+const ROW_IS_INACTIVE = 'the key table holds this key, and it is inactive: make it active there';
+const FILE_HAS_LEFT =
+  'a key file of this signer holds this key, and the key has left its slashing store: `strongroom slashing reinstate`';
+const ROW_HAS_LEFT =
+  'the key table holds this key, and the key has left its slashing store: make it active there, or delete it there first';
 
 function freshKeys(
   opened: readonly (OpenedKeystore | KeystoreProblem)[],
-  taken: ReadonlySet<string>,
+  taken: Standing['taken'],
 ): ReadonlyMap<string, OpenedKeystore> {
   const fresh = new Map<string, OpenedKeystore>();
   for (const item of opened) {
@@ -163,20 +207,24 @@ async function dropFiles(
   });
 }
 
-/** Last of all the next tenure begins: nothing can fail after it, so nothing that failed has begun. */
+/**
+ * Last of all the next tenure begins: nothing can fail after it, so nothing that failed has begun. Until then the copy
+ * is of the tenure that ended, and signs nothing.
+ */
 async function takeIn(
   keys: readonly OpenedKeystore[],
-  { persist, before }: { readonly persist: boolean; readonly before: Tenures },
+  { persist, before, cut }: { readonly persist: boolean; readonly before: Tenures; readonly cut: Standing['cut'] },
   parts: KeyManagementParts,
 ): Promise<ReadonlyMap<string, ImportResult>> {
-  const { table, log } = parts;
+  const { store, table, log } = parts;
   const source: KeySource = persist ? 'dynamodb' : 'memory';
-  const created = persist ? await table?.rows.create(keys.map((key) => ({ ...key, status: 'active' }))) : undefined;
+  const rows = keys.map((key) => ({ ...key, status: 'active' as const }));
+  const created = persist ? await table?.rows.create(rows).catch(telling(ROWS_MAY_BE_THERE)) : undefined;
   const results = new Map<string, ImportResult>();
   for (const { publicKey, secretKey } of keys) {
-    if (created?.get(publicKey) === 'duplicate') continue;
+    if (created?.get(publicKey) === 'duplicate' && !cut.has(publicKey)) continue;
     const isLoaded = !persist || table?.loader.statusFilter.has('active') === true;
-    const tenure = begun(before.get(publicKey) ?? 0);
+    const tenure = before.get(publicKey) ?? 0;
     const result = isLoaded ? load({ publicKey, secretKey }, source, tenure, parts) : IMPORTED;
     results.set(publicKey, { publicKey, ...result });
   }
@@ -186,12 +234,17 @@ async function takeIn(
   const problem = await begin(new Map(left.map((publicKey) => [publicKey, before.get(publicKey) ?? 0])), parts);
   for (const publicKey of left) {
     const message = problem(publicKey);
-    if (message === undefined) continue;
-    parts.store.remove(publicKey);
+    if (message === undefined) {
+      store.takeTenure(publicKey, begun(before.get(publicKey) ?? 0));
+      continue;
+    }
+    store.remove(publicKey);
     results.set(publicKey, { publicKey, status: 'error', message });
   }
-  const refused = left.filter((publicKey) => results.get(publicKey)?.status === 'error');
-  if (persist && refused.length > 0) await table?.rows.delete(refused);
+  const isRefused = (publicKey: string): boolean => results.get(publicKey)?.status === 'error';
+  const own = left.filter((publicKey) => isRefused(publicKey) && created?.get(publicKey) === 'created');
+  // One that stays is of a key that has left: nothing signs with it, and a repeated request takes it in.
+  if (own.length > 0) await table?.rows.delete(own).catch(telling(ROWS_MAY_BE_THERE));
   for (const { publicKey, status } of results.values()) {
     if (status === 'imported') log.info({ public_key: publicKey, source }, 'a key was imported');
   }
@@ -226,6 +279,10 @@ async function begin(
   }
 }
 
+const RECORDS_MAY_BE_MERGED =
+  'no key was imported, and some records of the file may be merged, which only refuses more: repeat the request';
+const ROWS_MAY_BE_THERE =
+  'some keys may be in the table, and signers that load them may sign: repeat the request, which finishes it';
 const MOVED = 'another request changed this key at the same time; nothing was imported, repeat the request';
 const NOT_TAKEN_IN = 'the slashing store could not take the key in; nothing was imported, repeat the request';
 const MAYBE_TAKEN_IN =
@@ -244,7 +301,8 @@ function load(
 ): Loading {
   const present = store.find(publicKey);
   // A copy of an earlier tenure, which the store refuses.
-  if (present?.source === 'memory' && source === 'memory' && present.tenure !== tenure) store.remove(publicKey);
+  const isOver = present !== undefined && (isEnded(present.tenure) || present.tenure !== tenure);
+  if (isOver && present.source !== 'filesystem') store.remove(publicKey);
   const added = store.add(secretKey, source, publicKey, tenure);
   if (added.outcome === 'added') return IMPORTED;
   if (added.outcome === 'duplicate') {

@@ -1,11 +1,11 @@
-// Activates and deactivates keys of the key table, in the order of specification/keys.md#order. After a fault no signer
-// signs with the key; a repeated request finishes it.
+// Activates and deactivates keys of the key table, in the order of specification/keys.md#order. After a fault in the
+// middle no signer signs with the key; a repeated request finishes it.
 
+import { telling } from '../../api/errors.ts';
 import { isEnded, type Tenures } from '../../tenure.ts';
-import type { LoadedKey } from '../loaded-key.ts';
 import type { KeyStatus, TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
-import { whileStopped } from './stop.ts';
+import { whileLeaving } from './stop.ts';
 
 export interface StatusChange {
   readonly publicKey: string;
@@ -46,14 +46,18 @@ async function changeInTurn(changes: readonly StatusChange[], parts: KeyManageme
   }
   const due = changes.filter(({ publicKey }) => !settled.has(publicKey));
   const ending = due.filter(({ status }) => status === 'inactive').map(({ publicKey }) => publicKey);
-  let takenOut: ReadonlyMap<string, LoadedKey> = new Map();
-  const outcomes = await whileStopped(ending, parts, async (stopped) => {
-    takenOut = stopped;
-    const ended: Tenures = ending.length > 0 ? await parts.slashing.endTenures(ending) : new Map();
+  const stoppedHere = new Set<string>();
+  const outcomes = await whileLeaving(ending, parts, async ({ copies, end, mayChange }) => {
+    await end(ending);
     await parts.imported?.remove(ending); // a copy of memory that stops is not to come back
     if (table === undefined || due.length === 0) return new Map<string, StatusResult['status']>();
+    mayChange();
     const set = await table.rows.setStatus(due);
-    await endAgain(ended, parts);
+    await end(await stillInactive(ending, parts));
+    for (const publicKey of copies.keys()) {
+      parts.store.remove(publicKey);
+      stoppedHere.add(publicKey);
+    }
     return set;
   });
   // Only where the row says so: a key that is not there is not taken in.
@@ -66,7 +70,7 @@ async function changeInTurn(changes: readonly StatusChange[], parts: KeyManageme
     if (begun.moved.has(publicKey)) return { publicKey, status: 'error', message: MOVED };
     const outcome = settled.get(publicKey)?.status ?? outcomes.get(publicKey) ?? 'not_found';
     // The row said so already, but a copy of memory signed, or the key's tenure had ended.
-    const isChanged = takenOut.has(publicKey) || begun.begun.has(publicKey);
+    const isChanged = stoppedHere.has(publicKey) || begun.begun.has(publicKey);
     const status = outcome === 'unchanged' && isChanged ? 'updated' : outcome;
     return { ...settled.get(publicKey), publicKey, status };
   });
@@ -80,18 +84,15 @@ async function changeInTurn(changes: readonly StatusChange[], parts: KeyManageme
 }
 
 /** Another request may take a key in because it saw the row before that said inactive. */
-async function endAgain(ended: Tenures, { slashing, table }: KeyManagementParts): Promise<void> {
-  if (ended.size === 0) return;
-  const keys = [...ended.keys()];
+async function stillInactive(keys: readonly string[], { table }: KeyManagementParts): Promise<readonly string[]> {
   const rows: Rows = (await table?.rows.get(keys)) ?? new Map();
-  const inactive = keys.filter((publicKey) => rows.get(publicKey)?.status !== 'active');
-  if (inactive.length > 0) await slashing.endTenures(inactive);
+  return keys.filter((publicKey) => rows.get(publicKey)?.status !== 'active');
 }
 
 async function begin(
   beginning: readonly StatusChange[],
   before: Tenures,
-  { slashing }: KeyManagementParts,
+  { slashing, store }: KeyManagementParts,
 ): Promise<{ readonly begun: Tenures; readonly moved: ReadonlySet<string> }> {
   const from = new Map(
     beginning.flatMap(({ publicKey }) => {
@@ -99,7 +100,10 @@ async function begin(
       return isEnded(tenure) ? [[publicKey, tenure] as const] : [];
     }),
   );
-  const begun = from.size === 0 ? new Map<string, number>() : await slashing.beginTenures(from);
+  if (from.size === 0) return { begun: new Map(), moved: new Set() };
+  const begun = await slashing.beginTenures(from).catch(telling(NOT_BEGUN));
+  // No look would: a row that said so already has not moved.
+  await store.renewTenures([...begun.keys()]).catch(() => undefined);
   const moved = new Set([...from.keys()].filter((publicKey) => !begun.has(publicKey)));
   return { begun, moved };
 }
@@ -110,7 +114,7 @@ const MOVED =
 function resultWithoutChange(
   { publicKey, status }: StatusChange,
   rows: Rows,
-  { store, table }: KeyManagementParts,
+  { store }: KeyManagementParts,
 ): StatusResult | undefined {
   const error = (message: string): StatusResult => ({ publicKey, status: 'error', message });
   if (!rows.has(publicKey)) {
@@ -118,12 +122,13 @@ function resultWithoutChange(
     return status === 'active' ? { publicKey, status: 'unchanged' } : error(NOT_OF_THE_TABLE);
   }
   if (status === 'active') return undefined;
-  if (store.isInFile(publicKey)) return error(ALSO_OF_A_FILE);
-  return table?.loader.statusFilter.has('inactive') === true ? error(INACTIVE_IS_LOADED) : undefined;
+  return store.isInFile(publicKey) ? error(ALSO_OF_A_FILE) : undefined;
 }
+
+const NOT_BEGUN =
+  'the rows say active, and the slashing store may not have taken the keys in: signers refuse them (key_retired) until you ' +
+  'repeat the request, which finishes it';
 
 const NOT_OF_THE_TABLE = 'only a key of the key table can be inactive';
 const ALSO_OF_A_FILE =
   'a key file of this signer holds this key, so it would sign: delete the file, restart the signer, repeat the request';
-const INACTIVE_IS_LOADED =
-  'this signer loads inactive keys too, and they sign: take inactive out of key_sources.dynamodb.status_filter first';

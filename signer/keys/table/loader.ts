@@ -58,6 +58,7 @@ const UNREAD: ShardState = {
   counts: { active: 0, inactive: 0 },
   refused: new Map(),
   present: new Set(),
+  inactive: new Set(),
 };
 
 export class TableLoader implements KeyTableLoader {
@@ -193,8 +194,7 @@ export class TableLoader implements KeyTableLoader {
     );
     for (const [shard, read] of reads) {
       this.#finishShard(shard, revisions[shard] ?? 0, read);
-      for (const publicKey of read.present)
-        if (store.find(publicKey)?.source === 'dynamodb') this.#found.add(publicKey);
+      for (const publicKey of read.present) if (this.#isActiveRow(publicKey)) this.#found.add(publicKey);
       await nextTurn(); // thousands of keys a shard
     }
     if (problems.length > 0) throw problems[0];
@@ -206,8 +206,7 @@ export class TableLoader implements KeyTableLoader {
     const { store, log } = this.#parts;
     for (const publicKey of store.takeRefused('dynamodb')) this.#found.add(publicKey);
     // Some may be of a look before whose renewal failed.
-    const isRow = (publicKey: string) => store.find(publicKey)?.source === 'dynamodb' && this.hasRow(publicKey);
-    const found = [...this.#found].filter(isRow);
+    const found = [...this.#found].filter((publicKey) => this.#isActiveRow(publicKey));
     this.#found = new Set();
     try {
       for (const some of chunks(found, TENURES_AT_ONCE)) await store.renewTenures(some);
@@ -215,6 +214,13 @@ export class TableLoader implements KeyTableLoader {
       this.#found = new Set(found);
       log.warn({ err: error, keys: found.length }, 'the tenures of keys could not be read: the next look tries again');
     }
+  }
+
+  /** An inactive one takes no later tenure. */
+  #isActiveRow(publicKey: string): boolean {
+    const { present, inactive } = this.#shards[shardOf(publicKey)] ?? UNREAD;
+    const isLoaded = this.#parts.store.find(publicKey)?.source === 'dynamodb';
+    return isLoaded && present.has(publicKey) && !inactive.has(publicKey);
   }
 
   #revisionOf(shard: number, read: number): number {

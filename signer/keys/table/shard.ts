@@ -17,7 +17,7 @@ import type { KeySealer } from './seal.ts';
 import type { KeyStatus } from './types.ts';
 
 export interface ShardReaderParts extends TableConnection {
-  readonly store: Pick<KeyStore, 'find'>;
+  readonly store: Pick<KeyStore, 'find' | 'retire'>;
   readonly sealer: KeySealer;
   readonly freshness: TableFreshness;
   readonly statusFilter: ReadonlySet<KeyStatus>;
@@ -32,6 +32,8 @@ export interface ShardRead {
   readonly counts: Readonly<Record<KeyStatus, number>>;
   readonly refused: ReadonlyMap<string, string>;
   readonly present: ReadonlySet<string>;
+  /** Of those, the keys whose rows are good and say so. */
+  readonly inactive: ReadonlySet<string>;
 }
 
 /** Few enough that taking an answer apart does not hold up signing. */
@@ -157,8 +159,10 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
     // This process has changed the row since it was read here: the next look will see.
     if (!isFresh && isNewer(publicKey)) return void wanted.add(publicKey);
     if (!isFresh) return 'older than what was seen before';
-    if (!isLoaded && status === 'inactive') deactivate(row);
+    if (status === 'inactive') deactivate(row);
     const refusal = isLoaded ? load(row, newKey) : undefined;
+    // Loaded or not, it signs nothing: what another signer made inactive stands above the filter of this one.
+    if (status === 'inactive' && store.find(publicKey)?.source === 'dynamodb') store.retire(publicKey);
     seen.note(publicKey, generation);
     // A key that signs from another source is counted there; a copy in memory of an inactive row ends with this look.
     const source = store.find(publicKey)?.source ?? 'dynamodb';
@@ -176,6 +180,7 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
     counts,
     refused,
     present,
+    inactive,
     conclude,
     /** The row, and its secret in `place`, when `conclude` is to be told what became of it. */
     take(item: Item, place: Buffer): TableRow | undefined {
@@ -192,10 +197,11 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
       }
     },
     removeUnlessWanted(publicKey: string): void {
+      const source = store.find(publicKey)?.source;
+      if (source === 'memory' && inactive.has(publicKey)) batch.remove(publicKey);
       if (wanted.has(publicKey)) return;
       if (!present.has(publicKey) && isNewer(publicKey)) return;
-      const source = store.find(publicKey)?.source;
-      if (source === 'dynamodb' || (source === 'memory' && inactive.has(publicKey))) batch.remove(publicKey);
+      if (source === 'dynamodb') batch.remove(publicKey);
     },
   };
 }

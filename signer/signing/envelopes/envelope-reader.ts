@@ -4,6 +4,7 @@
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
+import { createPermits } from '../permits.ts';
 import type { EnvelopeAnswer, EnvelopeJob } from './envelope-worker.ts';
 
 /** Smaller bodies are read in some milliseconds, at once. */
@@ -13,45 +14,28 @@ const WORKER_HEAP_MB = 512;
 const WORKER = new URL('./envelope-worker.ts', import.meta.url);
 
 export interface EnvelopeReader {
-  /** Takes the body over. @throws SignerError `overloaded`, `internal_error`; the signal's reason when it aborts */
-  read(body: Uint8Array, signal: AbortSignal): Promise<EnvelopeAnswer>;
+  /**
+   * Takes the body over. Callers take turns (permits.ts). A body that is being read when its client goes away is read
+   * to its end, and the answer is dropped: a new thread for the next body would cost more than the rest of this one.
+   * @throws SignerError `overloaded`, `internal_error`, `request_timeout`; the signal's reason when it aborts
+   */
+  read(body: Uint8Array, signal: AbortSignal, caller?: string): Promise<EnvelopeAnswer>;
   close(): Promise<void>;
-}
-
-interface Job extends EnvelopeJob {
-  readonly resolve: (answer: EnvelopeAnswer) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 export interface EnvelopeReaderOptions {
   readonly log: Log;
+  /** A body that takes longer ends the worker. */
+  readonly timeoutSeconds: number;
   readonly workerUrl?: URL | undefined;
 }
 
-export function envelopeReader({ log, workerUrl = WORKER }: EnvelopeReaderOptions): EnvelopeReader {
-  const waiting = new Set<Job>();
+export function envelopeReader({ log, timeoutSeconds, workerUrl = WORKER }: EnvelopeReaderOptions): EnvelopeReader {
+  const permits = createPermits({ maxConcurrentJobs: 1, queueLimit: MAX_WAITING_BODIES, priorityJobs: 0 });
+  const closing = new AbortController();
   let worker: Worker | undefined;
-  let running: Job | undefined;
+  let running: PromiseWithResolvers<EnvelopeAnswer> | undefined;
 
-  const next = (): void => {
-    const [job] = waiting;
-    if (running !== undefined || job === undefined) return;
-    waiting.delete(job);
-    try {
-      worker ??= start();
-      worker.postMessage({ body: job.body } satisfies EnvelopeJob, [job.body.buffer]);
-      running = job;
-    } catch (error) {
-      // No thread is to be had: this body fails alone, and the next one tries again.
-      job.reject(new SignerError('internal_error', { cause: error }));
-      next();
-    }
-  };
-  const finish = (settle: (job: Job) => void): void => {
-    if (running !== undefined) settle(running);
-    running = undefined;
-    next();
-  };
   const start = (): Worker => {
     // Neither the environment, which may hold tokens, nor the flags of the process go to the worker.
     const started = new Worker(workerUrl, {
@@ -62,51 +46,58 @@ export function envelopeReader({ log, workerUrl = WORKER }: EnvelopeReaderOption
     started.unref();
     started.on('message', (answer: EnvelopeAnswer) => {
       // What a worker has posted still arrives after its end, and would answer the body of another client.
-      if (worker === started) finish((job) => job.resolve(answer));
+      if (worker === started) running?.resolve(answer);
     });
     started.on('error', (error) => log.error({ err: error }, 'the worker that reads envelopes died'));
     started.on('exit', () => {
       if (worker !== started) return; // it was given up, and its job with it
       worker = undefined;
-      finish((job) => job.reject(new SignerError('internal_error', { cause: new Error('the envelope worker ended') })));
+      running?.reject(new Error('the envelope worker ended'));
     });
     return started;
   };
-  const giveUp = (job: Job): void => {
-    if (waiting.delete(job) || running !== job) return;
-    void worker?.terminate();
+  const giveUp = (reason: 'request_timeout' | 'shutting_down'): Promise<unknown> | undefined => {
+    const ended = worker?.terminate();
     worker = undefined;
-    finish(() => undefined);
+    running?.reject(new SignerError(reason));
+    return ended;
+  };
+  /** With the permit, which it gives back when the worker is free again. */
+  const run = async (body: Uint8Array<ArrayBuffer>): Promise<EnvelopeAnswer> => {
+    running = Promise.withResolvers();
+    const late = setTimeout(giveUp, timeoutSeconds * 1000, 'request_timeout');
+    try {
+      worker ??= start();
+      worker.postMessage({ body } satisfies EnvelopeJob, [body.buffer]);
+      return await running.promise;
+    } catch (error) {
+      // When no thread is to be had, this body fails alone, and the next one tries again.
+      throw error instanceof SignerError ? error : new SignerError('internal_error', { cause: error });
+    } finally {
+      clearTimeout(late);
+      running = undefined;
+      permits.release('normal');
+    }
   };
 
   return {
-    async read(body, signal) {
-      signal.throwIfAborted();
-      if (waiting.size >= MAX_WAITING_BODIES)
-        throw new SignerError('overloaded', { hint: 'too many large bodies wait' });
+    async read(body, signal, caller) {
+      const ended = AbortSignal.any([signal, closing.signal]);
+      const turn = permits.acquire('normal', ended, caller);
+      if (turn !== undefined) await turn;
       const { promise, resolve, reject } = Promise.withResolvers<EnvelopeAnswer>();
-      const job: Job = { body: ownBuffer(body), resolve, reject };
-      const abandon = (): void => {
-        reject(signal.reason);
-        giveUp(job);
-      };
-      signal.addEventListener('abort', abandon, { once: true });
-      waiting.add(job);
-      next();
+      const abandon = (): void => reject(ended.reason);
+      ended.addEventListener('abort', abandon, { once: true });
       try {
+        run(ownBuffer(body)).then(resolve, reject);
         return await promise;
       } finally {
-        signal.removeEventListener('abort', abandon);
+        ended.removeEventListener('abort', abandon);
       }
     },
     async close() {
-      const ended = worker;
-      worker = undefined;
-      for (const job of [...waiting, ...(running === undefined ? [] : [running])])
-        job.reject(new SignerError('shutting_down'));
-      waiting.clear();
-      running = undefined;
-      await ended?.terminate();
+      closing.abort(new SignerError('shutting_down'));
+      await giveUp('shutting_down');
     },
   };
 }

@@ -201,7 +201,7 @@ function blockHeader<T extends UintNumberType | UintBigintType>(slot: T) {
   });
 }
 
-// Gloas and Heze (specification/signing.md#gloas). A progressive container mixes in which of its fields are active.
+// Gloas (specification/signing.md#gloas). A progressive container mixes in which of its fields are active.
 
 const boolean = new BooleanType();
 const uint256 = new UintBigintType(32);
@@ -306,13 +306,6 @@ export const ExecutionPayloadEnvelope = new ProgressiveContainerType(
   },
   allActive(5),
 );
-
-export const InclusionList = new ContainerType({
-  slot: SlotOrEpoch,
-  validator_index: uint64,
-  dependent_root: Bytes32,
-  transactions: new ProgressiveListCompositeType(new ProgressiveByteListType()),
-});
 
 function allActive(fields: number): boolean[] {
   return Array.from({ length: fields }, () => true);

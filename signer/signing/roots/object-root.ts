@@ -24,7 +24,6 @@ import {
   ExecutionPayloadBid,
   ExecutionPayloadEnvelope,
   GloasAggregateAndProof,
-  InclusionList,
   MinimalAltairBody,
   MinimalElectraAggregateAndProof,
   PayloadAttestationData,
@@ -56,8 +55,6 @@ export function objectRoot(
       return ExecutionPayloadBid.hashTreeRoot(request.message);
     case 'EXECUTION_PAYLOAD_ENVELOPE':
       return envelopeRoot(request.message);
-    case 'INCLUSION_LIST':
-      return InclusionList.hashTreeRoot(request.message);
     case 'PAYLOAD_ATTESTATION_MESSAGE':
       return PayloadAttestationData.hashTreeRoot(request.message);
     case 'PROPOSER_PREFERENCES':

@@ -7,27 +7,28 @@ import { SignerError } from '../../api/errors.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
-import type { RowIntegrity } from '../history/codes.ts';
 import { NO_MARKS } from '../history/rules.ts';
 import { identityOf } from '../incarnation.ts';
-import { higherFloor } from '../jump.ts';
 import type { SlashingBackend } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
 import { firstWrites, gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
-import { beginTenures, endTenures, highestMarks, raiseItems, readTenures } from './operations/keys.ts';
-import { openStore, type Store } from './tables/store.ts';
+import {
+  beginTenures,
+  endTenures,
+  lowered,
+  marksBeyond,
+  moveItems,
+  raisedItem,
+  readTenures,
+  startAfresh,
+} from './operations/keys.ts';
+import { openStore, type Store, type StoreBinding } from './tables/store.ts';
 import { type SlashingTable, slashingTable } from './tables/table.ts';
 
-export interface DynamoDBBackendOptions {
-  readonly tableName: string;
+export interface DynamoDBBackendOptions extends Omit<StoreBinding, 'region'> {
   readonly maxConcurrentWrites: number;
-  readonly genesisValidatorsRoot: Uint8Array;
-  /** For the same network; the caller wipes it after the backend is closed. */
-  readonly integrity: RowIntegrity;
   readonly client: Omit<AwsClientOptions, 'maxSockets'>;
-  /** Open also a store bound to another region, or without its record. */
-  readonly isForJump?: boolean | undefined;
 }
 
 /** Health checks and imports do not wait behind writes. */
@@ -46,21 +47,16 @@ export async function openDynamoDBBackend(
   try {
     const region = await client.config.region();
     const store = await openStore(client, { ...options, region }, log);
-    return dynamodbBackend({ client, store, region }, options, log);
+    return dynamodbBackend(client, store, options, log);
   } catch (error) {
     client.destroy();
     throw error;
   }
 }
 
-interface Opened {
-  readonly client: DynamoDBClient;
-  readonly store: Store;
-  readonly region: string;
-}
-
 function dynamodbBackend(
-  { client, store, region }: Opened,
+  client: DynamoDBClient,
+  store: Store,
   options: DynamoDBBackendOptions,
   log: Log,
 ): SlashingBackend {
@@ -83,6 +79,13 @@ function dynamodbBackend(
   return {
     name: 'dynamodb',
     batchLimits: { maxMessages: 1, maxInFlight: maxConcurrentWrites, minIntervalMs: 0 },
+    witness: {
+      name: 'the service of the slashing table',
+      async ask(signal) {
+        const time = await store.serviceTime(signal);
+        return time === undefined ? undefined : { time, confirms: true };
+      },
+    },
 
     checkAndRecord: inUse(async (messages, floors) => {
       const checks = messages.map((message, index) => checkAndRecordOne(message, floors[index] ?? NO_MARKS, context));
@@ -105,20 +108,17 @@ function dynamodbBackend(
     }),
 
     /** First the record, which new keys are judged by, then the item of every key. */
-    jump: whileOpen(async (floor) => {
-      const after = await store.change((record) => ({
-        ...record,
-        // What this process has read of the floor is not lost with the table.
-        floor: higherFloor(higherFloor(record.floor, store.floor ?? floor), floor),
-        region,
-      }));
-      await raiseItems(store.floor ?? floor, context);
+    jump: whileOpen(async (floor, lowers = false) => {
+      if (lowers) return identityOf(await lowered(floor, context));
+      const after = await store.raise(floor);
+      await moveItems((item) => raisedItem(item, store.floor ?? floor), context);
       return identityOf(after);
     }),
 
     signedBlockRoot: inUse((publicKey, slot) => signedBlockRoot(table, publicKey, slot)),
-    highestMarks: whileOpen(() => highestMarks(table)),
     tenures: whileOpen((publicKeys) => readTenures(table, publicKeys)),
+    marksBeyond: whileOpen((floor) => marksBeyond(table, floor)),
+    startAfresh: inUse((publicKey, floor) => startAfresh(publicKey, floor, context)),
     endTenures: inUse((publicKeys) => endTenures(publicKeys, context)),
     beginTenures: inUse((from) => beginTenures(from, context)),
     importHistories: inUse((histories) => importHistories(histories, context)),

@@ -3,8 +3,8 @@
 
 import { strict as assert } from 'node:assert';
 import { createHmac, hash, randomFillSync, timingSafeEqual } from 'node:crypto';
-import type { BlockEntry, HighWaterMarks, SlashableMessage, VoteEntry } from '../types.ts';
-import { type EntrySet, higherMarks, type KeyState, marksOf, type PrunedBelow } from './rules.ts';
+import type { BlockEntry, SlashableMessage, VoteEntry } from '../types.ts';
+import { type EntrySet, higherMarks, type KeyState, lowWaterWith, marksOf } from './rules.ts';
 
 export const INTEGRITY_CODE_BYTES = 16;
 
@@ -141,14 +141,12 @@ function writeField(message: Uint8Array, numbers: DataView, field: IntegrityFiel
 // but has no key cannot find another set of rows with the digest of the head: the codes do not reveal the elements, nor
 // do two digests, because no mask is used twice. Without a key all of this is a checksum against accidents.
 
-export const DIGEST_BYTES = 16;
+const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;
 
 export interface HeadSeal {
-  /** Empty without a key: there is nothing to hide then. */
-  readonly nonce: Uint8Array;
-  readonly blockDigest: Uint8Array;
-  readonly attestationDigest: Uint8Array;
+  /** The digest of the blocks, that of the votes, and the nonce: empty without a key, when there is nothing to hide. */
+  readonly digests: Uint8Array;
   readonly code: Uint8Array;
 }
 
@@ -164,18 +162,18 @@ export type HistoryCodes = ReturnType<typeof historyCodes>;
 export function historyCodes(integrity: RowIntegrity) {
   const isKeyed = integrity.kind === 'hmac';
 
-  const entryCodes = (domain: string, publicKey: Uint8Array, fields: readonly IntegrityField[]): EntryCodes => {
-    const hash = integrity.hash(domain, publicKey, fields);
-    return { code: hash.subarray(0, INTEGRITY_CODE_BYTES), element: hash.subarray(INTEGRITY_CODE_BYTES) };
-  };
   const masksOf = (publicKey: Uint8Array, nonce: Uint8Array): Uint8Array | undefined =>
     isKeyed ? integrity.mask(publicKey, nonce) : undefined;
 
   return {
-    block: (publicKey: Uint8Array, { slot, signingRoot }: BlockEntry) =>
-      entryCodes('block', publicKey, [slot, signingRoot]),
-    attestation: (publicKey: Uint8Array, { sourceEpoch, targetEpoch, signingRoot }: VoteEntry) =>
-      entryCodes('attestation', publicKey, [sourceEpoch, targetEpoch, signingRoot]),
+    entry<Entry extends BlockEntry | VoteEntry>(
+      { noun, fieldsOf }: EntryKind<Entry>,
+      publicKey: Uint8Array,
+      entry: Entry,
+    ): EntryCodes {
+      const hash = integrity.hash(noun, publicKey, fieldsOf(entry));
+      return { code: hash.subarray(0, INTEGRITY_CODE_BYTES), element: hash.subarray(INTEGRITY_CODE_BYTES) };
+    },
 
     sealHead(publicKey: Uint8Array, state: KeyState): HeadSeal {
       const nonce = isKeyed ? freshNonce() : NO_NONCE;
@@ -184,24 +182,33 @@ export function historyCodes(integrity: RowIntegrity) {
       const attestationDigest = masked(state.attestations.digest, masks, DIGEST_BYTES);
       const fields: IntegrityField[] = headNumbers(state);
       fields.push(nonce, blockDigest, attestationDigest);
-      return { nonce, blockDigest, attestationDigest, code: integrity.code(HEAD_DOMAIN, publicKey, fields) };
+      const digests = Buffer.concat([blockDigest, attestationDigest, nonce]);
+      return { digests, code: integrity.code(HEAD_DOMAIN, publicKey, fields) };
     },
 
     /** @param numbers as `headNumbers` has them; nothing of the row is believed yet @returns undefined: a wrong code */
-    openHead(publicKey: Uint8Array, numbers: readonly (number | null)[], seal: HeadSeal): KeyState | undefined {
-      if (isKeyed && seal.nonce.length !== NONCE_BYTES) return undefined;
-      const fields = [...numbers, seal.nonce, seal.blockDigest, seal.attestationDigest];
+    openHead(
+      publicKey: Uint8Array,
+      numbers: readonly (number | null)[],
+      { digests, code }: HeadSeal,
+    ): KeyState | undefined {
+      const nonce = digests.subarray(2 * DIGEST_BYTES);
+      if (isKeyed && nonce.length !== NONCE_BYTES) return undefined;
+      // Digests that are too short have parts that are too short, and fail the code.
+      const blockDigest = digests.subarray(0, DIGEST_BYTES);
+      const attestationDigest = digests.subarray(DIGEST_BYTES, 2 * DIGEST_BYTES);
+      const fields = [...numbers, nonce, blockDigest, attestationDigest];
       for (const field of fields) if (!isPossible(field)) return undefined;
-      if (!integrity.verify(seal.code, HEAD_DOMAIN, publicKey, fields)) return undefined;
-      const masks = masksOf(publicKey, seal.nonce);
+      if (!integrity.verify(code, HEAD_DOMAIN, publicKey, fields)) return undefined;
+      const masks = masksOf(publicKey, nonce);
       const at = (place: number): number | null => numbers[place] ?? null;
       return {
-        highest: { blockSlot: at(0), sourceEpoch: at(1), targetEpoch: at(2) },
+        highest: { slot: at(0), sourceEpoch: at(1), targetEpoch: at(2) },
         lowWater: { slot: at(3), sourceEpoch: at(4), targetEpoch: at(5) },
         prunedBelow: { slot: at(6), targetEpoch: at(7) },
         tenure: at(8) ?? 0,
-        blocks: { count: at(9) ?? 0, digest: masked(seal.blockDigest, masks, 0) },
-        attestations: { count: at(10) ?? 0, digest: masked(seal.attestationDigest, masks, DIGEST_BYTES) },
+        blocks: { count: at(9) ?? 0, digest: masked(blockDigest, masks, 0) },
+        attestations: { count: at(10) ?? 0, digest: masked(attestationDigest, masks, DIGEST_BYTES) },
       };
     },
 
@@ -222,9 +229,10 @@ export interface EntryKind<Entry extends BlockEntry | VoteEntry> {
   /** Its first number, which has marks. */
   readonly markOf: (entry: Entry) => number;
   readonly entryOf: (signingRoot: Uint8Array | null, ...place: number[]) => Entry;
-  readonly codesOf: (codes: HistoryCodes, publicKey: Uint8Array, entry: Entry) => EntryCodes;
-  readonly highest: keyof HighWaterMarks;
-  readonly prunedBelow: keyof PrunedBelow;
+  /** What its code covers. */
+  readonly fieldsOf: (entry: Entry) => readonly IntegrityField[];
+  /** Its mark, and that of what was pruned. */
+  readonly mark: 'slot' | 'targetEpoch';
 }
 
 export const BLOCKS: EntryKind<BlockEntry> = {
@@ -234,9 +242,8 @@ export const BLOCKS: EntryKind<BlockEntry> = {
   placeOf: ({ slot }) => [slot],
   markOf: ({ slot }) => slot,
   entryOf: (signingRoot, slot: number) => ({ slot, signingRoot }),
-  codesOf: (codes, publicKey, block) => codes.block(publicKey, block),
-  highest: 'blockSlot',
-  prunedBelow: 'slot',
+  fieldsOf: ({ slot, signingRoot }) => [slot, signingRoot],
+  mark: 'slot',
 };
 
 export const VOTES: EntryKind<VoteEntry> = {
@@ -246,16 +253,15 @@ export const VOTES: EntryKind<VoteEntry> = {
   placeOf: ({ targetEpoch, sourceEpoch }) => [targetEpoch, sourceEpoch],
   markOf: ({ targetEpoch }) => targetEpoch,
   entryOf: (signingRoot, targetEpoch: number, sourceEpoch: number) => ({ sourceEpoch, targetEpoch, signingRoot }),
-  codesOf: (codes, publicKey, vote) => codes.attestation(publicKey, vote),
-  highest: 'targetEpoch',
-  prunedBelow: 'targetEpoch',
+  fieldsOf: ({ sourceEpoch, targetEpoch, signingRoot }) => [sourceEpoch, targetEpoch, signingRoot],
+  mark: 'targetEpoch',
 };
 
 /** In the order of the code; stores keep them under names of their own. */
 export function headNumbers(state: KeyState): (number | null)[] {
   const { highest, lowWater, prunedBelow, tenure, blocks, attestations } = state;
   return [
-    highest.blockSlot,
+    highest.slot,
     highest.sourceEpoch,
     highest.targetEpoch,
     lowWater.slot,
@@ -286,19 +292,14 @@ export function stateAfter(
   codes: HistoryCodes,
 ): { readonly state: KeyState; readonly codes: EntryCodes } {
   const own = marksOf(message);
-  const { lowWater } = state;
   const isBlock = message.kind === 'block';
-  const entryCodes = isBlock ? codes.block(publicKey, message) : codes.attestation(publicKey, message);
+  const entryCodes = isBlock ? codes.entry(BLOCKS, publicKey, message) : codes.entry(VOTES, publicKey, message);
   const set = isBlock ? 'blocks' : 'attestations';
   return {
     state: {
       ...state,
       highest: higherMarks(state.highest, own),
-      lowWater: {
-        slot: lowWater.slot ?? own.blockSlot,
-        sourceEpoch: lowWater.sourceEpoch ?? own.sourceEpoch,
-        targetEpoch: lowWater.targetEpoch ?? own.targetEpoch,
-      },
+      lowWater: lowWaterWith(state.lowWater, own),
       [set]: withEntry(state[set], entryCodes),
     },
     codes: entryCodes,

@@ -11,6 +11,7 @@ import type {
   HistoryPart,
   ImportConflict,
   KeyHistory,
+  Marks,
   MergeStrategy,
   PublicKeyHex,
   StoreFloor,
@@ -18,18 +19,7 @@ import type {
 } from '../types.ts';
 import { BLOCKS, type Coded, type EntryKind, type HistoryCodes, VOTES, withEntry, withoutEntry } from './codes.ts';
 import { forget, type Horizon, horizonOf } from './prune.ts';
-import {
-  effectiveLowWater,
-  hasRecords,
-  higherMarks,
-  highestOf,
-  type KeyState,
-  type LowWaterMarks,
-  lowestOf,
-  NO_LOW_WATER,
-  NO_MARKS,
-  raisedTo,
-} from './rules.ts';
+import { hasRecords, higherMarks, highestOf, type KeyState, lowestOf, lowWaterWith, NO_MARKS } from './rules.ts';
 
 export interface CodedEntries {
   readonly blocks: readonly Coded<BlockEntry>[];
@@ -80,7 +70,8 @@ export function mergeKey(
   const [keptVotes, leftVotes] = parted(VOTES, votes.added, horizon);
 
   const marks = forget(
-    { lowWater: lowWaterAfter(state, imported), prunedBelow },
+    // What was refused stays so, whatever older entries turn up.
+    { lowWater: lowWaterWith(state.lowWater, lowestOf(imported)), prunedBelow },
     highestOf({ blocks: leftBlocks, attestations: leftVotes, leftOut: imported.leftOut }),
     lowestOf({
       blocks: [...recorded.blocks, ...keptBlocks],
@@ -89,8 +80,8 @@ export function mergeKey(
   );
   const isMinimal = strategy === 'minimal' || (strategy === 'by_key' && hasRecords(state));
   // What the reader left out may contradict any entry up to it: that has no root either, whether imported or recorded.
-  const left = raisedTo(NO_LOW_WATER, leftOut);
-  const before = raisedTo(effectiveLowWater(state, floor), leftOut);
+  const left = higherMarks(NO_MARKS, leftOut);
+  const before = higherMarks(higherMarks(floor, state.lowWater), leftOut);
   const isRival = rivalsOf(imported.attestations);
   const ofBlocks = changesOf(BLOCKS, key, codes, {
     added: keptBlocks.map((block) => (isBlockUpTo(before, block) ? withoutRoot(block) : block)),
@@ -104,7 +95,7 @@ export function mergeKey(
     state: {
       highest,
       // Whatever the file does not list below its highest entries is refused.
-      lowWater: isMinimal ? raisedTo(marks.lowWater, said) : marks.lowWater,
+      lowWater: isMinimal ? higherMarks(marks.lowWater, said) : marks.lowWater,
       prunedBelow: marks.prunedBelow,
       blocks: ofBlocks.set,
       attestations: ofVotes.set,
@@ -121,22 +112,19 @@ export function mergeKey(
   };
 }
 
-/** What was refused stays so, whatever older entries turn up. */
-function lowWaterAfter({ lowWater }: KeyState, imported: KeyHistory): LowWaterMarks {
-  const lowest = lowestOf(imported);
+export function codedHistory(codes: HistoryCodes, publicKey: Uint8Array, history: KeyHistory): CodedEntries {
   return {
-    slot: lowWater.slot ?? lowest.slot,
-    sourceEpoch: lowWater.sourceEpoch ?? lowest.sourceEpoch,
-    targetEpoch: lowWater.targetEpoch ?? lowest.targetEpoch,
+    blocks: history.blocks.map((block) => ({ ...block, ...codes.entry(BLOCKS, publicKey, block) })),
+    attestations: history.attestations.map((vote) => ({ ...vote, ...codes.entry(VOTES, publicKey, vote) })),
   };
 }
 
 /** The store refused such a block: with its root an imported one would be signable again. The same holds of votes. */
-function isBlockUpTo({ slot }: LowWaterMarks, entry: BlockEntry): boolean {
+function isBlockUpTo({ slot }: Marks, entry: BlockEntry): boolean {
   return slot !== null && entry.slot <= slot;
 }
 
-function isVoteUpTo({ sourceEpoch, targetEpoch }: LowWaterMarks, entry: VoteEntry): boolean {
+function isVoteUpTo({ sourceEpoch, targetEpoch }: Marks, entry: VoteEntry): boolean {
   return (
     (sourceEpoch !== null && entry.sourceEpoch < sourceEpoch) ||
     (targetEpoch !== null && entry.targetEpoch <= targetEpoch)
@@ -148,26 +136,26 @@ function withoutRoot<Entry extends BlockEntry | VoteEntry>(entry: Entry): Entry 
 }
 
 function changesOf<Entry extends BlockEntry | VoteEntry>(
-  { name, codesOf }: EntryKind<Entry>,
+  kind: EntryKind<Entry>,
   { publicKey, state }: KeyToMerge,
   codes: HistoryCodes,
   changes: Pick<ReturnType<typeof mergeEntries<Entry>>, 'added' | 'contradicted'>,
 ) {
-  const coded = (entry: Entry): Coded<Entry> => ({ ...entry, ...codesOf(codes, publicKey, entry) });
+  const coded = (entry: Entry): Coded<Entry> => ({ ...entry, ...codes.entry(kind, publicKey, entry) });
   const added = changes.added.map(coded);
   const contradicted = changes.contradicted.map(({ after }) => coded(after));
-  const removed = changes.contradicted.map(({ before }) => codesOf(codes, publicKey, before));
-  const set = [...contradicted, ...added].reduce(withEntry, removed.reduce(withoutEntry, state[name]));
+  const removed = changes.contradicted.map(({ before }) => codes.entry(kind, publicKey, before));
+  const set = [...contradicted, ...added].reduce(withEntry, removed.reduce(withoutEntry, state[kind.name]));
   return { added, contradicted, set };
 }
 
 function parted<Entry extends BlockEntry | VoteEntry>(
-  { markOf, prunedBelow }: EntryKind<Entry>,
+  { markOf, mark }: EntryKind<Entry>,
   entries: readonly Entry[],
   horizon: Horizon,
 ): [kept: Entry[], left: Entry[]] {
   const [kept, left]: [Entry[], Entry[]] = [[], []];
-  for (const entry of entries) (markOf(entry) >= horizon[prunedBelow] ? kept : left).push(entry);
+  for (const entry of entries) (markOf(entry) >= horizon[mark] ? kept : left).push(entry);
   return [kept, left];
 }
 

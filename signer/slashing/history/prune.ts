@@ -10,9 +10,9 @@
 // below the slot or target mark (double messages, votes surrounded by it) or has a source below the source mark (votes
 // that surround it). Only repeats of deleted messages change, from allowed to refused.
 
-import type { BlockEntry, HighWaterMarks, KeyHistory, VoteEntry } from '../types.ts';
+import type { BlockEntry, KeyHistory, Marks, VoteEntry } from '../types.ts';
 import type { EntryKind } from './codes.ts';
-import { higher, higherMarks, type KeyState, type LowWaterMarks, lowestOf, NO_MARKS } from './rules.ts';
+import { higher, higherMarks, type KeyState, lowestOf, marksBy, NO_MARKS } from './rules.ts';
 
 /** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;
@@ -22,47 +22,40 @@ export const RETAINED_SLOTS = RETAINED_EPOCHS * 32;
 export const GATHERED_EPOCHS = 64;
 
 /** Entries below these may be forgotten; a horizon of 0 forgets nothing. */
-export interface Horizon {
-  readonly slot: number;
-  readonly targetEpoch: number;
-}
+export type Horizon = Readonly<Record<'slot' | 'targetEpoch', number>>;
 
-export function horizonOf(highest: HighWaterMarks): Horizon {
+export function horizonOf(highest: Marks): Horizon {
   return {
-    slot: Math.max(0, (highest.blockSlot ?? 0) - RETAINED_SLOTS),
+    slot: Math.max(0, (highest.slot ?? 0) - RETAINED_SLOTS),
     targetEpoch: Math.max(0, (highest.targetEpoch ?? 0) - RETAINED_EPOCHS),
   };
 }
 
-type Marks = Pick<KeyState, 'lowWater' | 'prunedBelow'>;
+type Forgotten = Pick<KeyState, 'lowWater' | 'prunedBelow'>;
 
 /** @param forgotten the highest of them, null where there is none @param lowestKept the same of what stays */
-export function forget({ lowWater, prunedBelow }: Marks, forgotten: HighWaterMarks, lowestKept: LowWaterMarks): Marks {
-  const { blockSlot, sourceEpoch, targetEpoch } = forgotten;
-  const raised = (mark: number | null, gone: number | null, kept: number | null) =>
-    gone === null ? mark : higher(mark, higher(gone, kept));
-  const pruned = (below: number | null, gone: number | null, kept: number | null) =>
-    gone === null ? below : higher(below, kept ?? gone);
+export function forget({ lowWater, prunedBelow }: Forgotten, forgotten: Marks, lowestKept: Marks): Forgotten {
+  const raised = (mark: keyof Marks) => {
+    const gone = forgotten[mark];
+    return gone === null ? lowWater[mark] : higher(lowWater[mark], higher(gone, lowestKept[mark]));
+  };
+  const pruned = (mark: 'slot' | 'targetEpoch') => {
+    const gone = forgotten[mark];
+    return gone === null ? prunedBelow[mark] : higher(prunedBelow[mark], lowestKept[mark] ?? gone);
+  };
   return {
-    lowWater: {
-      slot: raised(lowWater.slot, blockSlot, lowestKept.slot),
-      sourceEpoch: raised(lowWater.sourceEpoch, sourceEpoch, lowestKept.sourceEpoch),
-      targetEpoch: raised(lowWater.targetEpoch, targetEpoch, lowestKept.targetEpoch),
-    },
-    prunedBelow: {
-      slot: pruned(prunedBelow.slot, blockSlot, lowestKept.slot),
-      targetEpoch: pruned(prunedBelow.targetEpoch, targetEpoch, lowestKept.targetEpoch),
-    },
+    lowWater: marksBy(raised),
+    prunedBelow: { slot: pruned('slot'), targetEpoch: pruned('targetEpoch') },
   };
 }
 
 /** Then somebody put a forgotten entry back. */
 export function isForgotten<Entry extends BlockEntry | VoteEntry>(
-  { markOf, prunedBelow }: EntryKind<Entry>,
+  { markOf, mark }: EntryKind<Entry>,
   state: Pick<KeyState, 'prunedBelow'>,
   entry: Entry,
 ): boolean {
-  return markOf(entry) < (state.prunedBelow[prunedBelow] ?? 0);
+  return markOf(entry) < (state.prunedBelow[mark] ?? 0);
 }
 
 /** For a reader that goes through the history in steps. */
@@ -74,11 +67,11 @@ export function keptEntries(state: KeyState) {
   return {
     block(entry: BlockEntry): void {
       if (entry.slot >= horizon.slot) blocks.push(entry);
-      else forgotten = { ...forgotten, blockSlot: higher(forgotten.blockSlot, entry.slot) };
+      else forgotten = { ...forgotten, slot: higher(forgotten.slot, entry.slot) };
     },
     vote(entry: VoteEntry): void {
       if (entry.targetEpoch >= horizon.targetEpoch) attestations.push(entry);
-      else forgotten = higherMarks(forgotten, { ...entry, blockSlot: null });
+      else forgotten = higherMarks(forgotten, { ...entry, slot: null });
     },
     /** Once all entries were given: as if those that pruning would remove had been pruned. */
     result(): { readonly state: KeyState; readonly history: KeyHistory } {

@@ -1,4 +1,4 @@
-// The conditions of EIP-3076, once: a backend reads the facts about one key, this file decides. It trusts that they
+// The conditions of EIP-3076, once: a backend reads the entries of one key, this file decides. It trusts that they
 // were read under a lock and that their integrity codes were checked. It refuses whatever no rule allows.
 //
 // With the complete history (sqlite, postgres) the low-water marks are those of the history. A store that knows only
@@ -8,9 +8,9 @@ import { isEnded } from '../../tenure.ts';
 import type {
   BlockEntry,
   BlockProposal,
-  HighWaterMarks,
   HistoryPart,
   KeyHistory,
+  Marks,
   SlashableMessage,
   SlashingRefusal,
   StoreFloor,
@@ -18,78 +18,68 @@ import type {
   VoteEntry,
 } from '../types.ts';
 
-export interface BlockFacts {
-  /** A null root (none was given, or two differ) refuses everything at the slot. */
-  readonly entry: { readonly signingRoot: Uint8Array | null } | null;
-  readonly lowWaterSlot: number | null;
-}
-
-export interface AttestationFacts {
-  /** Where there are several for one target, pass a null root. */
-  readonly entry: { readonly sourceEpoch: number; readonly signingRoot: Uint8Array | null } | null;
-  readonly surroundsAnEntry: boolean;
-  readonly isSurroundedByAnEntry: boolean;
-  readonly lowWaterSourceEpoch: number | null;
-  readonly lowWaterTargetEpoch: number | null;
-}
-
 /** A repeat is in the history already: it may be signed again and needs no record. */
 export type Decision =
   | { readonly kind: 'safe'; readonly repeat: boolean }
   | { readonly kind: 'refused'; readonly reason: SlashingRefusal };
 
-export function decideBlock(message: BlockProposal, facts: BlockFacts): Decision {
-  if (facts.entry !== null) {
-    // Condition 1: the same block again is no second block, even at the low-water mark; anything else there is.
-    return sameRoot(facts.entry.signingRoot, message.signingRoot) ? repeat : refused('double_block');
-  }
-  // Condition 2. Unlike the sources of votes, a block at the mark itself is refused.
-  if (facts.lowWaterSlot !== null && message.slot <= facts.lowWaterSlot) return refused('block_below_low_water_mark');
-  return safe;
+/** The conditions in their order. @param history all of it, or all that can stand against the message */
+export function decide(message: SlashableMessage, { blocks, attestations }: KeyHistory, marks: Marks): Decision {
+  return message.kind === 'block' ? decideBlock(message, blocks, marks) : decideVote(message, attestations, marks);
 }
 
-export function decideAttestation(message: Vote, facts: AttestationFacts): Decision {
-  if (message.sourceEpoch > message.targetEpoch) return refused('source_after_target');
-  if (facts.entry !== null) {
+function decideBlock({ slot, signingRoot }: BlockProposal, blocks: readonly BlockEntry[], marks: Marks): Decision {
+  const entry = blocks.find((past) => past.slot === slot);
+  // Condition 1: the same block again is no second block, even at the low-water mark; anything else there is.
+  if (entry !== undefined) return sameRoot(entry.signingRoot, signingRoot) ? repeat : refused('double_block');
+  // Condition 2. Unlike the sources of votes, a block at the mark itself is refused.
+  return marks.slot !== null && slot <= marks.slot ? refused('block_below_low_water_mark') : safe;
+}
+
+function decideVote(vote: Vote, votes: readonly VoteEntry[], marks: Marks): Decision {
+  const { sourceEpoch, targetEpoch } = vote;
+  if (sourceEpoch > targetEpoch) return refused('source_after_target');
+  const [entry, another] = votes.filter((past) => past.targetEpoch === targetEpoch);
+  if (entry !== undefined) {
     // Condition 3, double votes: the root commits to both epochs; the same root with another source is a damaged entry.
-    const same = facts.entry.sourceEpoch === message.sourceEpoch;
-    return same && sameRoot(facts.entry.signingRoot, message.signingRoot) ? repeat : refused('double_vote');
+    // Where an import left two votes of one target, no vote is a repeat.
+    const isSame = another === undefined && entry.sourceEpoch === sourceEpoch;
+    return isSame && sameRoot(entry.signingRoot, vote.signingRoot) ? repeat : refused('double_vote');
   }
   // Condition 3, surround votes.
-  if (facts.surroundsAnEntry) return refused('surrounding_vote');
-  if (facts.isSurroundedByAnEntry) return refused('surrounded_vote');
+  const surrounds = votes.some((past) => past.sourceEpoch > sourceEpoch && past.targetEpoch < targetEpoch);
+  if (surrounds) return refused('surrounding_vote');
+  const isSurrounded = votes.some((past) => past.sourceEpoch < sourceEpoch && past.targetEpoch > targetEpoch);
+  if (isSurrounded) return refused('surrounded_vote');
   // Condition 4: at the mark itself a source is still good.
-  if (facts.lowWaterSourceEpoch !== null && message.sourceEpoch < facts.lowWaterSourceEpoch) {
-    return refused('source_below_low_water_mark');
-  }
+  const isSourceBelow = marks.sourceEpoch !== null && sourceEpoch < marks.sourceEpoch;
+  if (isSourceBelow) return refused('source_below_low_water_mark');
   // Condition 5.
-  if (facts.lowWaterTargetEpoch !== null && message.targetEpoch <= facts.lowWaterTargetEpoch) {
-    return refused('target_below_low_water_mark');
-  }
-  return safe;
+  return marks.targetEpoch !== null && targetEpoch <= marks.targetEpoch ? refused('target_below_low_water_mark') : safe;
 }
 
 /** Whether no entry can be at the message's place, surround it or be surrounded by it: then the marks alone decide. */
-export function isBeyondHistory(message: SlashableMessage, marks: HighWaterMarks): boolean {
-  if (message.kind === 'block') return marks.blockSlot === null || message.slot > marks.blockSlot;
+export function isBeyondHistory(message: SlashableMessage, marks: Marks): boolean {
+  if (message.kind === 'block') return marks.slot === null || message.slot > marks.slot;
   return (
     (marks.targetEpoch === null || message.targetEpoch > marks.targetEpoch) &&
     (marks.sourceEpoch === null || message.sourceEpoch >= marks.sourceEpoch)
   );
 }
 
-export function marksOf(message: SlashableMessage): HighWaterMarks {
-  if (message.kind === 'block') return { ...NO_MARKS, blockSlot: message.slot };
-  return { blockSlot: null, sourceEpoch: message.sourceEpoch, targetEpoch: message.targetEpoch };
+export function marksOf(message: SlashableMessage): Marks {
+  if (message.kind === 'block') return { ...NO_MARKS, slot: message.slot };
+  return { slot: null, sourceEpoch: message.sourceEpoch, targetEpoch: message.targetEpoch };
+}
+
+/** What is not there is covered, and covers nothing else. */
+export function coversFloor(one: Marks | null, other: Marks | null): boolean {
+  return !isRolledBack(one ?? NO_MARKS, other ?? NO_MARKS);
 }
 
 /** A store lost records that this process knows it wrote when any mark is below its floor. */
-export function isRolledBack(marks: HighWaterMarks, floors: HighWaterMarks): boolean {
-  return (
-    isBelow(marks.blockSlot, floors.blockSlot) ||
-    isBelow(marks.sourceEpoch, floors.sourceEpoch) ||
-    isBelow(marks.targetEpoch, floors.targetEpoch)
-  );
+export function isRolledBack(marks: Marks, floors: Marks): boolean {
+  return MARKS.some((mark) => isBelow(marks[mark], floors[mark]));
 }
 
 const safe: Decision = { kind: 'safe', repeat: false };
@@ -119,13 +109,12 @@ export function judgeBlock(
   message: BlockProposal,
   state: KeyState,
   floor: StoreFloor | null,
-  atSlot: BlockEntry | undefined,
+  atSlot: readonly BlockEntry[],
 ): Judgement {
   if (!isInTenure(message, state)) return refused('key_retired');
   const isBeyond = isBeyondHistory(message, state.highest);
-  const entry = isBeyond ? null : (atSlot ?? null);
-  const decision = decideBlock(message, { entry, lowWaterSlot: effectiveLowWater(state, floor).slot });
-  return decision.kind === 'safe' && entry === null && !isBeyond ? { kind: 'history' } : decision;
+  const decision = decideBlock(message, isBeyond ? [] : atSlot, higherMarks(floor, state.lowWater));
+  return decision.kind === 'safe' && !decision.repeat && !isBeyond ? { kind: 'history' } : decision;
 }
 
 /** `against`: one entry that the message surrounds, and one that surrounds it, where they are cheap to find. */
@@ -137,12 +126,13 @@ export function judgeVote(
   against?: readonly VoteEntry[],
 ): Judgement {
   if (!isInTenure(message, state)) return refused('key_retired');
-  if (isBeyondHistory(message, state.highest)) return decideVote(message, state, floor, NO_VOTES);
+  const marks = higherMarks(floor, state.lowWater);
+  if (isBeyondHistory(message, state.highest)) return decideVote(message, [], marks);
   // A source after its target is refused without a look.
   const isDecided = atTarget.length > 0 || message.sourceEpoch > message.targetEpoch;
-  if (isDecided) return decideVote(message, state, floor, { attestations: atTarget });
+  if (isDecided) return decideVote(message, atTarget, marks);
   if (against === undefined) return { kind: 'history' };
-  const decision = decideVote(message, state, floor, { attestations: against });
+  const decision = decideVote(message, against, marks);
   return decision.kind === 'refused' ? decision : { kind: 'history' };
 }
 
@@ -153,45 +143,14 @@ export function decideWithHistory(
   history: KeyHistory,
 ): Decision {
   if (!isInTenure(message, state)) return refused('key_retired');
-  if (message.kind === 'attestation') return decideVote(message, state, floor, history);
-  const entry = history.blocks.find(({ slot }) => slot === message.slot) ?? null;
-  return decideBlock(message, { entry, lowWaterSlot: effectiveLowWater(state, floor).slot });
+  return decide(message, history, higherMarks(floor, state.lowWater));
 }
 
 function isInTenure({ tenure = 0 }: SlashableMessage, state: KeyState): boolean {
   return tenure === state.tenure && !isEnded(tenure);
 }
 
-const NO_VOTES = { attestations: [] };
-
-function decideVote(
-  message: Vote,
-  state: KeyState,
-  floor: StoreFloor | null,
-  { attestations }: Pick<KeyHistory, 'attestations'>,
-): Decision {
-  const { sourceEpoch, targetEpoch } = message;
-  const [entry = null, another] = attestations.filter((past) => past.targetEpoch === targetEpoch);
-  const marks = effectiveLowWater(state, floor);
-  return decideAttestation(message, {
-    entry: another === undefined || entry === null ? entry : { ...entry, signingRoot: null },
-    surroundsAnEntry: attestations.some((past) => past.sourceEpoch > sourceEpoch && past.targetEpoch < targetEpoch),
-    isSurroundedByAnEntry: attestations.some(
-      (past) => past.sourceEpoch < sourceEpoch && past.targetEpoch > targetEpoch,
-    ),
-    lowWaterSourceEpoch: marks.sourceEpoch,
-    lowWaterTargetEpoch: marks.targetEpoch,
-  });
-}
-
 // The head of a key: what a complete store knows of it besides its entries, and what these must be.
-
-/** Conditions 2, 4 and 5 of EIP-3076; null while a key has no entry of the kind. */
-export interface LowWaterMarks {
-  readonly slot: number | null;
-  readonly sourceEpoch: number | null;
-  readonly targetEpoch: number | null;
-}
 
 /** The count, and the multiset hash (codes.ts). */
 export interface EntrySet {
@@ -199,67 +158,51 @@ export interface EntrySet {
   readonly digest: Uint8Array;
 }
 
-/** Entries below these were pruned, or never kept: one that is there is damage. Null: nothing was forgotten. */
-export interface PrunedBelow {
-  readonly slot: number | null;
-  readonly targetEpoch: number | null;
-}
-
 export interface KeyState {
-  readonly highest: HighWaterMarks;
-  readonly lowWater: LowWaterMarks;
-  readonly prunedBelow: PrunedBelow;
+  readonly highest: Marks;
+  /** Conditions 2, 4 and 5 of EIP-3076. */
+  readonly lowWater: Marks;
+  /** Entries below these were pruned, or never kept: one that is there is damage. Null: nothing was forgotten. */
+  readonly prunedBelow: Pick<Marks, 'slot' | 'targetEpoch'>;
   readonly blocks: EntrySet;
   readonly attestations: EntrySet;
   readonly tenure: number;
 }
 
-export const NO_MARKS: HighWaterMarks = { blockSlot: null, sourceEpoch: null, targetEpoch: null };
-export const NO_LOW_WATER: LowWaterMarks = { slot: null, sourceEpoch: null, targetEpoch: null };
+export const NO_MARKS: Marks = { slot: null, sourceEpoch: null, targetEpoch: null };
+const MARKS = ['slot', 'sourceEpoch', 'targetEpoch'] as const;
+
+/** Each mark by itself. */
+export function marksBy<Mark>(markOf: (mark: keyof Marks) => Mark): Readonly<Record<keyof Marks, Mark>> {
+  return { slot: markOf('slot'), sourceEpoch: markOf('sourceEpoch'), targetEpoch: markOf('targetEpoch') };
+}
+
+export const NO_HISTORY: KeyHistory = { blocks: [], attestations: [] };
 const NO_ENTRIES: EntrySet = { count: 0, digest: new Uint8Array(16) };
 
 export const NEW_KEY: KeyState = {
   highest: NO_MARKS,
-  lowWater: NO_LOW_WATER,
+  lowWater: NO_MARKS,
   prunedBelow: { slot: null, targetEpoch: null },
   blocks: NO_ENTRIES,
   attestations: NO_ENTRIES,
   tenure: 0,
 };
 
+/** The first that is known of each stays. */
+export function lowWaterWith(known: Marks, own: Marks): Marks {
+  return marksBy((mark) => known[mark] ?? own[mark]);
+}
+
 export function hasRecords({ highest, lowWater }: KeyState): boolean {
   return [...Object.values(highest), ...Object.values(lowWater)].some((mark) => mark !== null);
 }
 
-export function effectiveLowWater({ lowWater }: Pick<KeyState, 'lowWater'>, floor: StoreFloor | null): LowWaterMarks {
-  return floor === null ? lowWater : raisedTo(lowWater, floorMarks(floor));
-}
-
-export function effectiveHighest({ highest }: Pick<KeyState, 'highest'>, floor: StoreFloor | null): HighWaterMarks {
-  return floor === null ? highest : higherMarks(highest, floorMarks(floor));
-}
-
-export function floorMarks({ slot, sourceEpoch, targetEpoch }: StoreFloor): HighWaterMarks {
-  return { blockSlot: slot, sourceEpoch, targetEpoch };
-}
-
-export function raisedTo(
-  lowWater: LowWaterMarks,
-  { blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks,
-): LowWaterMarks {
-  return {
-    slot: higher(lowWater.slot, blockSlot),
-    sourceEpoch: higher(lowWater.sourceEpoch, sourceEpoch),
-    targetEpoch: higher(lowWater.targetEpoch, targetEpoch),
-  };
-}
-
-export function higherMarks(one: HighWaterMarks, other: HighWaterMarks): HighWaterMarks {
-  return {
-    blockSlot: higher(one.blockSlot, other.blockSlot),
-    sourceEpoch: higher(one.sourceEpoch, other.sourceEpoch),
-    targetEpoch: higher(one.targetEpoch, other.targetEpoch),
-  };
+/** Of a key's own, and of the floor that its store may have. */
+export function higherMarks(one: Marks | null, other: StoreFloor): StoreFloor;
+export function higherMarks(one: Marks | null, other: Marks): Marks;
+export function higherMarks(one: Marks | null, other: Marks): Marks {
+  return one === null ? other : marksBy((mark) => higher(one[mark], other[mark]));
 }
 
 /** Null is lower than every number. */
@@ -268,26 +211,24 @@ export function higher<Other extends number | null>(mark: number | null, other: 
   return other === null || mark > other ? mark : other;
 }
 
-export function highestOf({ blocks, attestations, leftOut }: HistoryPart): HighWaterMarks {
-  const left: HighWaterMarks = leftOut ?? NO_MARKS;
-  const most = (marks: readonly number[], least: number | null) => marks.reduce<number | null>(higher, least);
-  return {
-    blockSlot: most(blocks.map(slotOf), left.blockSlot),
-    sourceEpoch: most(attestations.map(sourceOf), left.sourceEpoch),
-    targetEpoch: most(attestations.map(targetOf), left.targetEpoch),
-  };
+export function highestOf({ leftOut, ...history }: HistoryPart): Marks {
+  return higherMarks(
+    leftOut ?? NO_MARKS,
+    marksIn(history, (marks) => marks.reduce<number | null>(higher, null)),
+  );
 }
 
-export function lowestOf({ blocks, attestations }: KeyHistory): LowWaterMarks {
-  const least = (marks: readonly number[]) =>
-    marks.reduce<number | null>((lowest, mark) => Math.min(lowest ?? mark, mark), null);
+export function lowestOf(history: KeyHistory): Marks {
+  return marksIn(history, (marks) => (marks.length === 0 ? null : marks.reduce((one, other) => Math.min(one, other))));
+}
+
+function marksIn({ blocks, attestations }: KeyHistory, markOf: (marks: readonly number[]) => number | null): Marks {
   return {
-    slot: least(blocks.map(slotOf)),
-    sourceEpoch: least(attestations.map(sourceOf)),
-    targetEpoch: least(attestations.map(targetOf)),
+    slot: markOf(blocks.map(slotOf)),
+    sourceEpoch: markOf(attestations.map(({ sourceEpoch }) => sourceEpoch)),
+    targetEpoch: markOf(attestations.map(targetOf)),
   };
 }
 
 export const slotOf = ({ slot }: BlockEntry): number => slot;
-const sourceOf = ({ sourceEpoch }: VoteEntry): number => sourceEpoch;
 export const targetOf = ({ targetEpoch }: VoteEntry): number => targetEpoch;

@@ -2,10 +2,10 @@
 // The reader refuses a file as a whole; the metadata may stand anywhere, so nothing is merged before it is through.
 
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../../common/formats/hex.ts';
-import { SignerError } from '../../api/errors.ts';
-import type { HistoryPart, SlashingBackend, ValidatorHistory } from '../types.ts';
+import { ofOtherNetwork } from '../../api/network-table.ts';
+import type { HistoryPart, ValidatorHistory } from '../types.ts';
 import { InterchangeError, type JsonEntry, type JsonValue, readJsonPieces } from './piece-parser.ts';
-import { type HistoryReducer, historyReducer } from './reduce.ts';
+import { historyReducer } from './reduce.ts';
 
 const FORMAT_VERSION = '5';
 /** A vote an epoch for twelve years. */
@@ -17,16 +17,16 @@ export async function* readInterchange(
   genesisValidatorsRoot: string,
 ): AsyncGenerator<ValidatorHistory> {
   const missing = new Set(['metadata', 'data']);
-  let reducer = historyReducer();
-  const onEntry = (entry: JsonEntry): void => addEntry(reducer, entry);
-  const pieces = readJsonPieces(source, { streamedMember: 'data', lists: [BLOCKS, ATTESTATIONS], onEntry });
+  let entries = new Entries();
+  const onEntry = (entry: JsonEntry): void => entries.add(entry);
+  const pieces = readJsonPieces(source, { streamedMember: 'data', lists: LISTS, onEntry });
   for await (const { member, index, value } of pieces) {
     if (index === undefined) missing.delete(member);
     if (member === 'metadata') checkMetadata(value, genesisValidatorsRoot);
     else if (member === 'data' && index === undefined) listOf(value, 'data');
     else if (member === 'data') {
-      yield validatorOf(value, `data[${index}]`, reducer.result());
-      reducer = historyReducer();
+      yield validatorOf(value, `data[${index}]`, entries);
+      entries = new Entries();
     }
   }
   for (const member of missing) throw new InterchangeError(member, 'is missing');
@@ -66,41 +66,88 @@ function checkMetadata(value: JsonValue, genesisValidatorsRoot: string): void {
   }
   const root = rootOf(metadata['genesis_validators_root'], 'metadata.genesis_validators_root');
   if (encodeHex(root) !== genesisValidatorsRoot.toLowerCase()) {
-    throw new InterchangeError('metadata.genesis_validators_root', 'the file is of another network');
+    throw new InterchangeError(
+      'metadata.genesis_validators_root',
+      `the file is ${ofOtherNetwork(root, genesisValidatorsRoot)}`,
+    );
   }
 }
 
 const BLOCKS = 'signed_blocks';
 const ATTESTATIONS = 'signed_attestations';
+const LISTS = [BLOCKS, ATTESTATIONS];
 
-function addEntry(reducer: HistoryReducer, { element, list, index, value }: JsonEntry): void {
-  const at = `data[${element}].${list}[${index}]`;
-  if (index >= MAX_ENTRIES_OF_A_KEY) throw new InterchangeError(at, `more than ${MAX_ENTRIES_OF_A_KEY} entries`);
-  const entry = objectOf(value, at);
-  if (list === BLOCKS) {
-    reducer.addBlock({ slot: numberOf(entry['slot'], `${at}.slot`), signingRoot: optionalRoot(entry, at) });
-    return;
+/** Of one key, which may be named after them: a fault waits for its name. */
+class Entries {
+  readonly #reducer = historyReducer();
+  #fault: InterchangeError | undefined;
+  /** `[{}]`: Teku wrote that for no entry (teku 4421). */
+  #empty: { readonly list: string; readonly at: string } | undefined;
+
+  add({ element, list, index, value }: JsonEntry): void {
+    const at = `data[${element}].${list}[${index}]`;
+    if (index >= MAX_ENTRIES_OF_A_KEY) throw new InterchangeError(at, `more than ${MAX_ENTRIES_OF_A_KEY} entries`);
+    if (this.#fault !== undefined) return;
+    try {
+      const entry = objectOf(value, at);
+      const isFirst = index === 0;
+      if (!isFirst && this.#empty?.list === list) throw new InterchangeError(this.#empty.at, 'is an empty entry');
+      if (isFirst && Object.keys(entry).length === 0) this.#empty = { list, at };
+      else this.#addEntry(list, entry, at);
+    } catch (error) {
+      if (!(error instanceof InterchangeError)) throw error;
+      this.#fault = error;
+    }
   }
-  reducer.addVote({
-    sourceEpoch: numberOf(entry['source_epoch'], `${at}.source_epoch`),
-    targetEpoch: numberOf(entry['target_epoch'], `${at}.target_epoch`),
-    signingRoot: optionalRoot(entry, at),
-  });
+
+  /** @throws InterchangeError */
+  ofKey(publicKey: string): HistoryPart {
+    if (this.#fault === undefined) return this.#reducer.result();
+    const { place, message } = this.#fault;
+    throw new InterchangeError(place, `${message.slice(place.length + 2)} (of the key ${publicKey})`);
+  }
+
+  #addEntry(list: string, entry: Members, at: string): void {
+    const signingRoot = optionalRoot(entry, at);
+    if (list === BLOCKS) {
+      this.#reducer.addBlock({ slot: numberOf(entry['slot'], `${at}.slot`), signingRoot });
+      return;
+    }
+    this.#reducer.addVote({
+      sourceEpoch: numberOf(entry['source_epoch'], `${at}.source_epoch`),
+      targetEpoch: numberOf(entry['target_epoch'], `${at}.target_epoch`),
+      signingRoot,
+    });
+  }
 }
 
-function validatorOf(value: JsonValue, place: string, history: HistoryPart): ValidatorHistory {
+function validatorOf(value: JsonValue, place: string, entries: Entries): ValidatorHistory {
   const validator = objectOf(value, place);
   const key = validator['pubkey'];
   const publicKey = typeof key === 'string' ? canonicalPublicKey(key) : undefined;
+  if (publicKey === undefined && 'status' in validator) throw new InterchangeError(place, WHOLE_ANSWER);
   if (publicKey === undefined) throw new InterchangeError(`${place}.pubkey`, 'is not 48 bytes of hex');
-  for (const list of [BLOCKS, ATTESTATIONS]) listOf(validator[list], `${place}.${list}`);
+  const history = entries.ofKey(publicKey);
+  for (const list of LISTS) {
+    // Go and others write null, or leave out, a list without entries. Under another name there might be one.
+    const other = Object.keys(validator).find((name) => name !== 'pubkey' && !LISTS.includes(name));
+    const isNone = validator[list] === null || (validator[list] === undefined && other === undefined);
+    if (!isNone) listOf(validator[list], `${place}.${list}`);
+  }
   return { publicKey, ...history };
 }
 
-/** An entry without a root, or with null for one, refuses everything at its place. */
-function optionalRoot(entry: { readonly [member: string]: JsonValue }, place: string): Uint8Array | null {
+const WHOLE_ANSWER =
+  'is of the answer to a DELETE of keys, whose record is a text in it: `jq -r .slashing_protection FILE` writes the record';
+
+type Members = { readonly [member: string]: JsonValue };
+
+/** An entry without a root refuses everything at its place. Go writes an empty text for none, Prysm zeros. */
+function optionalRoot(entry: Members, place: string): Uint8Array | null {
   const value = entry['signing_root'];
-  return value === undefined || value === null ? null : rootOf(value, `${place}.signing_root`);
+  if (value === undefined || value === null || value === '') return null;
+  const root = rootOf(value, `${place}.signing_root`);
+  return root.every((byte) => byte === 0) ? null : root;
 }
 
 function rootOf(value: JsonValue | undefined, place: string): Uint8Array {
@@ -120,7 +167,7 @@ function numberOf(value: JsonValue | undefined, place: string): number {
   return number;
 }
 
-function objectOf(value: JsonValue | undefined, place: string): { readonly [member: string]: JsonValue } {
+function objectOf(value: JsonValue | undefined, place: string): Members {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new InterchangeError(place, 'is not an object');
   }
@@ -130,52 +177,4 @@ function objectOf(value: JsonValue | undefined, place: string): { readonly [memb
 function listOf(value: JsonValue | undefined, place: string): readonly JsonValue[] {
   if (!Array.isArray(value)) throw new InterchangeError(place, 'is not a list');
   return value;
-}
-
-// Files inside the JSON of a request (the Key Manager API): in memory as a whole.
-
-export interface InterchangeParts {
-  readonly backend: Pick<SlashingBackend, 'importHistories' | 'exportHistories'>;
-  /** `0x` and 64 hex digits. */
-  readonly genesisValidatorsRoot: string;
-}
-
-/** @throws SignerError `malformed_body`, also for another network; `denied`; slashing_*. Nothing is merged */
-export async function mergeInterchangeText(
-  text: string,
-  allows: (publicKey: string) => boolean,
-  { backend, genesisValidatorsRoot }: InterchangeParts,
-): Promise<void> {
-  const source = (async function* () {
-    yield Buffer.from(text);
-  })();
-  async function* allowed(): AsyncGenerator<ValidatorHistory> {
-    for await (const history of readInterchange(source, genesisValidatorsRoot)) {
-      if (!allows(history.publicKey)) throw new SignerError('denied');
-      yield history;
-    }
-  }
-  try {
-    await backend.importHistories(allowed());
-  } catch (error) {
-    if (!(error instanceof InterchangeError)) throw error;
-    const hint = `slashing_protection: ${error.message}; nothing was imported`;
-    throw new SignerError('malformed_body', { hint, cause: error });
-  }
-}
-
-export async function exportInterchangeText(
-  publicKeys: readonly string[],
-  { backend, genesisValidatorsRoot }: InterchangeParts,
-): Promise<{ readonly file: string; readonly recorded: ReadonlySet<string> }> {
-  const recorded = new Set<string>();
-  async function* seen(): AsyncGenerator<ValidatorHistory> {
-    for await (const history of backend.exportHistories(publicKeys)) {
-      recorded.add(history.publicKey);
-      yield history;
-    }
-  }
-  const pieces: string[] = [];
-  for await (const piece of writeInterchange(seen(), genesisValidatorsRoot)) pieces.push(piece);
-  return { file: pieces.join(''), recorded };
 }

@@ -28,6 +28,7 @@ export interface PieceOptions {
   readonly onEntry: (entry: JsonEntry) => void;
 }
 
+const NO_OBJECT = 'the file is not a JSON object (a record inside a text: write it with `jq -r`)';
 const MAX_DEPTH = 8;
 const MAX_TOKEN_CHARACTERS = 4096;
 const MAX_VALUES_PER_PIECE = 4_000_000;
@@ -79,8 +80,8 @@ class PieceParser {
     this.#rest = input.slice(at).replace(/^[\t\n\r ]+/, '');
     if (this.#rest.length > MAX_TOKEN_CHARACTERS) throw this.#error('the JSON is malformed');
     if (!isEnd) return;
-    if (this.#rest !== '') throw this.#error('the JSON is malformed');
-    if (this.#expected !== 'nothing more') throw this.#error('the file ends early');
+    if (this.#rest !== '' && !this.#rest.startsWith('"')) throw this.#error('the JSON is malformed');
+    if (this.#rest !== '' || this.#expected !== 'nothing more') throw this.#error('the file ends early');
   }
 
   #token([, punctuation, string, literal]: RegExpExecArray): JsonPiece | undefined {
@@ -148,7 +149,7 @@ class PieceParser {
   }
 
   #begin(): void {
-    if (this.#frames.length === 0) throw this.#error('the file is not a JSON object');
+    if (this.#frames.length === 0) throw this.#error(NO_OBJECT);
     if (this.#expected !== 'value' && this.#expected !== 'value or ]') throw this.#error('the JSON is malformed');
     this.#top().elements += 1;
     this.#values += 1;

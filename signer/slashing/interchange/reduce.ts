@@ -20,9 +20,7 @@ export function historyReducer() {
       attestations: (left?.attestations ?? 0) + more.attestations,
     };
   };
-  const blocks = lastEntries(BLOCKS, RETAINED_SLOTS, ({ slot }) =>
-    leaveOut({ ...NOTHING, blockSlot: slot, blocks: 1 }),
-  );
+  const blocks = lastEntries(BLOCKS, RETAINED_SLOTS, ({ slot }) => leaveOut({ ...NOTHING, slot, blocks: 1 }));
   const votes = lastEntries(VOTES, RETAINED_EPOCHS, ({ sourceEpoch, targetEpoch }) =>
     leaveOut({ ...NOTHING, sourceEpoch, targetEpoch, attestations: 1 }),
   );

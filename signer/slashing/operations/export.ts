@@ -7,7 +7,7 @@
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
 import { keptEntries } from '../history/prune.ts';
-import { effectiveLowWater, higher, type KeyState } from '../history/rules.ts';
+import { higher, higherMarks, type KeyState } from '../history/rules.ts';
 import { KEPT_ENTRIES } from '../interchange/reduce.ts';
 import type { BlockEntry, KeyHistory, PublicKeyHex, StoreFloor, ValidatorHistory, VoteEntry } from '../types.ts';
 import {
@@ -65,7 +65,7 @@ export function historyOfFloor({ slot, sourceEpoch, targetEpoch }: StoreFloor): 
 
 /** Blocks below the mark say nothing more; where none is left, an entry at the mark says it. */
 function exportedBlocks(state: KeyState, floor: StoreFloor | null, { blocks }: KeyHistory): readonly BlockEntry[] {
-  const { slot } = effectiveLowWater(state, floor);
+  const { slot } = higherMarks(floor, state.lowWater);
   if (slot === null) return blocks;
   const above = blocks.filter((block) => block.slot >= slot);
   return above.length > 0 ? above : [{ slot, signingRoot: null }];
@@ -73,7 +73,7 @@ function exportedBlocks(state: KeyState, floor: StoreFloor | null, { blocks }: K
 
 /** Where some vote lies below the marks, one vote without a root at the highest epochs says more than all of them. */
 function exportedVotes(state: KeyState, floor: StoreFloor | null, { attestations }: KeyHistory): readonly VoteEntry[] {
-  const { sourceEpoch, targetEpoch } = effectiveLowWater(state, floor);
+  const { sourceEpoch, targetEpoch } = higherMarks(floor, state.lowWater);
   const sayAsMuch =
     attestations.every((vote) => vote.sourceEpoch >= (sourceEpoch ?? 0) && vote.targetEpoch >= (targetEpoch ?? 0)) &&
     (attestations.length > 0 || targetEpoch === null);

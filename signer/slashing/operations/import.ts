@@ -190,15 +190,11 @@ async function writeKeys(
 
 export type StagedText = readonly [publicKey: PublicKeyHex, part: string];
 
-export interface Staged extends Pick<ImportSummary, 'blocks' | 'attestations'> {
-  readonly parts: number;
-}
-
 /** Everything of the stream goes to `add`, about a step at a time; resolves with what it named. */
 export async function stageHistories(
   histories: AsyncIterable<ValidatorHistory>,
   add: (parts: readonly StagedText[]) => Promise<unknown>,
-): Promise<Staged> {
+) {
   const staged = { parts: 0, blocks: 0, attestations: 0 };
   let chunk: StagedText[] = [];
   let entries = 0;

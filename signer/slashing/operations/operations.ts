@@ -4,15 +4,18 @@
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
 import { begun, ended, isEnded } from '../../tenure.ts';
-import { NEW_KEY } from '../history/rules.ts';
-import { higherFloor } from '../jump.ts';
-import type { PublicKeyHex, SlashingBackend } from '../types.ts';
+import { codedHistory, mergeKey } from '../history/merge.ts';
+import { higherMarks, isRolledBack, NEW_KEY, NO_HISTORY } from '../history/rules.ts';
+import { lowerFloor } from '../jump.ts';
+import type { Marks, PublicKeyHex, SlashingBackend } from '../types.ts';
+import { historyOfFloor } from './export.ts';
 import { newPruneCursor, type PruneCursor, pruneStep } from './pruning.ts';
 import {
   allKeys,
   type CompleteStore,
   HEADS_ARE_GONE,
   type Head,
+  historyCollector,
   inSnapshot,
   isDamaged,
   keyBytes,
@@ -23,8 +26,8 @@ import {
 } from './store.ts';
 
 const OPERATIONS = [
-  ...(['identity', 'incarnate', 'jump', 'highestMarks', 'signedBlockRoot'] as const),
-  ...(['tenures', 'endTenures', 'beginTenures', 'pruneStep'] as const),
+  ...(['identity', 'incarnate', 'jump', 'signedBlockRoot'] as const),
+  ...(['tenures', 'endTenures', 'beginTenures', 'pruneStep', 'marksBeyond', 'startAfresh'] as const),
 ];
 export type StoreOperations = Pick<SlashingBackend, (typeof OPERATIONS)[number]>;
 
@@ -49,9 +52,11 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
       return after.incarnation === next;
     },
 
-    jump: (floor) => store.changeRecord((before) => ({ ...before, floor: higherFloor(before.floor, floor) }), true),
-
-    highestMarks: () => store.highestMarks(),
+    jump: (floor, lowers = false) =>
+      store.changeRecord(
+        (before) => ({ ...before, floor: (lowers ? lowerFloor : higherMarks)(before.floor, floor) }),
+        true,
+      ),
 
     signedBlockRoot: (publicKey, slot) =>
       inSnapshot(store, async (rows) => {
@@ -61,14 +66,10 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
 
     async tenures(publicKeys, leavesOutDamaged = false) {
       const tenures = new Map<PublicKeyHex, number>();
-      const keysAfter: Rows['keysAfter'] = (...asked) => inSnapshot(store, (rows) => rows.keysAfter(...asked));
-      for await (const page of publicKeys === undefined ? allKeys(keysAfter) : pagesOf(publicKeys)) {
-        // Every head that is asked for is verified: an ended tenure may not hide by a change of its row.
-        const read = (rows: Rows) => (leavesOutDamaged ? undamagedHeads(rows, page) : rows.heads(page));
-        for (const { publicKey, state } of await inSnapshot(store, read)) {
+      for await (const heads of pagesOfHeads(store, publicKeys, leavesOutDamaged ? undamagedHeads : allHeads)) {
+        for (const { publicKey, state } of heads) {
           if (state.tenure !== NEW_KEY.tenure) tenures.set(keyHex(publicKey), state.tenure);
         }
-        await store.turn(page.length);
       }
       return tenures;
     },
@@ -93,12 +94,55 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
       return tenures;
     },
 
+    async marksBeyond(floor) {
+      const marks = new Map<PublicKeyHex, Marks>();
+      for await (const heads of pagesOfHeads(store, undefined, undamagedHeads)) {
+        for (const { publicKey, state } of heads) {
+          const own = higherMarks(state.lowWater, state.highest);
+          if (isRolledBack(floor, own)) marks.set(keyHex(publicKey), own);
+        }
+      }
+      return marks;
+    },
+
+    startAfresh: (publicKey, floor) =>
+      store.transaction(async (rows) => {
+        const [head] = await rows.heads([keyBytes(publicKey)]);
+        if (head === undefined || !isEnded(head.state.tenure)) return false;
+        const { history, sink } = historyCollector();
+        await rows.history(head, sink);
+        const key = { publicKey: head.publicKey, recorded: NO_HISTORY, floor: null };
+        const state = { ...NEW_KEY, tenure: head.state.tenure };
+        const fresh = mergeKey({ ...key, state }, historyOfFloor(floor), 'minimal', store.codes);
+        const removed = codedHistory(store.codes, head.publicKey, history);
+        await rows.change(head, { state: fresh.state, added: fresh.added, removed });
+        return true;
+      }),
+
     pruneStep: (maxEntries) => pruneStep(store, pruned, maxEntries),
   };
 }
 
+/**
+ * Each page of one state; of all keys unless some are given. Every head that is asked for is verified: an ended tenure
+ * may not hide by a change of its row.
+ */
+async function* pagesOfHeads(
+  store: CompleteStore,
+  publicKeys: readonly PublicKeyHex[] | undefined,
+  headsOf: typeof allHeads,
+): AsyncGenerator<readonly Head[]> {
+  const keysAfter: Rows['keysAfter'] = (...asked) => inSnapshot(store, (rows) => rows.keysAfter(...asked));
+  for await (const page of publicKeys === undefined ? allKeys(keysAfter) : pagesOf(publicKeys)) {
+    yield await inSnapshot(store, (rows) => headsOf(rows, page));
+    await store.turn(page.length);
+  }
+}
+
+const allHeads = (rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> => rows.heads(publicKeys);
+
 /** A key whose head is damaged is left out: no check of it passes, and the others go on. */
-export async function undamagedHeads(rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> {
+async function undamagedHeads(rows: Rows, publicKeys: readonly Uint8Array[]): Promise<Head[]> {
   try {
     return await rows.heads(publicKeys);
   } catch (error) {

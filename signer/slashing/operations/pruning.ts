@@ -84,7 +84,7 @@ async function readKey(rows: WritableRows, publicKey: Uint8Array, limit: number)
 function stateWithout(state: KeyState, { blocks, attestations, lowestKept }: OldestEntries): KeyState {
   // The entry at the highest mark always stays, so a key with a mark has an entry.
   if (
-    (lowestKept.slot === null && state.highest.blockSlot !== null) ||
+    (lowestKept.slot === null && state.highest.slot !== null) ||
     (lowestKept.targetEpoch === null && state.highest.targetEpoch !== null)
   ) {
     throw new SignerError('slashing_integrity');
@@ -119,11 +119,13 @@ export interface PruningParts {
   readonly backend: Pick<SlashingBackend, 'pruneStep'>;
   /** Whether checks wait for the store, or are under way. */
   readonly isBusy: () => boolean;
+  /** A store that may not be used now is left alone. */
+  readonly hindrance: () => unknown;
   readonly log: Log;
   readonly clock: Clock;
 }
 
-export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
+export function startPruning({ backend, isBusy, hindrance, log, clock }: PruningParts) {
   const stopping = new AbortController();
   let wake = (): void => {};
   const done = prune();
@@ -148,6 +150,7 @@ export function startPruning({ backend, isBusy, log, clock }: PruningParts) {
   /** @returns how long the next waits */
   async function step(): Promise<number> {
     const { least, most } = PRUNE_IDLE_PAUSE_MS;
+    if (hindrance() !== undefined) return least;
     try {
       const started = clock.monotonic();
       const deleted = await backend.pruneStep(PRUNE_STEP_ENTRIES);

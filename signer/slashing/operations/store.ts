@@ -6,8 +6,8 @@ import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
 import type { CodedEntries } from '../history/merge.ts';
 import type { Horizon } from '../history/prune.ts';
-import type { KeyState, LowWaterMarks } from '../history/rules.ts';
-import type { BlockEntry, HighWaterMarks, HistoryPart, PublicKeyHex, StoreIdentity, VoteEntry } from '../types.ts';
+import type { KeyState } from '../history/rules.ts';
+import type { BlockEntry, HistoryPart, Marks, PublicKeyHex, StoreIdentity, VoteEntry } from '../types.ts';
 
 /** Public keys are 48 bytes, and lists of them ascend. */
 export interface CompleteStore {
@@ -26,7 +26,6 @@ export interface CompleteStore {
    * and every later one is judged by the changed record.
    */
   changeRecord(change: (before: StoreIdentity) => StoreIdentity, isJump: boolean): Promise<StoreIdentity>;
-  highestMarks(): Promise<HighWaterMarks>;
   /** Let others go on, once so many entries were handled that it is their turn; without a number it is. */
   turn(entries?: number): Promise<void>;
 }
@@ -78,7 +77,7 @@ export interface WritableRows extends Rows {
 
 export interface OldestEntries extends CodedEntries {
   /** Null: no other entry of the kind is there. */
-  readonly lowestKept: LowWaterMarks;
+  readonly lowestKept: Marks;
 }
 
 export interface KeyChange {

@@ -6,7 +6,7 @@ import { type EntryCodes, type HistoryCodes, stateAfter } from '../history/codes
 import {
   type Decision,
   decideWithHistory,
-  effectiveHighest,
+  higherMarks,
   isRolledBack,
   type Judgement,
   judgeBlock,
@@ -18,14 +18,15 @@ import {
 import { type Head, historyCollector, keyBytes, keyHex } from '../operations/store.ts';
 import type {
   BlockProposal,
-  HighWaterMarks,
+  DoubtCause,
+  Marks,
   PublicKeyHex,
   SlashableMessage,
   StoreFloor,
   Verdict,
   Vote,
 } from '../types.ts';
-import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK } from './connection/connections.ts';
+import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK, prepared } from './connection/connections.ts';
 import type { Lineage } from './connection/server.ts';
 import {
   blockTable,
@@ -37,7 +38,6 @@ import {
   openHeadRow,
   plainArray,
   SELECT_HEADS,
-  type Statement,
   signHeads,
   voteTable,
 } from './tables/rows.ts';
@@ -69,22 +69,23 @@ interface SafeMessage {
 }
 
 /**
- * The verdicts in the order of the messages; `doubtful`: the database may have lost commits, and nothing was decided.
- * On rejection the connection must be closed.
+ * The verdicts in the order of the messages; a cause: the database may have lost commits, and nothing was decided. On
+ * rejection the connection must be closed.
  */
 export async function checkBatch(
   connection: Connection,
   tools: CheckTools,
   messages: readonly SlashableMessage[],
-  floors: readonly HighWaterMarks[],
-): Promise<Verdict[] | 'doubtful'> {
+  floors: readonly Marks[],
+): Promise<Verdict[] | DoubtCause> {
   const { codes, lineage } = tools;
   const expected = lineage.known;
   const read = await lockAndRead(connection, codes, tools.store, messages);
   const { record, place } = read.store;
-  if (lineage.isDoubtful(expected, place, record)) {
+  const doubt = lineage.doubt(expected, place, record);
+  if (doubt !== undefined) {
     await connection.query('ROLLBACK');
-    return 'doubtful';
+    return doubt;
   }
   const safe: SafeMessage[] = [];
   const answerOf = (message: SlashableMessage, head: Head, decision: Decision | undefined): Verdict => {
@@ -101,7 +102,7 @@ export async function checkBatch(
     if (row === undefined) return read.missing.has(message.publicKey) ? DAMAGED : HELD;
     const state = openHeadRow(codes, row);
     if (state === undefined) return DAMAGED;
-    if (isRolledBack(effectiveHighest(state, record.floor), floor)) return ROLLED_BACK;
+    if (isRolledBack(higherMarks(record.floor, state.highest), floor)) return ROLLED_BACK;
     const head = { id: row.id, publicKey: row.public_key, state };
     const judgement = judge(codes, read, { head, message }, index);
     if (judgement?.kind !== 'history') return answerOf(message, head, judgement);
@@ -109,6 +110,10 @@ export async function checkBatch(
     return decided.then((decision) => answerOf(message, head, decision));
   });
   const answers = await Promise.all(verdicts);
+  if (answers.includes(ROLLED_BACK)) {
+    await connection.query('ROLLBACK');
+    return answers.map((verdict) => (verdict.kind === 'safe' ? HELD : verdict));
+  }
   const walPosition = await recordAll(connection, tools, safe);
   const recorded = safe.map(({ message }) => message);
   lineage.committed(expected, { ...place, walPosition }, recorded);
@@ -126,9 +131,8 @@ function judge(
   const { state } = head;
   if (message.kind === 'block') {
     const blocks = blockTable.read(codes, head, read.blocks.get(index) ?? []);
-    if (blocks === undefined || !reaches(state.highest.blockSlot, blocks.map(slotOf))) return undefined;
-    const atSlot = blocks.find(({ slot }) => slot === message.slot);
-    return judgeBlock(message, state, floor, atSlot);
+    if (blocks === undefined || !reaches(state.highest.slot, blocks.map(slotOf))) return undefined;
+    return judgeBlock(message, state, floor, blocks);
   }
   const votes = voteTable.read(codes, head, read.votes.get(index) ?? []);
   if (votes === undefined || !reaches(state.highest.targetEpoch, votes.map(targetOf))) return undefined;
@@ -146,7 +150,7 @@ async function decideByHistory(
   const { state } = head;
   if (message.kind === 'attestation') {
     const values = [head.id, message.sourceEpoch, message.targetEpoch];
-    const found = await connection.query<EntryRow>({ name: 'surrounding_votes', text: READ_SURROUNDING, values });
+    const found = await prepared<EntryRow>(connection, READ_SURROUNDING, values);
     const against = voteTable.read(codes, head, found.rows);
     if (against === undefined) return undefined;
     const judgement = judgeVote(message, state, floor, [], against);
@@ -199,9 +203,9 @@ async function recordAll(
 // The heads are locked first, and only later statements read the history and the record of the store: under READ
 // COMMITTED a history read together with the lock would be older, and two signers could both find a vote safe.
 
-const LOCK_FREE = { name: 'lock_free', text: `${SELECT_HEADS} FOR UPDATE SKIP LOCKED` };
+const LOCK_FREE = `${SELECT_HEADS} FOR UPDATE SKIP LOCKED`;
 /** Fails after the lock timeout. */
-const LOCK_ALL = { name: 'lock_all', text: `${SELECT_HEADS} FOR UPDATE` };
+const LOCK_ALL = `${SELECT_HEADS} FOR UPDATE`;
 
 const LOOK_AROUND = `
   SELECT ARRAY(SELECT public_key FROM strongroom.validators WHERE public_key = ANY ($1::bytea[])) AS known,
@@ -270,17 +274,17 @@ async function readBatch(
   connection: Connection,
   store: StoreReader,
   messages: readonly SlashableMessage[],
-  lock: Pick<Statement, 'name' | 'text'>,
+  lock: string,
 ): Promise<BatchRows> {
   const publicKeys = messages.map(({ publicKey }) => keyBytes(publicKey));
   const blocks = [...messages.entries()].filter(([, { kind }]) => kind === 'block');
   const votes = [...messages.entries()].filter(([, { kind }]) => kind === 'attestation');
   const [, locked, reading, blockRows, voteRows] = await Promise.all([
     connection.query(BEGIN_BATCH),
-    connection.query<HeadRow>({ ...lock, values: [publicKeys] }),
+    prepared<HeadRow>(connection, lock, [publicKeys]),
     store.read(connection),
-    readEntries(connection, 'read_blocks', READ_BLOCKS, blocks),
-    readEntries(connection, 'read_attestations', READ_VOTES, votes),
+    readEntries(connection, READ_BLOCKS, blocks),
+    readEntries(connection, READ_VOTES, votes),
   ]);
   assert.equal(new Set(messages.map(({ publicKey }) => publicKey)).size, messages.length, 'a key is in a batch once');
   const heads = new Map(locked.rows.map((row) => [keyHex(row.public_key), row]));
@@ -290,7 +294,6 @@ async function readBatch(
 /** By the places of the messages in the batch. */
 async function readEntries(
   connection: Connection,
-  name: string,
   text: string,
   messages: readonly (readonly [index: number, message: SlashableMessage])[],
 ): Promise<ReadonlyMap<number, readonly EntryRow[]>> {
@@ -298,7 +301,7 @@ async function readEntries(
   const publicKeys = messages.map(([, { publicKey }]) => keyBytes(publicKey));
   const marks = messages.map(([, message]) => (message.kind === 'block' ? message.slot : message.targetEpoch));
   const values = [publicKeys, plainArray(marks)];
-  const { rows } = await connection.query<EntryRow & { position: number }>({ name, text, values });
+  const { rows } = await prepared<EntryRow & { position: number }>(connection, text, values);
   return Map.groupBy(rows, ({ position }) => {
     const [index] = messages[position - 1] ?? [];
     assert(index !== undefined);

@@ -8,8 +8,7 @@ import type { CodedEntries } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
 import { lowestOf } from '../history/rules.ts';
 import { identityOf } from '../incarnation.ts';
-import { higherFloor } from '../jump.ts';
-import { readPart, type Staged, stageHistories } from '../operations/import.ts';
+import { readPart, type StagedText } from '../operations/import.ts';
 import {
   type CompleteStore,
   HEADS_ARE_GONE,
@@ -21,9 +20,9 @@ import {
   type StagedImport,
   type WritableRows,
 } from '../operations/store.ts';
-import type { HighWaterMarks, StoreFloor, StoreIdentity, ValidatorHistory } from '../types.ts';
+import type { StoreFloor, StoreIdentity } from '../types.ts';
 import type { CheckTools } from './check.ts';
-import { BEGIN, BEGIN_IMPORT, BEGIN_JUMP, type Connection, commit } from './connection/connections.ts';
+import { BEGIN, BEGIN_IMPORT, BEGIN_JUMP, type Connection, commit, prepared } from './connection/connections.ts';
 import {
   blockTable,
   execute,
@@ -57,7 +56,7 @@ const CHUNK_ROWS = 2_000;
 const PARTS_AT_ONCE = 4;
 
 export function postgresStore(connection: Connection, tools: CheckTools, { turn }: Turns): CompleteStore {
-  const { codes, store } = tools;
+  const { codes, store, lineage } = tools;
   return {
     codes,
     turn,
@@ -85,31 +84,38 @@ export function postgresStore(connection: Connection, tools: CheckTools, { turn 
     },
 
     async changeRecord(change, isJump) {
-      const begin = isJump ? BEGIN_JUMP : BEGIN;
+      const [begin, expected] = [isJump ? BEGIN_JUMP : BEGIN, lineage.known];
       const [, reading] = await Promise.all([connection.query(begin), store.lock(connection)]);
       const before = identityOf(reading.record);
       const after = change(before);
       if (isJump && after.floor !== null) return raise(connection, tools, reading, after.floor);
-      const { record } = reading;
-      if (after !== before) await writeStore(connection, codes, { ...record, ...after, revision: record.revision + 1 });
+      const { record, place } = reading;
+      const written = after === before ? record : { ...record, ...after, revision: record.revision + 1 };
+      if (written !== record) await writeStore(connection, codes, written);
       await commit(connection);
+      lineage.doubt(expected, place, written);
       return after;
     },
-
-    highestMarks: () => highestMarks(connection),
   };
 }
 
-function readableRows(connection: Connection, { codes, store }: CheckTools, turn: Turns['turn'], lock: string): Rows {
+/** Each reading is remembered: a signer of which nothing was asked answers by it what is asked next. */
+export async function look(connection: Connection, { store, lineage }: CheckTools) {
+  const expected = lineage.known;
+  const { record, place } = await store.read(connection);
+  return { record, doubt: lineage.doubt(expected, place, record) };
+}
+
+function readableRows(connection: Connection, tools: CheckTools, turn: Turns['turn'], lock: string): Rows {
+  const { codes, store } = tools;
   return {
-    record: async () => identityOf((await store.read(connection)).record),
+    record: async () => identityOf((await look(connection, tools)).record),
     async isKeyListWhole() {
       const [{ record }, list] = await Promise.all([store.read(connection), listKeys(connection)]);
       return isSameList(record.keys, list);
     },
     async heads(publicKeys) {
-      const text = `${SELECT_HEADS} ${lock}`;
-      const found = await connection.query<HeadRow>({ name: `heads ${lock}`, text, values: [publicKeys] });
+      const found = await prepared<HeadRow>(connection, `${SELECT_HEADS} ${lock}`, [publicKeys]);
       return found.rows.map((row) => headOf(codes, row));
     },
     async keysAfter(last, limit, chosen) {
@@ -195,7 +201,7 @@ function damaged({ publicKey }: Pick<Head, 'publicKey'>): SignerError {
 }
 
 const CREATE_STAGED = `
-  CREATE TEMPORARY TABLE staged
+  CREATE TEMPORARY TABLE IF NOT EXISTS staged
     (public_key bytea NOT NULL, part text NOT NULL, place bigint GENERATED ALWAYS AS IDENTITY)`;
 const INDEX_STAGED = 'CREATE INDEX ON staged (public_key, place); ANALYZE staged';
 const STAGE = 'INSERT INTO staged (public_key, part) VALUES ($1, $2)';
@@ -204,65 +210,40 @@ const STAGED_KEYS = `
 const STAGED_PARTS = `
   SELECT part, place FROM staged WHERE public_key = $1 AND place > $2 ORDER BY place LIMIT ${PARTS_AT_ONCE}`;
 
-export async function stagedOn(
-  connection: Connection,
-  histories: AsyncIterable<ValidatorHistory>,
-): Promise<{ readonly staged: StagedImport; readonly named: Staged }> {
+export async function stage(connection: Connection, parts: readonly StagedText[]): Promise<void> {
   await connection.query(CREATE_STAGED);
-  const named = await stageHistories(histories, (parts) =>
-    Promise.all(
-      parts.map(([publicKey, part]) =>
-        connection.query({ name: 'stage', text: STAGE, values: [keyBytes(publicKey), part] }),
-      ),
-    ),
-  );
-  await connection.query(INDEX_STAGED);
-  const staged: StagedImport = {
+  const values = parts.map(([publicKey, part]) => [keyBytes(publicKey), part]);
+  await Promise.all(values.map((row) => prepared(connection, STAGE, row)));
+}
+
+export async function stagedOn(connection: Connection): Promise<StagedImport> {
+  await connection.query(`${CREATE_STAGED}; ${INDEX_STAGED}`);
+  return {
     async keysAfter(last, limit) {
       const { rows } = await connection.query<{ public_key: Buffer }>(STAGED_KEYS, [last, limit]);
       return rows.map((row) => row.public_key);
     },
     async *parts(publicKey) {
       for (let last = 0; ; ) {
-        const statement = { name: 'staged_parts', text: STAGED_PARTS, values: [publicKey, last] };
-        const { rows } = await connection.query<{ part: string; place: number }>(statement);
+        const values = [publicKey, last];
+        const { rows } = await prepared<{ part: string; place: number }>(connection, STAGED_PARTS, values);
         for (const { part } of rows) yield readPart(part);
         last = rows.at(-1)?.place ?? last;
         if (rows.length < PARTS_AT_ONCE) return;
       }
     },
   };
-  return { staged, named };
 }
 
-// Not verified head by head: a mark that somebody raised makes a clock look wrong, and then nothing is signed.
-const HIGHEST = `
-  SELECT max(highest_slot) AS "blockSlot", max(highest_source_epoch) AS "sourceEpoch",
-         max(highest_target_epoch) AS "targetEpoch"
-  FROM strongroom.validators`;
-
-export async function highestMarks(connection: Connection): Promise<HighWaterMarks> {
-  const { rows } = await connection.query<HighWaterMarks>(HIGHEST);
-  const [marks] = rows;
-  if (marks === undefined) throw new Error('a maximum has a row');
-  if (Object.values(marks).some((mark) => mark !== null && !Number.isSafeInteger(mark))) {
-    throw new SignerError('slashing_integrity', { hint: 'a key has signed a slot or an epoch that cannot be' });
-  }
-  return marks;
-}
-
-export async function raise(
+async function raise(
   connection: Connection,
   { codes, lineage }: CheckTools,
   { record, place }: StoreReading,
   floor: StoreFloor,
 ): Promise<StoreIdentity> {
-  const raised: StoreRecord = {
-    ...record,
-    revision: record.revision + 1,
-    floor: higherFloor(record.floor, floor),
-    server: { systemIdentifier: place.systemIdentifier, timeline: place.timeline },
-  };
+  const { systemIdentifier, objects, timeline } = place;
+  const server = { systemIdentifier, objects, timeline };
+  const raised: StoreRecord = { ...record, revision: record.revision + 1, floor, server };
   await Promise.all([writeStore(connection, codes, raised), commit(connection)]);
   lineage.adopt(place, raised);
   return identityOf(raised);

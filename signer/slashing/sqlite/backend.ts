@@ -2,17 +2,18 @@
 // synchronous=FULL) before a verdict is given. The file is private, bound to one network and locked by this process.
 // The database itself lives in a worker (database-worker.ts).
 
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
-import { pathToFileURL } from 'node:url';
+import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { type Clock, systemClock } from '../../../common/observe/clock.ts';
+import { inTime } from '../../../common/observe/in-time.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { NEW_STORE, readIncarnations } from '../incarnation.ts';
 import { readPart, stageHistories } from '../operations/import.ts';
 import { operationsThrough } from '../operations/operations.ts';
-import { STEP_ENTRIES, unlessAborted } from '../operations/store.ts';
-import type { SlashingBackend } from '../types.ts';
+import { STEP_ENTRIES } from '../operations/store.ts';
+import type { Doubt, SlashingBackend } from '../types.ts';
+import type { CallMessage, DatabaseCalls } from './database-worker.ts';
 import type { CheckpointData, CheckpointReply, CheckpointRequest } from './file/checkpoint-worker.ts';
 import {
   type FileLock,
@@ -25,8 +26,7 @@ import {
   unusable,
   writeClosedMark,
 } from './file/file.ts';
-import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from './tables/schema.ts';
-import { type DatabaseCalls, type DatabaseWorkerData, packBatch, type ReplyMessage, unpackVerdicts } from './wire.ts';
+import { type DatabaseWorkerData, packBatch, type ReplyMessage, unpackVerdicts } from './wire.ts';
 
 export interface SqliteOptions {
   /** anti_slashing.path; made when it is missing, its folder is not. */
@@ -35,9 +35,14 @@ export interface SqliteOptions {
   readonly genesisValidatorsRoot: string;
   /** 32 bytes derived from the master key, when there is one; copied. */
   readonly integrityKey?: Uint8Array | undefined;
+  /** A file that was closed longer ago may be an older copy that came back; undefined: no time is known. */
+  readonly mostAwayMs?: number | undefined;
 }
 
-export async function openSqliteBackend(options: SqliteOptions, { log }: { log: Log }): Promise<SlashingBackend> {
+export async function openSqliteBackend(
+  options: SqliteOptions,
+  { log, now = systemClock.now }: { readonly log: Log; readonly now?: Clock['now'] },
+): Promise<SlashingBackend> {
   const { realPath: path, isNew } = preparePrivateFile(options.path, log);
   refuseMisplaced(path, log);
   if (isNew) log.warn({ path }, NEW_STORE);
@@ -47,12 +52,15 @@ export async function openSqliteBackend(options: SqliteOptions, { log }: { log: 
   const genesisValidatorsRoot = Uint8Array.from(Buffer.from(options.genesisValidatorsRoot.slice(2), 'hex'));
   const { integrityKey } = options;
   const client = new DatabaseClient({ path, genesisValidatorsRoot, integrityKey, file: undefined }, log);
-  let isInDoubt = isNew && wasUsed; // a new file in the place of one that is gone
+  let doubt: Doubt | undefined;
   try {
     const { file } = await client.call('open', []);
     client.expectFile(file);
     const { end } = readIncarnations((await client.call('identity', [])).incarnation);
-    if (!isNew) isInDoubt = closed === undefined || closed !== end;
+    if (isNew)
+      doubt = wasUsed ? { cause: 'other_file' } : undefined; // in the place of one that is gone
+    else if (end === null || closed !== end.number) doubt = { cause: 'unclean_end' };
+    else doubt = lateStart(now() - end.at, options);
     removeClosedMark(path);
   } catch (error) {
     await client.close();
@@ -62,7 +70,13 @@ export async function openSqliteBackend(options: SqliteOptions, { log }: { log: 
     throw unusable(reason, { path, cause: error });
   }
   const checkpoints = checkpointsBesideCommits({ path }, log);
-  return sqliteBackend({ client, lock, checkpoints, path, isInDoubt }, options.genesisValidatorsRoot.toLowerCase());
+  return sqliteBackend({ client, lock, checkpoints, path, doubt, now }, options.genesisValidatorsRoot.toLowerCase());
+}
+
+/** A folder that is renamed back has its file and its mark. A clock that says a time before the end says nothing. */
+function lateStart(awayMs: number, { mostAwayMs }: SqliteOptions): Doubt | undefined {
+  if (mostAwayMs === undefined || (awayMs >= 0 && awayMs <= mostAwayMs)) return undefined;
+  return { cause: 'late_start', facts: { closed_seconds_ago: Math.round(awayMs / 1000) } };
 }
 
 interface OpenBackend {
@@ -70,21 +84,22 @@ interface OpenBackend {
   readonly lock: FileLock;
   readonly checkpoints: Checkpoints;
   readonly path: string;
-  readonly isInDoubt: boolean;
+  readonly doubt: Doubt | undefined;
+  readonly now: Clock['now'];
 }
 
 function sqliteBackend(
-  { client, lock, checkpoints, path, ...opened }: OpenBackend,
+  { client, lock, checkpoints, path, now, ...opened }: OpenBackend,
   genesisValidatorsRoot: string,
 ): SlashingBackend {
-  let { isInDoubt } = opened;
+  let { doubt } = opened;
   let transfers = 0;
 
   return {
     name: 'sqlite',
     batchLimits: { maxMessages: 512, maxInFlight: 1, minIntervalMs: 2 },
-    get isInDoubt() {
-      return isInDoubt;
+    get doubt() {
+      return doubt;
     },
 
     async checkAndRecord(messages, floors) {
@@ -96,7 +111,7 @@ function sqliteBackend(
 
     ...operationsThrough((name, given) => client.call(name, given)),
 
-    checkHealth: (signal) => unlessAborted(signal, () => client.call('health', [])),
+    checkHealth: async () => void (await client.call('health', [])),
 
     async importHistories(histories, { strategy = 'by_key' } = {}) {
       const importId = ++transfers;
@@ -126,9 +141,9 @@ function sqliteBackend(
       }
     },
 
-    async jump(floor) {
-      const raised = await client.call('jump', [floor]);
-      isInDoubt = false;
+    async jump(...given) {
+      const raised = await client.call('jump', given);
+      doubt = undefined;
       return raised;
     },
 
@@ -136,9 +151,9 @@ function sqliteBackend(
 
     /** A database in doubt stays so. */
     async close(waitMs) {
-      const closing = { notesEnd: !isInDoubt, ...(waitMs === undefined ? {} : { waitMs }) };
+      const endedAt = doubt === undefined ? now() : null;
       // whichever is last makes the last checkpoint
-      const [end] = await Promise.all([client.close(closing), checkpoints.close(waitMs)]);
+      const [end] = await Promise.all([client.close(endedAt, waitMs), checkpoints.close(waitMs)]);
       if (end !== null) writeClosedMark(path, end);
       lock.release();
     },
@@ -218,18 +233,13 @@ export const WORKER_CLOSE_WAIT_MS = 5_000;
 const WORKER_LIMITS = { maxYoungGenerationSizeMb: 6 };
 
 /** Resolves when the worker has exited, or is given up: it is late then, and is told to end at once. */
-async function hasEnded(worker: Worker, waitMs: number, onLate: () => void): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  worker.once('exit', () => resolve());
-  const giveUp = () => {
+function hasEnded(worker: Worker, waitMs: number, onLate: () => void): Promise<void> {
+  const ended = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
+  return inTime(ended, Math.min(WORKER_CLOSE_WAIT_MS, waitMs), () => {
     onLate();
     void worker.terminate();
     worker.unref();
-    resolve();
-  };
-  const timer = setTimeout(giveUp, Math.min(WORKER_CLOSE_WAIT_MS, waitMs));
-  await promise;
-  clearTimeout(timer);
+  });
 }
 
 // What was asked of a worker that died is answered `slashing_unavailable`: it may have been done or not.
@@ -238,10 +248,7 @@ async function hasEnded(worker: Worker, waitMs: number, onLate: () => void): Pro
 const FIRST_RESTART_MS = 50;
 const LARGEST_RESTART_MS = 10_000;
 
-interface PendingCall {
-  readonly resolve: (result: never) => void;
-  readonly reject: (error: SignerError) => void;
-}
+type PendingCall = Pick<PromiseWithResolvers<never>, 'resolve' | 'reject'>;
 
 class DatabaseClient {
   #data: DatabaseWorkerData;
@@ -280,11 +287,12 @@ class DatabaseClient {
     return new Promise((resolve, reject) => {
       this.#lastId += 1;
       this.#pending.set(this.#lastId, { resolve, reject });
-      worker.postMessage({ id: this.#lastId, call, arguments_ }, transfer);
+      worker.postMessage({ id: this.#lastId, call, arguments_ } satisfies CallMessage, transfer);
     });
   }
 
-  async close({ notesEnd = false, waitMs = WORKER_CLOSE_WAIT_MS } = {}): Promise<string | null> {
+  /** @param endedAt noted in the record; null: nothing is @returns the number of the end, null: it is not noted */
+  async close(endedAt: number | null = null, waitMs = WORKER_CLOSE_WAIT_MS): Promise<string | null> {
     let noted: string | null = null;
     if (this.#closed) return noted;
     this.#closed = true;
@@ -295,13 +303,10 @@ class DatabaseClient {
         this.#log.error({}, 'the slashing database worker does not answer: it is given up');
         this.#rejectPending({ worker: 'given up' });
       });
-      this.call('close', [notesEnd])
-        .then((end) => {
-          noted = end;
-        })
-        .catch(() => undefined);
+      const note = this.call('close', [endedAt]).catch(() => null);
       this.#worker = undefined;
       await ended;
+      noted = await note;
     }
     this.#data.integrityKey?.fill(0);
     return noted;
@@ -357,53 +362,5 @@ class DatabaseClient {
     );
     this.#restart = setTimeout(() => this.#start(), this.#restartMs);
     this.#restartMs = Math.min(this.#restartMs * 2, LARGEST_RESTART_MS);
-  }
-}
-
-// The look of `server --check` makes no file and leaves none behind: a log or an index that another user than the
-// signer's had made would stop the next start. What the last commits of an unclean end say is read by the start alone.
-
-export interface LookOptions extends ExpectedMetadata {
-  readonly path: string;
-  /** A signer that runs has it open: only what can be said beside it is. */
-  readonly isInUse: boolean;
-}
-
-/** @returns whether there is a database yet @throws SignerError slashing_unavailable, as opening it would */
-export function lookAtDatabase({ path, isInUse, ...expected }: LookOptions, log: Log): 'new' | 'good' {
-  if (!existsSync(path)) return 'new';
-  const realPath = realpathSync(path);
-  try {
-    accessSync(realPath, constants.R_OK | constants.W_OK);
-  } catch (cause) {
-    throw unusable('the database file cannot be read and written by this user', { path, cause });
-  }
-  refuseMisplaced(realPath, log);
-  // The lock is asked for where a signer has made one: its file is not made here.
-  const lock = !isInUse && existsSync(`${realPath}-lock`) ? lockDatabase(realPath, log) : undefined;
-  try {
-    return confirmMetadata(realPath, expected);
-  } finally {
-    lock?.release();
-  }
-}
-
-function confirmMetadata(realPath: string, expected: ExpectedMetadata): 'new' | 'good' {
-  const isClean = !existsSync(`${realPath}-wal`);
-  const url = pathToFileURL(realPath);
-  url.search = 'immutable=1'; // the one way to read that makes no file beside it; the log is not looked at then
-  let connection: DatabaseSync | undefined;
-  try {
-    connection = new DatabaseSync(url, { readOnly: true });
-    const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
-    if (tables?.['count'] === 0) return isClean ? 'new' : 'good';
-    confirmOurs(connection, expected);
-    return 'good';
-  } catch (cause) {
-    if (cause instanceof DatabaseRefusal) throw unusable(cause.message, { path: realPath, cause });
-    if (!isClean) return 'good'; // what is missing may be in the log
-    throw unusable('the database cannot be read', { path: realPath, cause });
-  } finally {
-    connection?.close();
   }
 }

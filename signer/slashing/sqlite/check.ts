@@ -6,7 +6,7 @@ import { historyCodes, stateAfter } from '../history/codes.ts';
 import {
   type Decision,
   decideWithHistory,
-  effectiveHighest,
+  higherMarks,
   isBeyondHistory,
   isRolledBack,
   type Judgement,
@@ -37,11 +37,11 @@ export function batchChecker(connection: DatabaseSync, options: DatabaseOptions,
     const known = heads.find(publicKey);
     if (known === undefined) keys.confirmNew(publicKey, store);
     const head = known ?? { id: heads.nextId(), publicKey, state: NEW_KEY };
-    if (isRolledBack(effectiveHighest(head.state, floor), floors)) {
-      return [{ kind: 'unavailable', reason: 'slashing_rollback' }, false];
+    if (isRolledBack(higherMarks(floor, head.state.highest), floors)) {
+      return [ROLLED_BACK, false];
     }
     const decision = decide(entries, head, message, floor);
-    if (decision === undefined) return [{ kind: 'unavailable', reason: 'slashing_unavailable' }, false];
+    if (decision === undefined) return [UNDECIDED, false];
     if (decision.kind === 'refused' || decision.repeat) return [decision, false];
     record(head, message, known === undefined);
     return [decision, known === undefined];
@@ -63,9 +63,9 @@ export function batchChecker(connection: DatabaseSync, options: DatabaseOptions,
   }
 
   return (batch: Iterable<PackedCheck>): Verdict[] => {
-    const { verdicts, added, after } = inTransaction(connection, () => {
+    const verdicts: Verdict[] = [];
+    const checkAll = () => {
       const store = records.read();
-      const verdicts: Verdict[] = [];
       const added: Uint8Array[] = [];
       for (const check of batch) {
         try {
@@ -77,14 +77,25 @@ export function batchChecker(connection: DatabaseSync, options: DatabaseOptions,
           verdicts.push({ kind: 'unavailable', reason: 'slashing_integrity' });
         }
       }
+      if (verdicts.includes(ROLLED_BACK)) throw RECORDS_ARE_LOST; // nothing of such a batch is recorded
       const after = withKeys(store, added);
       if (added.length > 0) records.write(after);
-      return { verdicts, added, after };
-    });
-    if (added.length > 0) keys.added(added, after);
-    return verdicts;
+      return { added, after };
+    };
+    try {
+      const { added, after } = inTransaction(connection, checkAll);
+      if (added.length > 0) keys.added(added, after);
+      return verdicts;
+    } catch (error) {
+      if (error !== RECORDS_ARE_LOST) throw error;
+      return verdicts.map((verdict) => (verdict.kind === 'safe' ? UNDECIDED : verdict));
+    }
   };
 }
+
+const ROLLED_BACK: Verdict = { kind: 'unavailable', reason: 'slashing_rollback' };
+const UNDECIDED: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
+const RECORDS_ARE_LOST = new Error('records are lost');
 
 function decide(
   entries: EntryTables,
@@ -107,7 +118,7 @@ function judge(entries: EntryTables, head: Head, message: SlashableMessage, floo
   const { state } = head;
   const isBeyond = isBeyondHistory(message, state.highest);
   if (message.kind === 'block') {
-    return judgeBlock(message, state, floor, isBeyond ? undefined : entries.blocks.at(head, message.slot)[0]);
+    return judgeBlock(message, state, floor, isBeyond ? [] : entries.blocks.at(head, message.slot));
   }
   if (isBeyond) return judgeVote(message, state, floor, []);
   const atTarget = entries.votes.at(head, message.targetEpoch);

@@ -8,24 +8,17 @@ import { eventLoopTurns } from '../../parallel.ts';
 import { rowIntegrity } from '../history/codes.ts';
 import { incarnationText, newNumber, readIncarnations } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
-import { mergeStaged } from '../operations/import.ts';
+import { mergeStaged, type StagedText } from '../operations/import.ts';
 import { operationsThrough, storeOperations } from '../operations/operations.ts';
 import { STEP_ENTRIES } from '../operations/store.ts';
-import type { EntryCounts } from '../types.ts';
+import type { EntryCounts, MergeStrategy } from '../types.ts';
 import { batchChecker } from './check.ts';
 import { FilesChanged, openFilesOf } from './file/file.ts';
 import { type DatabaseStore, databaseStore, heldExports, stagedHistories } from './store.ts';
 import { keyList, storeRecord } from './tables/record.ts';
 import { inTransaction, isDamage, isFaultOfConnection } from './tables/rows.ts';
 import { type DatabaseOptions, DatabaseRefusal, openDatabase } from './tables/schema.ts';
-import {
-  type CallMessage,
-  type DatabaseCalls,
-  type DatabaseWorkerData,
-  packVerdicts,
-  type ReplyMessage,
-  unpackBatch,
-} from './wire.ts';
+import { type DatabaseWorkerData, packVerdicts, type ReplyMessage, unpackBatch } from './wire.ts';
 
 if (parentPort === null) throw new Error('this file runs as a worker');
 const port = parentPort;
@@ -42,9 +35,13 @@ let expectedFile = file;
 const turns = eventLoopTurns(STEP_ENTRIES);
 const exports_ = heldExports((publicKeys) => exportHistories(opened().store, publicKeys), systemClock);
 
-const handlers: DatabaseCalls = {
+/**
+ * The calls of the main thread, by their names. Histories travel as JSON text: a structured clone of every entry would
+ * cost more than the database does.
+ */
+const handlers = {
   open: () => ({ file: opened().files.database }),
-  check(batch) {
+  check(batch: ArrayBuffer) {
     const { check, files } = opened();
     const verdicts = packVerdicts(check(unpackBatch(batch)));
     files.confirm(); // what went into another file, or one without a name, is not recorded
@@ -58,25 +55,23 @@ const handlers: DatabaseCalls = {
     files.confirm();
     return null;
   },
-  stage(importId, parts) {
+  stage(importId: number, parts: readonly StagedText[]) {
     const { connection, staged } = opened();
     inTransaction(connection, () => staged.add(importId, parts));
     return null;
   },
-  async merge(importId, parts, strategy) {
+  /** What was staged; `parts` is how many that must be. */
+  async merge(importId: number, parts: number, strategy: MergeStrategy) {
     const { staged, store } = opened();
     if (staged.count(importId) !== parts) throw new Error('a part of the import was lost on the way');
     return mergeStaged(store, staged.of(importId), strategy);
   },
-  async discard(importId) {
+  async discard(importId: number) {
     const { staged, store } = opened();
     while (staged.removeSome(importId)) await store.turn();
     return null;
   },
-  beginExport(exportId, publicKeys) {
-    exports_.begin(exportId, publicKeys);
-    return null;
-  },
+  beginExport: exports_.begin,
   continueExport: exports_.next,
   endExport: exports_.end,
   status() {
@@ -90,11 +85,12 @@ const handlers: DatabaseCalls = {
     return row as unknown as EntryCounts;
   },
   ...operationsThrough((name, given) => opened().operations[name](...given)),
-  async close(notesEnd) {
+  /** @param endedAt noted as the end in order; null: nothing is noted @returns the number of the end */
+  async close(endedAt: number | null) {
     turns.close();
     await exports_.endAll();
     try {
-      return notesEnd ? await noteEnd(opened().store) : null;
+      return endedAt === null ? null : await noteEnd(opened().store, endedAt);
     } finally {
       database?.store.close();
       database?.connection.close();
@@ -104,32 +100,34 @@ const handlers: DatabaseCalls = {
   },
 };
 
-port.on('message', ({ id, call, arguments_ }: CallMessage) => {
+export type DatabaseCalls = typeof handlers;
+
+export interface CallMessage {
+  readonly id: number;
+  readonly call: keyof DatabaseCalls;
+  readonly arguments_: readonly unknown[];
+}
+
+port.on('message', async ({ id, call, arguments_ }: CallMessage) => {
   if (exports_.held.size > 0) void exports_.endStalled();
-  const isClosing = call === 'close';
   try {
-    // The main thread sends each call with the arguments of its name (wire.ts).
-    const result = (handlers[call] as (...given: readonly unknown[]) => unknown)(...arguments_);
-    if (!(result instanceof Promise)) port.postMessage({ id, result } satisfies ReplyMessage);
-    else
-      result
-        .then(
-          (value) => port.postMessage({ id, result: value } satisfies ReplyMessage),
-          (error: unknown) => port.postMessage(failure(id, error)),
-        )
-        .finally(() => isClosing && port.close());
+    // The main thread sends each call with the arguments of its name (backend.ts).
+    const result = await (handlers[call] as (...given: readonly unknown[]) => unknown)(...arguments_);
+    port.postMessage({ id, result } satisfies ReplyMessage);
   } catch (error) {
     port.postMessage(failure(id, error));
   }
+  if (call === 'close') port.close();
 });
 
-/** The number of this very end tells what is closed from an older copy. */
-async function noteEnd({ changeRecord }: DatabaseStore): Promise<string> {
-  const end = newNumber();
+/** The number tells what was closed from an older copy, its time from one that comes back with its mark. */
+async function noteEnd({ changeRecord }: DatabaseStore, at: number): Promise<string> {
+  const number = newNumber();
   await changeRecord((before) => {
-    return { ...before, incarnation: incarnationText({ ...readIncarnations(before.incarnation), end }) };
+    const own = readIncarnations(before.incarnation);
+    return { ...before, incarnation: incarnationText({ ...own, end: { number, at } }) };
   }, false);
-  return end;
+  return number;
 }
 
 function failure(id: number, error: unknown): ReplyMessage {

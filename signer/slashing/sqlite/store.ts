@@ -6,11 +6,9 @@ import type { Clock } from '../../../common/observe/clock.ts';
 import type { Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
 import type { CodedEntries } from '../history/merge.ts';
-import { higherMarks, NEW_KEY, NO_MARKS } from '../history/rules.ts';
+import { NEW_KEY } from '../history/rules.ts';
 import { readPart, type StagedText, writePart } from '../operations/import.ts';
-import { undamagedHeads } from '../operations/operations.ts';
 import {
-  allKeys,
   type CompleteStore,
   isDamaged,
   type KeyChange,
@@ -103,21 +101,6 @@ export function databaseStore({ connection, options, files, keys, turns }: Datab
       });
       files.confirm();
       return identityOf(after);
-    },
-
-    /** A key whose head is damaged signs nothing: what it would say is left out. */
-    async highestMarks() {
-      let marks = NO_MARKS;
-      const snapshot = snapshots.open();
-      try {
-        for await (const page of allKeys(snapshot.keysAfter)) {
-          for (const { state } of await undamagedHeads(snapshot, page)) marks = higherMarks(marks, state.highest);
-          await turns.turn(page.length);
-        }
-      } finally {
-        await snapshot.close();
-      }
-      return marks;
     },
 
     close: snapshots.close,
@@ -231,8 +214,6 @@ function snapshotPool(options: DatabaseOptions, { turn }: Turns) {
 
 const PAGE_ROWS = 50;
 
-export type StagedHistories = ReturnType<typeof stagedHistories>;
-
 export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<DatabaseOptions, 'integrity'>) {
   const codes = historyCodes(integrity);
   const insert = connection.prepare(
@@ -286,7 +267,7 @@ export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<Da
 // write-ahead log keeps all that is written after it: one whose reader is gone ends with the next call of any other.
 
 const ANSWER_VALIDATORS = 200;
-const MAX_EXPORTS = 8;
+const MAX_EXPORTS = 128;
 export const EXPORT_STALL_MS = 60_000;
 
 type Histories = AsyncGenerator<ValidatorHistory>;

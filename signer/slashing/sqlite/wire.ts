@@ -1,20 +1,10 @@
-// What the main thread and the database worker say to each other: the calls, and a batch of checks as one transferable
-// buffer each way, in records of a fixed size, so that no request costs a structured clone of its own.
+// What the main thread and the database worker say to each other besides the calls (database-worker.ts): the replies,
+// and a batch of checks as one transferable buffer each way, in records of a fixed size, so that no request costs a
+// structured clone of its own.
 
 import { strict as assert } from 'node:assert';
 import { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../api/errors.ts';
-import type { MergeCounts, StagedText } from '../operations/import.ts';
-import type { StoreOperations } from '../operations/operations.ts';
-import type {
-  EntryCounts,
-  HighWaterMarks,
-  KeyFault,
-  MergeStrategy,
-  PublicKeyHex,
-  SlashableMessage,
-  SlashingRefusal,
-  Verdict,
-} from '../types.ts';
+import type { KeyFault, Marks, SlashableMessage, SlashingRefusal, Verdict } from '../types.ts';
 import type { FileName } from './file/file.ts';
 
 const PUBLIC_KEY_BYTES = 48;
@@ -39,10 +29,10 @@ const NONE = -1;
 export interface PackedCheck {
   readonly publicKey: Uint8Array;
   readonly message: SlashableMessage;
-  readonly floors: HighWaterMarks;
+  readonly floors: Marks;
 }
 
-export function packBatch(messages: readonly SlashableMessage[], floors: readonly HighWaterMarks[]): ArrayBuffer {
+export function packBatch(messages: readonly SlashableMessage[], floors: readonly Marks[]): ArrayBuffer {
   const memory = new ArrayBuffer(messages.length * RECORD_BYTES);
   const buffer = Buffer.from(memory);
   const numbers = new DataView(memory);
@@ -57,7 +47,7 @@ export function packBatch(messages: readonly SlashableMessage[], floors: readonl
     assert.equal(message.signingRoot.length, ROOT_BYTES, 'a signing root is 32 bytes');
     buffer.set(message.signingRoot, at + ROOT);
     const floor = floors[at / RECORD_BYTES];
-    numbers.setFloat64(at + BLOCK_FLOOR, floor?.blockSlot ?? NONE, true);
+    numbers.setFloat64(at + BLOCK_FLOOR, floor?.slot ?? NONE, true);
     numbers.setFloat64(at + SOURCE_FLOOR, floor?.sourceEpoch ?? NONE, true);
     numbers.setFloat64(at + TARGET_FLOOR, floor?.targetEpoch ?? NONE, true);
     numbers.setFloat64(at + TENURE, message.tenure ?? 0, true);
@@ -79,7 +69,7 @@ export function* unpackBatch(memory: ArrayBuffer): Generator<PackedCheck> {
         ? { kind: 'block', publicKey: '', tenure, slot: first, signingRoot }
         : { kind: 'attestation', publicKey: '', tenure, sourceEpoch: first, targetEpoch: second, signingRoot };
     const floors = {
-      blockSlot: numberOrNull(numbers.getFloat64(at + BLOCK_FLOOR, true)),
+      slot: numberOrNull(numbers.getFloat64(at + BLOCK_FLOOR, true)),
       sourceEpoch: numberOrNull(numbers.getFloat64(at + SOURCE_FLOOR, true)),
       targetEpoch: numberOrNull(numbers.getFloat64(at + TARGET_FLOOR, true)),
     };
@@ -119,30 +109,6 @@ function isKeyFault(reason: SlashingRefusal | KeyFault): reason is KeyFault {
 
 function numberOrNull(value: number): number | null {
   return value === NONE ? null : value;
-}
-
-// Histories travel as JSON text: a structured clone of every entry would cost more than the database does.
-
-export interface DatabaseCalls extends StoreOperations {
-  open(): { file: FileName };
-  check(batch: ArrayBuffer): Uint8Array<ArrayBuffer>;
-  health(): null;
-  stage(importId: number, parts: readonly StagedText[]): null;
-  /** Merge what was staged; `parts` is how many that must be. */
-  merge(importId: number, parts: number, strategy: MergeStrategy): Promise<MergeCounts>;
-  discard(importId: number): Promise<null>;
-  beginExport(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): null;
-  continueExport(exportId: number): Promise<StagedText[]>;
-  endExport(exportId: number): Promise<void>;
-  status(): EntryCounts;
-  /** The number of this end, where one is to be written: null when it could not be. */
-  close(notesEnd: boolean): Promise<string | null>;
-}
-
-export interface CallMessage {
-  readonly id: number;
-  readonly call: keyof DatabaseCalls;
-  readonly arguments_: readonly unknown[];
 }
 
 export type ReplyMessage =

@@ -1,8 +1,6 @@
 // What the rules let through: configurations beside each refusal that are good, and one violation for one mistake.
 
 import { describe, expect, it } from 'vitest';
-import { SERVICE_RULES } from '../../../service/config/rules.ts';
-import { OPTION_PATHS, SECTION_PATHS } from '../../../signer/config/options.ts';
 import { type Given, keyArn, multiRegionArn, sentencesOf } from '../loading.ts';
 import { CEREMONY, ceremony, endpoints, KEYS_TABLE, KMS_ENDPOINT, lines, STATE } from './sections.ts';
 
@@ -68,13 +66,28 @@ describe('one mistake makes one violation', () => {
     expect(sentencesOf({ yaml: 'server: {listen_port: nine}', argv: ['--metrics-listen-port=9000'] })).toHaveLength(1);
     expect(sentencesOf({ yaml: 'signer_state: {backend: dynamodb, tabel: state}' })).toEqual([
       'signer_state.tabel is not an option',
+      'ceremony is missing: the master key of signer_state is made and unsealed under a ceremony',
     ]);
   });
 
-  it('every rule reads options and sections that exist', () => {
-    const known = new Set<string>([...OPTION_PATHS, ...SECTION_PATHS]);
-    for (const at of SERVICE_RULES.flatMap(({ reads }) => reads)) {
-      expect(known).toContain(at);
-    }
+  it('and hides no other: what does not depend on the refused value is said at once', () => {
+    const yaml = [
+      'signer_state: {backend: dynamodb, table: [no, name]}',
+      'static_auth: {}',
+      'key_sources: {dynamodb: {table: "?"}}',
+      'receipts: {storage: folder}',
+      'tls: {mode: file, listen_port: 9000, min_version: 7}',
+    ].join('\n');
+    expect(sentencesOf({ yaml })).toEqual([
+      expect.stringMatching(/^tls\.min_version is not an option/),
+      expect.stringMatching(/^key_sources\.dynamodb\.table must be the name of a DynamoDB table/),
+      expect.stringMatching(/^signer_state\.table must be the name of a DynamoDB table/),
+      expect.stringMatching(/^static_auth is set together with signer_state/),
+      'tls.file.cert_path is missing, and tls.mode is file',
+      'tls.file.key_path is missing, and tls.mode is file',
+      expect.stringMatching(/^ceremony is missing/),
+      'receipts.storage is folder, and no folder is named',
+      'tls.listen_port is the same as server.listen_port',
+    ]);
   });
 });

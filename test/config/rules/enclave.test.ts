@@ -5,6 +5,7 @@ import { parse, stringify } from 'yaml';
 import { parseCeremony } from '../../../ceremony/definition.ts';
 import { readMeasuredConfiguration } from '../../../enclave/measure.ts';
 import { dynamodbRegions } from '../../../signer/config/egress-needs.ts';
+import { authoritiesOf, type NamedAuthorities } from '../../../signer/tee/authorities.ts';
 import { keyArn, load, multiRegionArn, sentencesOf } from '../loading.ts';
 
 const RECIPIENT = 'age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p';
@@ -41,9 +42,10 @@ const ENCLAVE = {
 const DEVNET = { genesis_validators_root: `0x${'ab'.repeat(32)}`, genesis_time: 1_795_348_820 };
 
 /** As the image itself refuses it. */
-function inImage(config: object): string[] {
+function inImage(config: object, authorities: NamedAuthorities = {}): string[] {
   const bytes = Buffer.from(yamlOf(config));
-  const read = readMeasuredConfiguration(bytes, { name: 'config.yaml', compiledCeremony: CEREMONY, runs: true });
+  const compiled = { compiledCeremony: CEREMONY, compiledAuthorities: authoritiesOf(authorities) };
+  const read = readMeasuredConfiguration(bytes, { name: 'config.yaml', ...compiled });
   return read.ok ? [] : read.violations.map(({ path, problem }) => `${path} ${problem}`);
 }
 
@@ -259,7 +261,10 @@ describe('an enclave configuration', () => {
     const url = 'postgres://signer@db.example.org/slashing';
     const tee = {
       platform: 'nitro',
-      nitro: { egress: { endpoints: [endpoint(1, 'db.example.org', { port: 5432 })] } },
+      nitro: {
+        egress: { endpoints: [endpoint(1, 'db.example.org', { port: 5432 })] },
+        unsafe_parent_writes_tables: true,
+      },
     };
     expect(inImage({ ...stateless, anti_slashing: { backend: 'postgres', url }, tee })).toEqual([]);
   });
@@ -330,6 +335,63 @@ describe('tables and their credentials', () => {
     expect(sentencesOf({ yaml: yamlOf(outside) })).toEqual([
       'tee.nitro.unsafe_parent_writes_tables is true, and this is no enclave',
     ]);
+  });
+
+  describe('of a slashing database', () => {
+    const named = { 'db.example.org': ['a certificate'] };
+    const database = (url: string, nitro: object): object => ({
+      ...changed('anti_slashing', { backend: 'postgres', url }),
+      tee: {
+        platform: 'nitro',
+        nitro: {
+          egress: { endpoints: [DYNAMODB, KMS, KMS_WEST, endpoint(4, 'db.example.org', { port: 5432 })] },
+          ...nitro,
+        },
+      },
+    });
+    const SEALED = { table_credentials: { ciphertext, key_arn: keyArn(1) } };
+    const UNSAFE = { unsafe_parent_writes_tables: true };
+    const OPEN = 'postgres://enclave:TEST-of-the-parent@db.example.org/slashing';
+    const BARE = 'postgres://enclave@db.example.org/slashing';
+    const HAS_PASSWORD =
+      'anti_slashing.url has a password, which the parent reads in this configuration, and the slashing records would be its own';
+    const NO_AUTHORITY = 'anti_slashing.url leads to db.example.org, for which this image names no authority';
+
+    it.each([
+      ['sealed, and the authority in the image', BARE, SEALED, named, []],
+      ['sealed, and no authority in the image', BARE, SEALED, {}, [NO_AUTHORITY]],
+      ['sealed, and the authority of another host', BARE, SEALED, { 'kms.example.org': ['one'] }, [NO_AUTHORITY]],
+      ['sealed, and one in the URL', OPEN, SEALED, named, [HAS_PASSWORD]],
+      ['in the URL, by the word', OPEN, UNSAFE, {}, []],
+      [
+        'in the URL, without the word',
+        OPEN,
+        {},
+        named,
+        ['tee.nitro.table_credentials is missing: the parent would write the tables that this enclave believes'],
+      ],
+      [
+        'nowhere, without the word',
+        BARE,
+        {},
+        named,
+        ['tee.nitro.table_credentials is missing: the parent would write the tables that this enclave believes'],
+      ],
+    ])('%s', (_, url, nitro, authorities, said) => {
+      expect(inImage(database(url, nitro), authorities)).toEqual(said);
+    });
+
+    it('is asked for where there is no table at all', () => {
+      const { signer_state: _, key_sources: __, ...rest } = database(BARE, {}) as Record<string, unknown>;
+      expect(inImage(rest, named)).toEqual([
+        'tee.nitro.table_credentials is missing: the parent would write the tables that this enclave believes',
+      ]);
+    });
+
+    it('and its authority are not asked for on a host, which knows no image; its password is', () => {
+      expect(onHost(database(BARE, SEALED))).toEqual([]);
+      expect(onHost(database(OPEN, SEALED))).toEqual([HAS_PASSWORD]);
+    });
   });
 
   it('are refused half, in another form, outside an enclave and without a table', () => {

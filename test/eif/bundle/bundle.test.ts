@@ -79,7 +79,7 @@ function projectWithMusl(project: string, arch: string): string {
   const scope = join(project, 'node_modules/@chainsafe');
   mkdirSync(scope, { recursive: true });
   for (const name of readdirSync(join(from, 'node_modules/@chainsafe')))
-    symlinkSync(join(from, 'node_modules/@chainsafe', name), join(scope, name));
+    if (!name.includes('-musl')) symlinkSync(join(from, 'node_modules/@chainsafe', name), join(scope, name));
   for (const name of ['build', 'signer', 'package-lock.json']) symlinkSync(join(from, name), join(project, name));
   if (arch === '') return project;
   for (const name of ['blst', 'hashtree']) {
@@ -200,11 +200,13 @@ process.stdout.write(await useFastestHasher());
     expect(own.length).toBeGreaterThan(300);
   });
 
-  it('is no more of this project than a person reads: the own sources have at most 37,311 lines', () => {
+  it('is no more of this project than a person reads: the own sources have at most 32,750 lines of code', () => {
     const texts = ownSources(bundle).map(({ path }) => readFileSync(join(PROJECT_ROOT, path), 'utf8'));
-    const lines = texts.reduce((sum, text) => sum + text.split('\n').length - 1, 0);
-    expect(lines).toBeGreaterThan(30_000);
-    expect(lines).toBeLessThanOrEqual(37_311);
+    // Neither blank nor comment alone: comments that teach cost nothing.
+    const isCode = (line: string): boolean => !/^\s*($|\/\/|\/?\*)/.test(line);
+    const lines = texts.reduce((sum, text) => sum + text.split('\n').filter(isCode).length, 0);
+    expect(lines).toBeGreaterThan(25_000);
+    expect(lines).toBeLessThanOrEqual(32_750);
   });
 });
 

@@ -25,6 +25,8 @@ const FORKS = ['0x00000000:0x01000000:74240', '0x03000000:0x04000000:269568', '0
 /** Of management tokens alone. */
 const AUTH = '^/api/v1/auth/';
 const SEAL = '/api/v1/chamber/seal';
+/** Where others refuse, this one closes the connection: clients take an error for a list without keys. */
+const PUBLIC_KEYS_PATH = '/api/v1/eth2/publicKeys';
 const CHECKS = [
   'not_a_server_error',
   'status_code_conformance',
@@ -161,14 +163,19 @@ async function tokenOf({ url }: RunningSigner, root: string): Promise<string> {
 async function fuzzAsClient(program: string, signer: RunningSigner, root: string, seconds: number): Promise<boolean> {
   const { url, folder } = signer;
   const client = { url, token: await tokenOf(signer, root), folder };
-  const others = ['--exclude-path', SEAL, '--exclude-path-regex', AUTH];
+  const others = ['--exclude-path', SEAL, '--exclude-path', PUBLIC_KEYS_PATH, '--exclude-path-regex', AUTH];
+  const list = (asked: string) => fetch(url + PUBLIC_KEYS_PATH, { headers: { authorization: `Bearer ${asked}` } });
+  assert.equal((await list(client.token)).status, 200);
+  await assert.rejects(list('sr_client_TEST_unknown'), 'a credential that nobody has gets no list, and no error');
   const isGood = await run(program, client, seconds, [...others, '--checks', CHECKS.join()]);
   const { token } = client;
   assert.equal((await signCall(url, PUBLIC_KEYS[0] ?? '', randaoReveal(), { token })).status, 200, 'it signs on');
   const sealed = await run(program, client, SEALED_SECONDS, ['--include-path', SEAL, '--checks', CHECKS.join()]);
   const { status } = await signCall(url, PUBLIC_KEYS[0] ?? '', randaoReveal(), { token });
   assert.equal(status, 503, 'a signer that is sealed signs nothing');
-  const whileSealed = await run(program, client, SEALED_SECONDS, ['--checks', CHECKS_WHILE_SEALED.join()]);
+  await assert.rejects(list(token), 'a signer that is sealed gives no list, and no error');
+  const answering = ['--exclude-path', PUBLIC_KEYS_PATH, '--checks', CHECKS_WHILE_SEALED.join()];
+  const whileSealed = await run(program, client, SEALED_SECONDS, answering);
   return isGood && sealed && whileSealed;
 }
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { encodeHex } from '../../../common/formats/hex.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
-import { findPython } from '../../support/python.ts';
+import { findPython } from '../../support/needs.ts';
 import { NotApplicable, type OutsideCheck } from '../suite.ts';
 import type { Appliance } from './image.ts';
 import { TABLES } from './settings.ts';

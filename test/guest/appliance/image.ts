@@ -18,10 +18,13 @@ export interface ApplianceOptions {
   readonly kernel: string;
   readonly modules?: readonly string[];
   readonly cmdline: string;
-  readonly configuration: string;
+  /** Baked in; without it, the parent gives it at boot. */
+  readonly configuration?: string;
   /** An image of the same deployment: its participant, its authority, and its ceremony unless `ceremony` is given. */
-  readonly after?: Appliance;
+  readonly after?: Pick<Appliance, 'identity' | 'ceremony' | 'tls'>;
   readonly ceremony?: CeremonyBlock;
+  /** Hosts beside AWS's two that the authority vouches for. */
+  readonly hosts?: readonly string[];
 }
 
 export interface Appliance {
@@ -33,27 +36,31 @@ export interface Appliance {
   readonly ceremony: CeremonyBlock;
   readonly ceremonyDigest: string;
   readonly registers: Readonly<Record<string, string>>;
-  /** What alone vouches for the two hosts of AWS, and the stand-ins show. */
+  /** What alone vouches for the two hosts of AWS and those of `hosts`, and the stand-ins show. */
   readonly tls: Authority;
 }
 
 export async function buildAppliance(options: ApplianceOptions): Promise<Appliance> {
   const { folder, after } = options;
+  const hosts = [DYNAMODB_HOST, KMS_HOST, ...(options.hosts ?? [])];
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const { identity, ceremony } = after ?? (await newParticipant());
   const block = options.ceremony ?? ceremony;
-  const tls = after?.tls ?? makeAuthority(folder, [DYNAMODB_HOST, KMS_HOST]);
+  const tls = after?.tls ?? makeAuthority(folder, hosts);
   const written = (name: string, content: string): string => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
   const imageFile = written('image.yaml', imageYaml(options));
   const ceremonyFile = written('ceremony.yaml', JSON.stringify(block));
-  const configuration = written('config.yaml', options.configuration);
+  const configuration =
+    options.configuration === undefined
+      ? ['--fetch-config']
+      : ['--config', written('config.yaml', options.configuration)];
   execFileSync('make', ['-s', 'image-parts'], { cwd: PROJECT_ROOT, stdio: ['ignore', 'ignore', 'inherit'] });
-  const args = ['--image', imageFile, '--ceremony', ceremonyFile, '--config', configuration];
-  const authorities = [DYNAMODB_HOST, KMS_HOST].flatMap((host) => ['--ca', `${host}=${tls.authority}`]);
+  const args = ['--image', imageFile, '--ceremony', ceremonyFile, ...configuration];
+  const authorities = hosts.flatMap((host) => ['--ca', `${host}=${tls.authority}`]);
   run(join(PROJECT_ROOT, 'bin/strongroom'), ['eif', 'build', ...args, ...authorities, '--directory', folder]);
   const file = join(folder, 'image.eif');
   const measurements = readFileSync(join(folder, 'pcrs.json'));

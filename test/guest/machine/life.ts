@@ -26,6 +26,8 @@ export interface MachineParts {
   readonly appliance: Appliance;
   readonly parent: ParentSide;
   readonly consoleFile: string;
+  /** Once the machine has. */
+  readonly ended: Promise<void>;
   hasEnded(): boolean;
 }
 
@@ -44,10 +46,7 @@ export async function lifeOnTheMachine({ check }: Checks, parts: MachineParts): 
     assert.match(described, /^For tests only: .*CID 2.*unsigned/m);
   });
   await check('the EIF file boots as it is: its kernel, modules and init, with a heartbeat to the host', async () => {
-    await until(
-      () => probe(parts),
-      (status) => status === 200,
-    );
+    await ready(parts);
     assert.equal(parent.heartbeats(), 1);
   });
   await check('PCR0, PCR1, PCR2, PCR16 and PCR17 of the NSM’s answer are those of pcrs.json', async () => {
@@ -81,10 +80,17 @@ export async function lifeOnTheMachine({ check }: Checks, parts: MachineParts): 
   await found.client?.close();
 }
 
-interface Found {
+export interface Found {
   client?: RatlsClient;
   publicKey?: string;
   readonly tokens: string[];
+}
+
+export async function ready(parts: MachineParts): Promise<void> {
+  await until(
+    () => probe(parts),
+    (status) => status === 200,
+  );
 }
 
 async function probe({ parent, hasEnded }: MachineParts): Promise<number> {
@@ -99,7 +105,7 @@ async function probe({ parent, hasEnded }: MachineParts): Promise<number> {
 }
 
 /** Through the parent proxy, which writes the PROXY header itself. What the peer shows is for the checks to judge. */
-function connectToEnclave({ ingressPorts }: ParentSide): Promise<RatlsClient> {
+export function connectToEnclave({ ingressPorts }: ParentSide): Promise<RatlsClient> {
   const transport = { connect: async () => connect({ host: '127.0.0.1', port: ingressPorts.tls }), listen: never };
   return connectRatls(transport, { preamble: Buffer.alloc(0) });
 }
@@ -131,7 +137,7 @@ function compare({ registers }: Appliance, pcrs: ReadonlyMap<number, Buffer>): v
   );
 }
 
-async function giveAccess({ appliance, parent }: MachineParts, found: Found): Promise<void> {
+export async function giveAccess({ appliance, parent }: MachineParts, found: Found): Promise<void> {
   const root = await rootToken(parent.standIns.dynamodb, appliance.identity);
   found.tokens.push(root);
   const policy = { name: 'everything', rules: [{ effect: 'allow', scopes: ['sign', 'chamber_keys_generate'] }] };
@@ -143,7 +149,7 @@ async function giveAccess({ appliance, parent }: MachineParts, found: Found): Pr
   found.publicKey = pubkey;
 }
 
-async function vote(found: Found): Promise<void> {
+export async function vote(found: Found): Promise<void> {
   const path = `/api/v1/eth2/sign/${found.publicKey}`;
   const { publicKey = '' } = found;
   const signed = await demand(found, path, voteRequest(FIRST_VOTE_EPOCH), 200);

@@ -13,10 +13,11 @@ import { timestampCounter, watchMachine } from '../boot-guest.ts';
 import { cached, cacheRoot } from '../cache.ts';
 import { modulesInOrder } from '../modules.ts';
 import { type NewerDebian, openNewerDebian } from '../newer-debian.ts';
-import { createChecks } from '../outside-checks.ts';
-import type { OutsideSuite, Tally } from '../suite.ts';
+import { type Checks, createChecks } from '../outside-checks.ts';
+import type { OutsideSuite } from '../suite.ts';
+import { type BootMachine, type BuildImage, livesOverADatabase } from './database.ts';
 import { lifeOnTheMachine } from './life.ts';
-import { type ParentSide, startParentSide } from './parent.ts';
+import { type ParentSide, startParentSide, startStandInsOf } from './parent.ts';
 import { firmwareFolders, nitroQemu } from './qemu.ts';
 import { CMDLINE, CONFIGURATION, GUEST_CID } from './settings.ts';
 import { startVsockDevice, type VsockDevice, vsockDeviceProgram } from './vsock-device.ts';
@@ -34,14 +35,27 @@ export const machineSuite: OutsideSuite = {
     const device = vsockDeviceProgram(); // first: whoever has no cargo need not build QEMU
     const programs = { device, qemu: nitroQemu(debian) };
     const kernel = ownKernel() ?? debianKernel(debian, `${folder}/machine-modules`);
-    const appliance = await buildAppliance({
-      folder: join(folder, 'machine'),
-      kernel: kernel.image,
-      modules: kernel.modules,
-      cmdline: CMDLINE,
-      configuration: CONFIGURATION,
-    });
-    return runOn(programs, appliance, { acpi: kernel.acpi, console: join(folder, 'machine.log'), show });
+    const build: BuildImage = (name, options) =>
+      buildAppliance({
+        ...{ folder: join(folder, name), kernel: kernel.image, modules: kernel.modules, cmdline: CMDLINE },
+        ...options,
+      });
+    const startedAt = performance.now();
+    const checks = createChecks(show);
+    const boot = bootsOf(programs, kernel.acpi, checks);
+    const appliance = await build('machine', { configuration: CONFIGURATION });
+    const standIns = await startStandInsOf(appliance);
+    try {
+      const startParent = (unixPath: string) => startParentSide(standIns, unixPath);
+      const console = join(folder, 'machine.log');
+      await boot(appliance, { console, startParent }, (parts) => lifeOnTheMachine(checks, parts));
+    } finally {
+      await standIns.close();
+    }
+    await livesOverADatabase(checks, { build, boot, after: appliance, folder });
+    checks.done();
+    show(`${((performance.now() - startedAt) / 1000).toFixed(1)} s; its consoles are ${folder}/machine*.log`);
+    return checks.tally;
   },
 };
 
@@ -84,41 +98,33 @@ interface Programs {
 }
 
 /** Whatever fails, everything that was started has ended when it returns. */
-async function runOn(
-  programs: Programs,
-  appliance: Appliance,
-  { acpi, console, show }: Pick<Kernel, 'acpi'> & { readonly console: string; readonly show: (line: string) => void },
-): Promise<Tally> {
-  const folder = mkdtempSync(join(tmpdir(), 'sr-machine-'));
-  const started: { device?: VsockDevice; parent?: ParentSide; machine?: ChildProcess } = {};
-  const startedAt = performance.now();
-  const checks = createChecks(show);
-  try {
-    started.device = await startVsockDevice(programs.device, folder, GUEST_CID);
-    started.parent = await startParentSide(appliance, started.device.unixPath);
-    started.machine = spawn(programs.qemu, machineArguments(appliance, started.device, acpi), {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    const machine = watchMachine(started.machine, { console, timeLimitMs: TIME_LIMIT_MS });
-    const { machine: child, parent } = started;
-    const lived = lifeOnTheMachine(checks, {
-      appliance,
-      parent,
-      consoleFile: console,
-      hasEnded: () => hasEnded(child),
-    });
-    await Promise.race([lived, machine.then(() => checks.abandon(`the machine has ended: ${lastLines(console)}`))]);
-    checks.done();
-    child.kill('SIGKILL');
-    await machine;
-  } finally {
-    await ended(started.machine);
-    await started.parent?.close();
-    await ended(started.device?.child);
-    rmSync(folder, { recursive: true, force: true });
-  }
-  show(`${((performance.now() - startedAt) / 1000).toFixed(1)} s; its console is in ${console}`);
-  return checks.tally;
+function bootsOf({ qemu, device }: Programs, acpi: Kernel['acpi'], checks: Checks): BootMachine {
+  return async (appliance, { console, startParent, mayEnd = false }, live) => {
+    const folder = mkdtempSync(join(tmpdir(), 'sr-machine-'));
+    const started: { device?: VsockDevice; parent?: ParentSide; machine?: ChildProcess } = {};
+    try {
+      started.device = await startVsockDevice(device, folder, GUEST_CID);
+      started.parent = await startParent(started.device.unixPath);
+      started.machine = spawn(qemu, machineArguments(appliance, started.device, acpi), {
+        stdio: ['ignore', 'pipe', 'pipe'],
+      });
+      const machine = watchMachine(started.machine, { console, timeLimitMs: TIME_LIMIT_MS });
+      const { machine: child, parent } = started;
+      const ended = machine.then(() => undefined);
+      const lived = live({ appliance, parent, consoleFile: console, ended, hasEnded: () => hasEnded(child) });
+      let isOver = mayEnd;
+      const endedEarly = () => isOver || checks.abandon(`the machine has ended: ${lastLines(console)}`);
+      await (mayEnd ? lived : Promise.race([lived, ended.then(endedEarly)]));
+      isOver = true;
+      child.kill('SIGKILL');
+      await machine;
+    } finally {
+      await hasBeenKilled(started.machine);
+      await started.parent?.close();
+      await hasBeenKilled(started.device?.child);
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
 }
 
 function machineArguments({ file }: Appliance, { socket }: VsockDevice, acpi: Kernel['acpi']): string[] {
@@ -141,7 +147,7 @@ function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
   return exitCode !== null || signalCode !== null;
 }
 
-async function ended(child: ChildProcess | undefined): Promise<void> {
+async function hasBeenKilled(child: ChildProcess | undefined): Promise<void> {
   if (child === undefined || hasEnded(child)) return;
   const closed = once(child, 'close');
   child.kill('SIGKILL');

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { findPython } from '../../support/python.ts';
+import { findPython } from '../../support/needs.ts';
 import { FREE_TOKEN } from '../../support/ratls-signer.ts';
 import {
   ADMITTED,

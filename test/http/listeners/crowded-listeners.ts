@@ -29,9 +29,9 @@ export const ATTACKERS = 45;
 export const NEWCOMERS = 12;
 export const ATTACKER = '127.0.0.66';
 export const HONEST = '127.0.0.9';
-export const PATH = '/api/v1/eth2/publicKeys';
+export const PATH = '/api/v1/eth2/highWatermark';
 /** The application of the test has no keys, and says so to whom it has admitted; others get 401 and 403. */
-export const ADMITTED = 503;
+export const ADMITTED = 200;
 
 /** A stream on which requests are sent, from this address. */
 type Open = (from: string) => Promise<Socket>;
@@ -142,9 +142,6 @@ async function throughParent(): Promise<Listening> {
   const output = {
     write: () => true,
     drained: async () => undefined,
-    lostWrites: 0,
-    reopen: () => undefined,
-    end: async () => undefined,
   };
   const world = {
     transport: signer.parent,

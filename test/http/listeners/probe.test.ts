@@ -67,8 +67,8 @@ describe('the probe listener', () => {
     expect(await dribble(PORT, text)).toBe(true);
   });
 
-  it('answers that the signer is alive', async () => {
-    expect(await ask('/upcheck')).toMatchObject({
+  it.each(['/upcheck', '//upcheck', '/upcheck//?x=//'])('answers that the signer is alive: %s', async (path) => {
+    expect(await ask(path)).toMatchObject({
       status: 200,
       body: 'OK',
       headers: { 'content-type': 'text/plain; charset=utf-8' },
@@ -95,7 +95,8 @@ describe('the probe listener', () => {
     ['GET', '/api/openapi.json'],
     ['GET', '/metrics'],
     ['GET', '/'],
-    ['GET', '//upcheck'],
+    ['GET', '/%2Fupcheck'],
+    ['GET', '/./upcheck'],
     ['GET', '/upcheck/../api/v1/eth2/publicKeys'],
     ['GET', '/constructor'],
     ['GET', '/__proto__'],

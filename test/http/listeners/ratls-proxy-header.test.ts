@@ -15,7 +15,7 @@ import {
   verdictOn,
 } from './ratls-set-up.ts';
 
-const KEYS = '/api/v1/eth2/publicKeys';
+const KEYS = '/api/v1/eth2/highWatermark';
 const SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 /** The proxy speaks for itself. */
 const LOCAL_HEADER = Buffer.concat([SIGNATURE, Buffer.from('20000000', 'hex')]);

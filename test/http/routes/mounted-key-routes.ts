@@ -5,8 +5,10 @@ import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach } from 'vitest';
 import { encodeHex } from '../../../common/formats/hex.ts';
 import { systemClock } from '../../../common/observe/clock.ts';
+import { unsafeNoopBackend } from '../../../service/noop-store.ts';
 import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
 import { buildApp, type KeyRoutes } from '../../../signer/http/app.ts';
+import { exportInterchangeText, mergeInterchangeText } from '../../../signer/http/bodies/interchange.ts';
 import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { keyTurns } from '../../../signer/keys/turns.ts';
@@ -15,8 +17,6 @@ import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
 import { createPermits } from '../../../signer/signing/permits.ts';
 import { type InFlightSigning, inFlightSigning } from '../../../signer/signing/sign.ts';
-import { exportInterchangeText, mergeInterchangeText } from '../../../signer/slashing/interchange/file.ts';
-import { unsafeNoopBackend } from '../../../signer/slashing/noop.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
@@ -79,7 +79,6 @@ export async function mount({ keyManager, chamber = {}, generate = {} }: Limits)
     {
       maxRequestBodyBytes: 2_097_152,
       requestTimeoutSeconds: 30,
-      batchMaxKeys: 2048,
       corsAllowedOrigins: null,
       allowedHosts: null,
       clientAddress: { trustProxyHeaders: false, trustedProxyCidrs: [] },

@@ -6,6 +6,7 @@ import { encodeHex } from '../../../common/formats/hex.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
 import type { RunningSigner } from '../../../tools/rehearsal/signer.ts';
 import { deploy } from '../../support/deployment.ts';
+import { expectNoList } from '../../support/no-list.ts';
 import { attestation, block, call, rootOf, TEST_TOKEN, testKey } from '../../support/requests.ts';
 
 const KEY = testKey(0).publicKey;
@@ -199,5 +200,8 @@ it('the audit line has the name of a static token, and the index of one without'
 });
 
 it('a token that may only pay somebody lists no key: no message without a payment is allowed it', async () => {
-  expect(await call(`${signer.url}/api/v1/eth2/publicKeys`, { token: ONLY_PAYMENTS })).toMatchObject({ status: 403 });
+  expect(await call(`${signer.url}/api/v1/eth2/highWatermark`, { token: ONLY_PAYMENTS })).toMatchObject({
+    status: 403,
+  });
+  await expectNoList(call(`${signer.url}/api/v1/eth2/publicKeys`, { token: ONLY_PAYMENTS }));
 });

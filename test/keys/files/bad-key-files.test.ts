@@ -84,7 +84,7 @@ describe('bad files are reported, each by file, document and reason, and the oth
       () => write('bad.yaml', 'type: azure-secret\nkeyType: BLS\n'),
       /^unsupported type azure-secret$/,
     ],
-    ['SECP256K1', () => write('bad.yaml', 'type: file-raw\nkeyType: SECP256K1\n'), /^unsupported keyType SECP256K1$/],
+    ['another keyType', () => write('bad.yaml', 'type: file-raw\nkeyType: ED25519\n'), /^unsupported keyType ED25519$/],
     ['empty file', () => write('bad.yaml', ''), /^describes no key$/],
     ['not YAML', () => write('bad.yaml', 'type: "file-raw\n'), /^line 2: a character is missing/],
     ['directory named like a descriptor', () => mkdirSync(at('bad.yaml')), /^not a regular file$/],

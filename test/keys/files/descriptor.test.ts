@@ -96,7 +96,7 @@ describe('what a descriptor may not be', () => {
     ['type: azure-secret', 'unsupported type azure-secret'],
     ['type: AWS-SECRET', 'unsupported type aws-secret'],
     ['type: yubihsm', 'unsupported type yubihsm'],
-    ['type: file-raw\nkeyType: SECP256K1', 'unsupported keyType SECP256K1'],
+    ['type: file-raw\nkeyType: ED25519', 'unsupported keyType ED25519'],
     ['type: file-raw\nkeyType: BLS', 'privateKey is missing'],
     [`type: file-raw\nprivateKey: ${digits.slice(1)}`, 'privateKey is not 32 bytes of hex'],
     [`type: file-raw\nprivateKey: ${digits}00`, 'privateKey is not 32 bytes of hex'],
@@ -107,6 +107,13 @@ describe('what a descriptor may not be', () => {
     [`type: &a file-raw\nprivateKey: "${digits}`, 'line 2: a character is missing, such as a closing quote or a comma'],
   ])('%j: %s', (text, refused) => {
     expect(parse(text)).toEqual([{ document: 1, refused }]);
+  });
+
+  it('a key of another curve that Web3Signer has is no fault', () => {
+    for (const type of ['secp256k1', 'SECP256K1'])
+      expect(parse(`type: file-raw\nkeyType: ${type}`)).toEqual([
+        { document: 1, refused: `unsupported keyType ${type}`, foreign: 'secp256k1_keys' },
+      ]);
   });
 
   it('an alias is refused, with its whole document', () => {

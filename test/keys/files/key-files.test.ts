@@ -145,7 +145,8 @@ describe('a duplicate key', () => {
       ['b.yaml', publicKeyOf(testSecret(1))],
       ['c.yaml', publicKeyOf(testSecret(1))],
     ]);
-    expect(log.lines.filter((line) => line.level === 'warn')).toHaveLength(2);
+    const warned = log.lines.filter((line) => line.level === 'warn').map(({ fields }) => fields);
+    expect(warned).toMatchObject(['b', 'c'].map((name) => ({ file: at(`${name}.yaml`), first_file: at('a.yaml') })));
   });
 
   it('of another source keeps that one', async () => {

@@ -2,6 +2,9 @@
 // leaves it whole or can be repeated. On a real key table and slashing protection on SQLite.
 
 import { describe, expect, it } from 'vitest';
+import { SignerError } from '../../../signer/api/errors.ts';
+import type { KeyManagementParts, SlashingFiles } from '../../../signer/keys/management/management.ts';
+import type { KeyTable } from '../../../signer/keys/table/types.ts';
 import { changeOne, deleteOne, importOne, type ManagedSigner } from '../../support/managed-signer.ts';
 import { attestation, randaoReveal, rootOf } from '../../support/messages.ts';
 import { checkOne, reinstate, retiredKeys, verdictName, vote } from '../../support/slashing.ts';
@@ -87,17 +90,6 @@ describe('the steps of a deletion', () => {
     expect(await signer.ask(publicKey, attestation({ source: 10, target: 11 }))).toBe('signed');
   });
 
-  it('a deletion whose key cannot be retired leaves the key whole, and can be repeated', async () => {
-    const signer = await world.start();
-    await importOne(signer.parts, secretKey, { persist: true });
-    const slashing = { ...signer.parts.slashing, endTenures: () => Promise.reject(new Error('the disk is gone')) };
-    await expect(deleteOne({ ...signer.parts, slashing }, publicKey, true)).rejects.toThrow('the disk is gone');
-    expect(await statusOfRow(signer)).toBe('active');
-    await signer.loader.refresh();
-    expect(await signer.ask(publicKey, randaoReveal())).toBe('signed');
-    expect(await deleteOne(signer.parts, publicKey, true)).toMatchObject({ status: 'deleted' });
-  });
-
   /** A failover loses the answered mark so many times, while another replica signs. */
   const losingMarks = (signer: ManagedSigner, losses: number) => {
     const { slashing } = signer.parts;
@@ -135,5 +127,126 @@ describe('the steps of a deletion', () => {
       reason: 'slashing_unavailable',
     });
     expect(await statusOfRow(signer)).toBe('active');
+  });
+});
+
+describe('a change that fails', () => {
+  const AWAY = new SignerError('slashing_unavailable');
+  const failing = (signer: ManagedSigner, changes: Partial<SlashingFiles>): KeyManagementParts => ({
+    ...signer.parts,
+    slashing: { ...signer.parts.slashing, ...changes },
+  });
+  const withRows = (signer: ManagedSigner, changes: Partial<KeyTable>): KeyManagementParts => {
+    const { table } = signer.parts;
+    if (table === undefined) throw new Error('this world has a table');
+    return { ...signer.parts, table: { ...table, rows: { ...table.rows, ...changes } } };
+  };
+  const away = () => Promise.reject(AWAY);
+  const tableIsAway = () => Promise.reject(new SignerError('key_table_unavailable'));
+  const onSecond = <T>(call: (publicKeys: readonly string[]) => Promise<T>) => {
+    let calls = 0;
+    return (publicKeys: readonly string[]): Promise<T> => (++calls === 2 ? away() : call(publicKeys));
+  };
+  /** By the step that fails, and what is true of the key then. */
+  const STEPS: Readonly<Record<string, [(signer: ManagedSigner) => KeyManagementParts, 'signs' | 'has left']>> = {
+    'the end of the tenure': [(signer) => failing(signer, { endTenures: away }), 'signs'],
+    'the first file': [(signer) => failing(signer, { export: away }), 'has left'],
+    'the second end': [
+      (signer) => failing(signer, { endTenures: onSecond(signer.parts.slashing.endTenures) }),
+      'has left',
+    ],
+    'the second file': [(signer) => failing(signer, { export: onSecond(signer.parts.slashing.export) }), 'has left'],
+    'the right to sign': [
+      (signer) =>
+        failing(signer, {
+          assertInForce: () => {
+            throw new SignerError('slashing_unbound');
+          },
+        }),
+      'has left',
+    ],
+  };
+  const BY = {
+    'the Key Manager API': [false, false],
+    'the chamber, in memory': [false, true],
+    'the chamber': [true, true],
+  } as const;
+
+  describe.each(Object.entries(BY))('a deletion by %s', (_, [persist, fromTable]) => {
+    it.each(Object.keys(STEPS))(
+      'at %s keeps the copy, says how far it came, and is finished by repeating it',
+      async (step) => {
+        const [broken, state] = STEPS[step] ?? [];
+        const signer = await world.start();
+        await importOne(signer.parts, secretKey, { persist });
+        expect(await signer.ask(publicKey, attestation({ source: 10, target: 11 }))).toBe('signed');
+        const fault = deleteOne(broken?.(signer) ?? signer.parts, publicKey, fromTable);
+        await expect(fault).rejects.toMatchObject({
+          status: 503,
+          hint: expect.stringMatching(state === 'signs' ? /keeps its copies.*repeat/ : /have left.*repeat/),
+        });
+        expect(signer.changeLines.filter(({ message }) => /keeps its copies/.test(message))).toHaveLength(1);
+        expect(signer.store.publicKeys()).toEqual([publicKey]);
+        expect(await signer.ask(publicKey, randaoReveal())).toBe(state === 'signs' ? 'signed' : 'key_retired');
+        const vote = attestation({ source: 11, target: 12 });
+        expect(await signer.ask(publicKey, vote)).toBe(state === 'signs' ? 'signed' : 'key_retired');
+        const again = await deleteOne(signer.parts, publicKey, fromTable);
+        expect(again).toMatchObject({ status: 'deleted', records: { data: [{ pubkey: publicKey }] } });
+        expect(signer.store.publicKeys()).toEqual([]);
+        expect(await statusOfRow(signer)).toBeUndefined();
+      },
+    );
+  });
+
+  it('with the table away removes no key that may have a row, and one of memory alone all the same', async () => {
+    const signer = await world.start();
+    const broken = withRows(signer, { existing: tableIsAway, get: tableIsAway, delete: tableIsAway });
+    await importOne(signer.parts, secretKey, { persist: true });
+    for (const fromTable of [true, false]) {
+      await expect(deleteOne(broken, publicKey, fromTable)).rejects.toMatchObject({ reason: 'key_table_unavailable' });
+      expect(await signer.ask(publicKey, randaoReveal())).toBe('signed');
+    }
+    expect(await deleteOne(signer.parts, publicKey, true)).toMatchObject({ status: 'deleted' });
+    for (const fromTable of [true, false]) {
+      await importOne(signer.parts, secretKey, { persist: false });
+      expect(await deleteOne(broken, publicKey, fromTable)).toMatchObject({ status: 'deleted' });
+      expect(signer.store.publicKeys()).toEqual([]);
+    }
+  });
+
+  it.each([
+    ['the end of the tenure', (signer: ManagedSigner) => failing(signer, { endTenures: away }), 'signed'],
+    ['the row', (signer: ManagedSigner) => withRows(signer, { setStatus: tableIsAway }), 'key_retired'],
+  ] as const)('a change of status at %s keeps the copy, and is finished by repeating it', async (_, broken, answer) => {
+    const signer = await world.start();
+    await importOne(signer.parts, secretKey, { persist: true });
+    await expect(changeOne(broken(signer), publicKey, 'inactive')).rejects.toMatchObject({
+      hint: expect.stringContaining('keeps its copies'),
+    });
+    expect(await signer.ask(publicKey, randaoReveal())).toBe(answer);
+    expect(await changeOne(signer.parts, publicKey, 'inactive')).toMatchObject({ status: 'updated' });
+    expect(signer.store.find(publicKey)).toBeUndefined();
+  });
+
+  it('an import whose row is written, and nothing after it, is finished by repeating it; another says what to do', async () => {
+    const signer = await world.start();
+    await importOne(signer.parts, secretKey, { persist: true });
+    await deleteOne(signer.parts, publicKey, true);
+    // As a process does that is killed when its row is written.
+    await signer.table.create([{ publicKey, secretKey, status: 'active', backup: undefined, deposit: undefined }]);
+    await signer.loader.refresh();
+    expect(await signer.ask(publicKey, randaoReveal())).toBe('key_retired');
+    expect(await importOne(signer.parts, secretKey, { persist: false })).toMatchObject({
+      status: 'error',
+      message: expect.stringMatching(/make it active/),
+    });
+    expect(await importOne(signer.parts, secretKey, { persist: true })).toMatchObject({ status: 'imported' });
+    expect(await signer.ask(publicKey, attestation({ source: 10, target: 11 }))).toBe('signed');
+    expect(await importOne(signer.parts, secretKey, { persist: true })).toMatchObject({ status: 'duplicate' });
+    await changeOne(signer.parts, publicKey, 'inactive');
+    expect(await importOne(signer.parts, secretKey, { persist: true })).toMatchObject({
+      status: 'duplicate',
+      message: expect.stringMatching(/inactive/),
+    });
   });
 });

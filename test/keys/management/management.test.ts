@@ -9,7 +9,7 @@ import { listKeys } from '../../../signer/keys/management/list.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { writeKeystore, writeRawKey } from '../../support/keys.ts';
 import { changeOne, deleteOne, importOne, listAll, type ManagedSigner } from '../../support/managed-signer.ts';
-import { randaoReveal } from '../../support/messages.ts';
+import { attestation, randaoReveal, voluntaryExit } from '../../support/messages.ts';
 import { KEY, publicKey, secretKey, statusOfRow, world } from './managed-world.ts';
 
 const API = { 'the Key Manager API': false, 'the chamber': true } as const;
@@ -265,13 +265,42 @@ describe('a key whose row is refused', () => {
 });
 
 describe('a signer that loads inactive keys', () => {
-  it('makes none inactive: it would sign with it', async () => {
+  const EVERY_MESSAGE = [randaoReveal(), voluntaryExit(), attestation({ source: 20, target: 21 })];
+  const answersOf = async (signer: ManagedSigner): Promise<readonly string[]> =>
+    Promise.all(EVERY_MESSAGE.map((message) => signer.ask(publicKey, message)));
+  const RETIRED = EVERY_MESSAGE.map(() => 'key_retired');
+  const SIGNED = EVERY_MESSAGE.map(() => 'signed');
+
+  it.each([['a look'], ['a start']])(
+    'signs no message with one that another replica made inactive, from %s on',
+    async (from) => {
+      const owner = await world.start();
+      await importOne(owner.parts, secretKey, { persist: true });
+      const start = () => world.start(['table'], { statusFilter: ['active', 'inactive'] });
+      let signer = await start();
+      expect(await answersOf(signer)).toEqual(SIGNED);
+      // The store of this world is not shared: the row alone says it, as with a store that keeps no tenures.
+      await owner.table.setStatus([{ publicKey, status: 'inactive' }]);
+      if (from === 'a start') signer = await start();
+      else await signer.loader.refresh();
+      for (let looks = 0; looks < 2; looks++) {
+        expect(await answersOf(signer)).toEqual(RETIRED);
+        await signer.loader.refresh();
+      }
+      expect(await listAll(signer.parts)).toMatchObject([{ status: 'inactive', loaded: true }]);
+      await owner.table.setStatus([{ publicKey, status: 'active' }]);
+      await signer.loader.refresh();
+      expect((await answersOf(signer)).slice(0, 2)).toEqual(SIGNED.slice(0, 2));
+    },
+  );
+
+  it('makes keys inactive and active itself', async () => {
     const signer = await world.start(['table'], { statusFilter: ['active', 'inactive'] });
     await importOne(signer.parts, secretKey, { persist: true });
-    expect(await changeOne(signer.parts, publicKey, 'inactive')).toMatchObject({
-      status: 'error',
-      message: expect.stringContaining('status_filter'),
-    });
-    expect(await statusOfRow(signer)).toBe('active');
+    expect(await changeOne(signer.parts, publicKey, 'inactive')).toMatchObject({ status: 'updated' });
+    await signer.loader.refresh();
+    expect(await answersOf(signer)).toEqual(RETIRED);
+    expect(await changeOne(signer.parts, publicKey, 'active')).toMatchObject({ status: 'updated' });
+    expect(await answersOf(signer)).toEqual(SIGNED);
   });
 });

@@ -3,17 +3,17 @@
 
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
+import { unsafeNoopBackend } from '../../../service/noop-store.ts';
 import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
 import { deleteKeys } from '../../../signer/keys/management/delete.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { keyTurns } from '../../../signer/keys/turns.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
 import { inFlightSigning } from '../../../signer/signing/sign.ts';
-import { unsafeNoopBackend } from '../../../signer/slashing/noop.ts';
 import type { ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { fleetKeys } from '../../support/fleet/keys.ts';
 import { CONFIG } from '../../support/fleet/signer-parts.ts';
-import { forwardedStore, unrestrained } from '../../support/restrained.ts';
+import { unrestrained } from '../../support/restrained.ts';
 import { quietLog } from '../../support/slashing.ts';
 
 describe('a deletion', () => {
@@ -21,7 +21,7 @@ describe('a deletion', () => {
     'answers 503 when the right to sign is lost while the store does %s',
     async (step) => {
       const binding: { hindrance: 'slashing_unbound' | undefined } = { hindrance: undefined };
-      const store = forwardedStore(unsafeNoopBackend('0x'));
+      const store = unsafeNoopBackend('0x');
       let isRetired = false;
       const backend = {
         ...store,

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AWS_NITRO } from '../../../common/attestation/contract.ts';
-import { findPython } from '../../support/python.ts';
+import { findPython } from '../../support/needs.ts';
 import { vectorPath } from '../../support/vectors.ts';
 import { runWithRoot } from '../run-operator.ts';
 import { readVectors, VECTORS_FILE } from './verification-vectors.ts';

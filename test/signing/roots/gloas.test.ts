@@ -9,7 +9,7 @@ import { containerFork, forkRefusal } from '../../../signer/signing/message-fork
 import { publicNetwork } from '../../../signer/signing/networks.ts';
 import { objectRoot } from '../../../signer/signing/roots/object-root.ts';
 import { computeDomain, computeSigningRoot } from '../../../signer/signing/roots/root.ts';
-import { type GloasBody, gloasVectors, hezeVectors, shapesOf, signedGloasVectors } from '../../support/gloas.ts';
+import { type GloasBody, gloasVectors, shapesOf, signedGloasVectors } from '../../support/gloas.ts';
 
 const SEPOLIA = publicNetwork('sepolia');
 
@@ -49,14 +49,6 @@ describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
       const request = requestOf(shape);
       expect(forkRefusal(request, SEPOLIA)).toBeUndefined();
       expect([shape, encodeHex(computeSigningRoot(request, SEPOLIA))]).toEqual([shape, vector.signing_root]);
-    }
-  });
-
-  it.each(hezeVectors)('$name: the same root in every shape', ({ request, signing_root }) => {
-    for (const shape of shapesOf(request)) {
-      const parsed = requestOf(shape);
-      expect(forkRefusal(parsed, SEPOLIA)).toBeUndefined();
-      expect([shape, encodeHex(computeSigningRoot(parsed, SEPOLIA))]).toEqual([shape, signing_root]);
     }
   });
 });

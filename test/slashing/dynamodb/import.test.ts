@@ -36,7 +36,7 @@ async function verdict(backend: SlashingBackend, message: SlashableMessage): Pro
   return verdictName(await checkOne(backend, message));
 }
 
-const leftOut = { blockSlot: 90, sourceEpoch: 8, targetEpoch: 9, blocks: 40, attestations: 41 };
+const leftOut = { slot: 90, sourceEpoch: 8, targetEpoch: 9, blocks: 40, attestations: 41 };
 
 describe('entries that a reader left out', () => {
   it('count by their highest numbers, and in the summary; their numbers contradict nothing', async () => {
@@ -60,7 +60,7 @@ describe('entries that a reader left out', () => {
     const parts: ValidatorHistory[] = [
       { ...history(1, [], []), leftOut },
       history(1, [[20, 'a']], [[3, 4, 'a']]),
-      { ...history(2, [], []), leftOut: { ...leftOut, blockSlot: null } },
+      { ...history(2, [], []), leftOut: { ...leftOut, slot: null } },
     ];
     await backend.importHistories(stream(parts));
     expect(await verdict(backend, block(1, 90, 'n'))).toBe('double_block');

@@ -6,7 +6,7 @@ import { vote } from '../../support/slashing.ts';
 
 const state = {
   ...NEW_KEY,
-  highest: { blockSlot: null, sourceEpoch: 8, targetEpoch: 9 },
+  highest: { slot: null, sourceEpoch: 8, targetEpoch: 9 },
   lowWater: { slot: null, sourceEpoch: 2, targetEpoch: 3 },
 };
 

@@ -8,7 +8,7 @@ const SLOT = RETAINED_SLOTS + 1000;
 const EPOCH = RETAINED_EPOCHS + 100;
 const state = {
   ...NEW_KEY,
-  highest: { blockSlot: SLOT, sourceEpoch: EPOCH - 1, targetEpoch: EPOCH },
+  highest: { slot: SLOT, sourceEpoch: EPOCH - 1, targetEpoch: EPOCH },
   lowWater: { slot: 5, sourceEpoch: 1, targetEpoch: 2 },
 };
 const signingRoot = null;

@@ -1,7 +1,7 @@
 // What a file adds to the records of a key: the corners that a store's contract meets only by chance.
 
 import { describe, expect, it } from 'vitest';
-import { entrySum, historyCodes, rowIntegrity } from '../../../signer/slashing/history/codes.ts';
+import { BLOCKS, entrySum, historyCodes, rowIntegrity, VOTES } from '../../../signer/slashing/history/codes.ts';
 import { mergeKey } from '../../../signer/slashing/history/merge.ts';
 import { type EntrySet, type KeyState, NEW_KEY } from '../../../signer/slashing/history/rules.ts';
 import type { KeyHistory, StoreFloor } from '../../../signer/slashing/types.ts';
@@ -58,7 +58,7 @@ describe('a merge', () => {
   it('of a history whose reader left entries out takes the roots up to their marks away', () => {
     const file = history(1, [[900, 'a']], []);
     const vote = { sourceEpoch: 3, targetEpoch: 900, signingRoot: rootOf('a') };
-    const leftOut = { blockSlot: null, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 1 };
+    const leftOut = { slot: null, sourceEpoch: 4, targetEpoch: 5, blocks: 0, attestations: 1 };
     const key = { publicKey, state: NEW_KEY, recorded: NOTHING, floor: null };
     const { added, state } = mergeKey(key, { ...file, attestations: [vote], leftOut }, 'by_key', codes);
     expect(added.attestations[0]?.signingRoot).toBeNull(); // it surrounds what was left out
@@ -89,7 +89,7 @@ describe('a merge', () => {
       ...contradicted.attestations,
       ...added.attestations,
     ];
-    const elements = votes.map((vote) => codes.attestation(publicKey, vote).element);
+    const elements = votes.map((vote) => codes.entry(VOTES, publicKey, vote).element);
     expect(isWholeSet(state.attestations, elements)).toBe(true);
     expect(isWholeSet(state.attestations, elements.slice(1))).toBe(false);
     const again = merged({ state, recorded: { blocks: [], attestations: votes } }, [], [[1, 4, 'b']]);
@@ -109,7 +109,7 @@ it('a sum of entries, read one by one, is whole exactly when the set is', () => 
   const sum = entrySum();
   for (const block of recorded.blocks) {
     expect(sum.isWhole(state.blocks)).toBe(false);
-    sum.add(codes.block(publicKey, block).element);
+    sum.add(codes.entry(BLOCKS, publicKey, block).element);
   }
   expect(sum.isWhole(state.blocks)).toBe(true);
   expect(sum.set()).toEqual(state.blocks);

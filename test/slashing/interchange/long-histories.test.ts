@@ -28,7 +28,7 @@ describe('a key with very many entries', () => {
     expect(kept.length).toBeLessThan(2 * KEPT_ENTRIES);
     const lowest = Math.min(...kept.map(({ targetEpoch }) => targetEpoch));
     expect(lowest).toBeLessThanOrEqual(30_000 - RETAINED_EPOCHS);
-    const left = { blockSlot: null, sourceEpoch: lowest - 2, targetEpoch: lowest - 1, blocks: 0 };
+    const left = { slot: null, sourceEpoch: lowest - 2, targetEpoch: lowest - 1, blocks: 0 };
     expect(one?.leftOut).toEqual({ ...left, attestations: 30_000 - kept.length });
   });
 
@@ -62,7 +62,7 @@ describe('a key with very many entries', () => {
     expect(blocks.length + attestations.length).toBeLessThanOrEqual(2 * KEPT_ENTRIES);
     expect(blocks[0]).toEqual({ slot: 70, signingRoot: null });
     expect(attestations[0]).toMatchObject({ targetEpoch: 900, signingRoot: null });
-    expect(leftOut).toMatchObject({ blockSlot: 70, sourceEpoch: 776, targetEpoch: 900 });
+    expect(leftOut).toMatchObject({ slot: 70, sourceEpoch: 776, targetEpoch: 900 });
     expect(blocks.length + (leftOut?.blocks ?? 0)).toBe(5 * KEPT_ENTRIES);
     expect(attestations.length + (leftOut?.attestations ?? 0)).toBe(5 * KEPT_ENTRIES);
   });

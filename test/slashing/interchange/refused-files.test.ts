@@ -20,12 +20,35 @@ describe('a file is refused as a whole, with the place', () => {
       'data[0].pubkey',
       /48 bytes/,
     ],
-    ['no signed_blocks', fileOf([{ pubkey: KEY, signed_attestations: [] }]), 'data[0].signed_blocks', /not a list/],
     [
-      'no signed_attestations',
-      fileOf([{ pubkey: KEY, signed_blocks: [] }]),
+      'no signed_blocks, and a member of another name',
+      fileOf([{ pubkey: KEY, signedBlocks: [], signed_attestations: [] }]),
+      'data[0].signed_blocks',
+      /not a list/,
+    ],
+    [
+      'signed_attestations that are a text',
+      fileOf([{ pubkey: KEY, signed_blocks: [], signed_attestations: '' }]),
       'data[0].signed_attestations',
       /not a list/,
+    ],
+    [
+      'an empty entry before others',
+      fileOf([{ pubkey: KEY, signed_blocks: [], signed_attestations: [{}, {}] }]),
+      'data[0].signed_attestations[0]',
+      new RegExp(`an empty entry .of the key ${KEY}`),
+    ],
+    [
+      'a fault before the name of its key',
+      fileOf([{ signed_blocks: [{ slot: 'x' }], signed_attestations: [], pubkey: KEY }]),
+      'data[0].signed_blocks[0].slot',
+      new RegExp(`decimal number .of the key ${KEY}`),
+    ],
+    [
+      'the answer to a DELETE',
+      JSON.stringify({ data: [{ status: 'deleted' }], slashing_protection: fileOf([]) }),
+      'data[0]',
+      /jq -r \.slashing_protection/,
     ],
     ['no slot', fileOf(oneEntry({})), 'data[0].signed_blocks[1].slot', /decimal/],
     ['a negative slot', fileOf(oneEntry({ slot: '-1' })), 'data[0].signed_blocks[1].slot', /decimal/],
@@ -72,6 +95,7 @@ describe('a file is refused as a whole, with the place', () => {
 
   it.each([
     ['', 'an empty file'],
+    [JSON.stringify(fileOf([])), 'a file inside a text'],
     ['[]', 'a list'],
     ['"text"', 'a string'],
     ['{', 'half an object'],
@@ -91,6 +115,13 @@ describe('a file is refused as a whole, with the place', () => {
     ['{"__proto__":1,"__proto__":2}', 'a strange member twice'],
   ])('%j: %s', async (text) => {
     await expect(read(text, 4)).rejects.toMatchObject({ name: 'InterchangeError' });
+  });
+
+  it('a file that is cut inside a text ends early', async () => {
+    const text = fileOf(oneEntry({ slot: '1' }));
+    for (let length = 1; length < text.length; length++)
+      await expect(read(text.slice(0, length))).rejects.toThrow(/the file ends early|the JSON is malformed/);
+    await expect(read(text.slice(0, text.indexOf(KEY) + 20))).rejects.toThrow('data[0].pubkey: the file ends early');
   });
 
   it('white space without end does not pile up', async () => {

@@ -2,28 +2,38 @@
 // through a proxy which may lead elsewhere afterwards; what they released is kept.
 
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import { type ChainTime, jumpFloor } from '../../../signer/slashing/jump.ts';
+import { confirmedPresent } from '../../../signer/slashing/doubt/clock.ts';
+import { openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
+import { type ChainTime, FLEET_TOLERANCE } from '../../../signer/slashing/jump.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import { type RestrainedStore, restrainStore } from '../../../signer/slashing/restraints.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { type PostgresServer, type PostgresStandby, startPostgres } from '../../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
-import { unrestrained } from '../../support/restrained.ts';
 import { block, vote } from '../../support/slashing.ts';
 import { slashablePairs } from '../../support/slashing-checker.ts';
 import { openTestBackend } from '../../support/slashing-postgres.ts';
 
-const CHAIN: ChainTime = { genesisTimeSeconds: 0, slotDurationMs: 12_000, slotsPerEpoch: 32 };
+const CHAIN: ChainTime = {
+  genesisTimeSeconds: 0,
+  slotDurationMs: 12_000,
+  slotsPerEpoch: 32,
+  tolerance: FLEET_TOLERANCE,
+};
 const JUMPED = 'not the one that was signed over';
 
 interface Signer {
   readonly backend: SlashingBackend;
+  /** With its doubts settled. */
+  readonly store: RestrainedStore;
   /** `safe`, `repeat`, or the reason of the refusal or the error. */
   sign(message: SlashableMessage): Promise<string>;
 }
 
 export let slot: number;
+let witnessed: number;
 export let primary: PostgresServer;
 export let proxy: PostgresProxy;
 export let database: string;
@@ -40,7 +50,7 @@ beforeAll(async () => {
 afterAll(() => primary.close());
 
 beforeEach(async () => {
-  slot = 1000;
+  moveToSlot(1000);
   released = [];
   counted = [];
   log = recordingLog();
@@ -55,8 +65,14 @@ afterEach(async () => {
   for (const one of opened.splice(0).toReversed()) await one.close();
 });
 
-/** The time of all signers. */
+/** The time of all signers, and what a witness says of it. */
 export function moveToSlot(next: number): void {
+  slot = next;
+  witnessed = next;
+}
+
+/** The clock of all signers is wrong, and the witness says so. */
+export function misplaceClock(next: number): void {
   slot = next;
 }
 
@@ -66,13 +82,17 @@ export async function signer(): Promise<Signer> {
     log,
     clock,
     poolSize: 4,
-    jumpFloor: jumpFloor(CHAIN, clock.now),
-    onJump: (cause) => void counted.push(cause),
   });
-  const protection = new SlashingProtection(unrestrained(backend), {}, { clock, log });
+  const witness = { name: 'the witness', ask: async () => ({ time: witnessed * 12_000, confirms: true }) };
+  const present = confirmedPresent(CHAIN, { now: clock.now, witnesses: [witness], needsNoWitness: false });
+  const onJump = (cause: string) => void counted.push(cause);
+  const doubts = openDoubts({ store: backend, present, onJump, log });
+  const store = restrainStore(backend, { doubts });
+  const protection = new SlashingProtection(store, {}, { clock, log });
   opened.push(protection);
   return {
     backend,
+    store,
     async sign(message) {
       try {
         const outcome = await protection.check(message);
@@ -91,7 +111,8 @@ export async function untilDecided(one: Signer, message: SlashableMessage): Prom
   const end = performance.now() + LONGEST_WAIT_MS;
   for (;;) {
     const answer = await one.sign(message);
-    if (answer !== 'slashing_unavailable' || performance.now() > end) return answer;
+    const isDecided = !['slashing_unavailable', 'clock_unconfirmed'].includes(answer);
+    if (isDecided || performance.now() > end) return answer;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
@@ -136,7 +157,7 @@ export async function askForRivals(other: Signer): Promise<void> {
 
 /** Two epochs later both sign again, without anybody's help. */
 export async function expectGoingOn(signers: readonly Signer[]): Promise<void> {
-  slot += 64;
+  moveToSlot(slot + 64);
   const epoch = Math.floor(slot / 32);
   for (const [index, one] of signers.entries()) {
     for (const key of [1, 2]) {

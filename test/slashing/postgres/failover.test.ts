@@ -17,6 +17,7 @@ import {
   failOver,
   jumps,
   log,
+  misplaceClock,
   moveToSlot,
   opened,
   primary,
@@ -40,15 +41,17 @@ describe('an asynchronous failover that loses commits', () => {
     expect((await one.backend.identity()).floor).toEqual({ slot: 1001, sourceEpoch: 30, targetEpoch: 31 });
   });
 
-  it('signers that meet it at the same time make one jump between them', async () => {
+  it('signers that meet it at the same time raise the store to one floor', async () => {
     const signers = await Promise.all(Array.from({ length: 4 }, signer));
     const [one, other] = signers;
     if (one === undefined || other === undefined) throw new Error('four signers');
     await failOver(one, other);
     await Promise.all(signers.map((each, key) => untilDecided(each, block(1, 1000, `rival ${key}`))));
     await expectGoingOn(signers.slice(0, 2));
-    expect(jumps()).toHaveLength(1);
-    expect(counted).toEqual(['other_server']);
+    // Each process has a doubt of its own. The same floor again costs nothing, and whoever is late finds it raised.
+    expect(counted.length).toBeGreaterThanOrEqual(1);
+    expect(counted.length).toBeLessThanOrEqual(signers.length);
+    expect((await one.backend.identity()).floor).toEqual({ slot: 1001, sourceEpoch: 30, targetEpoch: 31 });
   });
 
   it('a connection that was made to the standby and lives through its promotion signs nothing by itself', async () => {
@@ -79,10 +82,10 @@ describe('an asynchronous failover that loses commits', () => {
     async (who) => {
       const [one, other] = [await signer(), await signer()];
       const standby = await failOver(one, other);
-      const { backend } = who === 'one that starts afterwards' ? await signer() : other;
+      const { store } = who === 'one that starts afterwards' ? await signer() : other;
       let file: ValidatorHistory[] = [];
       const exported = async () => {
-        file = await collect(backend.exportHistories([publicKeyOf(1)]));
+        file = await collect(store.exportHistories([publicKeyOf(1)]));
         return file.length;
       };
       await expect.poll(() => exported().catch(() => 0)).toBe(1);
@@ -101,17 +104,17 @@ describe('an asynchronous failover that loses commits', () => {
     },
   );
 
-  it('with a clock that is behind what was signed nothing is signed, and the log says what to do', async () => {
+  it('with a clock that a witness contradicts nothing is signed, and the log says what to do', async () => {
     const [one, other] = [await signer(), await signer()];
     await failOver(one, other);
-    moveToSlot(900);
+    misplaceClock(900);
     await expect
       .poll(async () => {
         await other.sign(block(3, 1000, 'new'));
         return reasons();
       })
-      .toContain('clock of this signer is behind');
-    expect(await other.sign(block(4, 1000, 'new'))).toBe('slashing_unavailable');
+      .toContain('the clock of this signer is 1200 s behind the witness');
+    expect(await other.sign(block(4, 1000, 'new'))).toBe('clock_unconfirmed');
     // By hand, as `strongroom slashing jump` does it.
     await other.backend.jump({ slot: 1010, sourceEpoch: 31, targetEpoch: 32 });
     moveToSlot(1010);

@@ -1,6 +1,7 @@
 // When a process doubts that the database is the one it committed to, whatever order the answers come in.
 
 import { beforeEach, describe, expect, it } from 'vitest';
+import { NO_INCARNATION, nextIncarnation } from '../../../signer/slashing/incarnation.ts';
 import {
   type Lineage,
   lineage,
@@ -13,23 +14,25 @@ import { block, vote } from '../../support/slashing.ts';
 const MEGABYTE = 1_048_576;
 const FLOOR: StoreFloor = { slot: 100, sourceEpoch: 2, targetEpoch: 3 };
 
-const at = (timeline: number, megabytes: number, systemIdentifier = '1'): ServerPlace => ({
+const at = (timeline: number, megabytes: number, systemIdentifier = '1', objects = '1/2'): ServerPlace => ({
   systemIdentifier,
+  objects,
   timeline,
   walPosition: megabytes * MEGABYTE,
   walFlushed: megabytes * MEGABYTE,
 });
 const recordOf = (
-  { systemIdentifier, timeline }: ServerPlace,
+  { systemIdentifier, objects, timeline }: ServerPlace,
   floor: StoreFloor | null = null,
   revision = 1,
-): StoreLineage => ({ server: { systemIdentifier, timeline }, floor, revision });
+  incarnation = NO_INCARNATION,
+): StoreLineage => ({ server: { systemIdentifier, objects, timeline }, floor, revision, incarnation });
 
 let process: Lineage;
 
 /** One question whose answer comes at once. */
 function ask(place: ServerPlace, record: StoreLineage = recordOf(place)): boolean {
-  return process.isDoubtful(process.known, place, record);
+  return process.doubt(process.known, place, record) !== undefined;
 }
 
 beforeEach(() => {
@@ -54,7 +57,7 @@ describe('doubt', () => {
     expect(ask({ ...at(1, 11), walPosition: 11 * MEGABYTE - 1 })).toBe(true);
     process = lineage();
     expect(ask(at(1, 10))).toBe(false);
-    process.seen(process.known, at(1, 30));
+    expect(ask(at(1, 30))).toBe(false);
     expect(ask(at(1, 29))).toBe(true);
   });
 
@@ -66,10 +69,30 @@ describe('doubt', () => {
     expect(ask(at(1, 13), recordOf(at(1, 0), FLOOR, 5))).toBe(true);
   });
 
+  it('is there when the database or its table was made since, on the same server: it was restored', () => {
+    for (const objects of ['1/3', '3/2']) {
+      expect(process.doubt(process.known, at(1, 11, '1', objects), recordOf(at(1, 0)))).toBe('other_server');
+      expect(ask(at(1, 11, '1', objects), recordOf(at(1, 0), FLOOR, 2))).toBe(true);
+    }
+  });
+
+  it('is there without the number that was seen last, whatever the revision; not with it among later ones', () => {
+    const [first, second, third] = [undefined, undefined, undefined].reduce<readonly string[]>(
+      (texts) => [...texts, nextIncarnation(texts.at(-1) ?? NO_INCARNATION, null)],
+      [],
+    );
+    expect(ask(at(1, 11), recordOf(at(1, 0), null, 2, first))).toBe(false);
+    expect(ask(at(1, 12), recordOf(at(1, 0), null, 3, second))).toBe(false);
+    expect(ask(at(1, 13), recordOf(at(1, 0), null, 4, third))).toBe(false);
+    const other = nextIncarnation(first ?? '', null);
+    expect(process.doubt(process.known, at(1, 14), recordOf(at(1, 0), null, 9, other))).toBe('incarnation');
+    expect(ask(at(1, 14), recordOf(at(1, 0), FLOOR, 9, other))).toBe(false);
+  });
+
   it('is none about an answer that was overtaken by a later one', () => {
     const expected = process.known;
     process.committed(expected, at(1, 40), [block(1, 50, 'a')]);
-    expect(process.isDoubtful(expected, at(1, 20), recordOf(at(1, 0)))).toBe(false);
+    expect(process.doubt(expected, at(1, 20), recordOf(at(1, 0)))).toBeUndefined();
     expect(ask(at(1, 39))).toBe(true);
   });
 });
@@ -116,7 +139,13 @@ describe('a database that another process raised', () => {
 
 it('what a service does not say is no doubt', () => {
   process = lineage();
-  const silent: ServerPlace = { systemIdentifier: null, timeline: null, walPosition: null, walFlushed: null };
+  const silent: ServerPlace = {
+    ...at(1, 0),
+    systemIdentifier: null,
+    timeline: null,
+    walPosition: null,
+    walFlushed: null,
+  };
   expect(ask(silent, recordOf(at(1, 0)))).toBe(false);
   process.committed(process.known, silent, [block(1, 100, 'a')]);
   expect(ask(silent, recordOf(silent))).toBe(false);

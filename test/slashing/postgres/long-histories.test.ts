@@ -7,7 +7,6 @@ import { systemClock } from '../../../common/observe/clock.ts';
 import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
 import { KEPT_ENTRIES } from '../../../signer/slashing/interchange/reduce.ts';
-import { jumpFloor } from '../../../signer/slashing/jump.ts';
 import { openPostgresBackend } from '../../../signer/slashing/postgres/backend.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
@@ -94,7 +93,6 @@ it('keys with many entries are merged one by one: no turn of the event loop comp
       poolSize: 4,
       forceIpv4: false,
       genesisValidatorsRoot,
-      jumpFloor: jumpFloor(undefined, () => 0),
       integrity: { ...own, hash },
     },
     { log: quietLog, clock: systemClock },

@@ -3,7 +3,9 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
+import { openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
+import { inDoubt } from '../../../signer/slashing/restraints.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { unrestrained } from '../../support/restrained.ts';
@@ -46,9 +48,7 @@ afterEach(async () => {
 
 /** Also what a process that starts now knows. */
 async function open(): Promise<SlashingBackend> {
-  const one = await openTestBackend(server.url(database), {
-    jumpFloor: () => ({ slot: 0, sourceEpoch: 0, targetEpoch: 0 }),
-  });
+  const one = await openTestBackend(server.url(database));
   opened.push(one);
   return one;
 }
@@ -233,9 +233,12 @@ describe('the record of the store', () => {
     await checkOne(backend, block(1, 10, 'a'));
     await sql('CREATE TABLE older AS SELECT * FROM strongroom.store');
     const floors = { slot: 600, sourceEpoch: 17, targetEpoch: 18 };
-    const raising = await openTestBackend(server.url(database), { jumpFloor: () => floors });
-    opened.push(raising);
-    await raising.jump(FLOOR);
+    const bare = await openTestBackend(server.url(database));
+    opened.push(bare);
+    await bare.jump(FLOOR);
+    const present = async () => floors;
+    const doubts = openDoubts({ store: bare, present, onJump: () => undefined, log: quietLog });
+    const raising = inDoubt(bare, doubts.settle);
     expect(await verdictsOf([block(2, 501, 'b')], raising)).toEqual(['safe']);
     await sql('DELETE FROM strongroom.store; INSERT INTO strongroom.store SELECT * FROM older');
     expect(await verdictsOf([block(1, 550, 'b')], raising)).toEqual(['block_below_low_water_mark']);

@@ -49,7 +49,7 @@ describe.each([
     const batch = [block(1, 40, 'b'), block(2, 40, 'b')];
     const verdicts = await backend.checkAndRecord(
       batch,
-      batch.map(() => ({ blockSlot: null, sourceEpoch: null, targetEpoch: null })),
+      batch.map(() => ({ slot: null, sourceEpoch: null, targetEpoch: null })),
     );
     expect(verdicts.map(verdictName)).toEqual(['slashing_integrity', 'safe']);
     // Without this answer no key of a signer would be loaded.

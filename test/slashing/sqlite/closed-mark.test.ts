@@ -30,9 +30,9 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const open = () => openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT }, { log: quietLog });
 /** Opened, used and closed in order; whether it was in doubt. */
-async function used(slot: number): Promise<boolean | undefined> {
+async function used(slot: number): Promise<boolean> {
   const backend = await open();
-  const { isInDoubt } = backend;
+  const isInDoubt = backend.doubt !== undefined;
   expect(verdictName(await checkOne(backend, block(1, slot, 'a')))).toBe('safe');
   await backend.close();
   return isInDoubt;
@@ -61,9 +61,9 @@ it.each([
   change();
   for (const slot of [2, 3]) expect(await used(slot)).toBe(true);
   const backend = await open();
-  expect(backend.isInDoubt).toBe(true);
+  expect(backend.doubt?.cause).toMatch(/^(unclean_end|other_file)$/);
   await backend.jump(FLOOR);
-  expect(backend.isInDoubt).toBe(false);
+  expect(backend.doubt).toBeUndefined();
   await backend.close();
   expect(await used(101)).toBe(false);
 });
@@ -80,7 +80,25 @@ it('an older copy of file and mark, put back with all times that can be set, is 
     utimesSync(path + suffix, atime, mtime);
   }
   expect(statSync(path).ino).toBe(ino);
-  expect((await open()).isInDoubt).toBe(true);
+  expect((await open()).doubt).toEqual({ cause: 'unclean_end' });
+});
+
+it('a database that was closed long ago, or in a time to come, is in doubt, with its mark, also after a command', async () => {
+  const at = (now: number) =>
+    openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT, mostAwayMs: 1_000 }, { log: quietLog, now: () => now });
+  await (await at(10_000)).close();
+  const soon = await at(11_000);
+  expect(soon.doubt).toBeUndefined();
+  await soon.close();
+  const late = await at(12_001);
+  expect(late.doubt).toEqual({ cause: 'late_start', facts: { closed_seconds_ago: 1 } });
+  await late.close();
+  // It stays in doubt: nothing that opens it in between may settle that.
+  const next = await at(12_002);
+  expect(next.doubt).toEqual({ cause: 'unclean_end' });
+  await next.jump(FLOOR);
+  await next.close();
+  expect((await at(12_000)).doubt?.cause).toBe('late_start');
 });
 
 it('a start that is refused leaves a good mark where it is', async () => {

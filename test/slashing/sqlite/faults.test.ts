@@ -12,6 +12,7 @@ import type { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { WORKER_CLOSE_WAIT_MS } from '../../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import { lacking } from '../../support/needs.ts';
 import { block, checkOne, verdictName } from '../../support/slashing.ts';
 import { ownDatabase } from './own-database.ts';
 
@@ -88,8 +89,7 @@ describe('faults that pass', () => {
     expect(await verdict(backend, 1, 2, 'c')).toBe('safe');
   });
 
-  const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0;
-  it.skipIf(!hasPrlimit)(
+  it.skipIf(lacking('prlimit'))(
     'a disk that takes no more makes 503; it works again, without a restart, when there is room',
     async () => {
       const child = spawn(process.execPath, [DISK_LIMIT, database.path], { stdio: ['pipe', 'pipe', 'inherit'] });

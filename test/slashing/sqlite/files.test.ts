@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
 import { misplacement } from '../../../signer/slashing/sqlite/file/file.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import { noMounts } from '../../support/needs.ts';
 import {
   block,
   checkOne,
@@ -23,7 +24,6 @@ import {
 import { type SignerProcess, startSigner } from '../../support/slashing-signers.ts';
 
 const OPEN = fileURLToPath(new URL('../../support/slashing-open.ts', import.meta.url));
-const canMount = spawnSync('unshare', ['-m', 'true']).status === 0;
 
 let folder: string;
 let path: string;
@@ -83,7 +83,7 @@ describe('a second name of the file', () => {
   });
 });
 
-describe.skipIf(!canMount)('mounts (needs unshare -m)', () => {
+describe.skipIf(noMounts())('mounts', () => {
   /** Opens a name in a mount namespace of its own, after `mount --bind FROM TO` there. */
   function openInNamespace(from: string, to: string, file: string): string {
     const script = 'mount --bind "$1" "$2" && exec "$3" "$4" "$5"';

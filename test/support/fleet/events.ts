@@ -5,7 +5,7 @@ import { randomAttack } from './attacks.ts';
 import { loseCommits } from './failovers.ts';
 import type { FleetKey } from './keys.ts';
 import { secondName } from './links.ts';
-import { keepCopy, restart, rollBack, startAgain } from './losses.ts';
+import { folderComesBack, keepCopy, restart, rollBack, startAgain } from './losses.ts';
 import { mergeOldFile, move, pauseKey } from './moves.ts';
 import type { Random } from './random.ts';
 import { isAtHome, postAgain, type Site } from './sites.ts';
@@ -54,10 +54,15 @@ export function randomEvent(world: FleetWorld, drawing: Random): Promise<void> {
 /** What can befall the stores of the place. */
 function lose(world: FleetWorld, site: Site, random: Random): Promise<void> {
   if (site.cluster !== undefined) return loseCommits(world, site, random);
-  const isLive = !site.isEnclave && random.chance(0.5);
+  // Without the renewal, tables that come back are what the world has most of: the pair is there sooner.
+  const isLive = !site.isEnclave && (world.missing === 'renewal' || random.chance(0.5));
   if (!isLive) return rollBack(world, site, random);
-  if (site.name === 'lone') return secondName(world, site, random);
-  return site.binding === undefined ? itemsComeBack(world, site, random) : tableComesBack(world, site, random);
+  if (site.name === 'lone') {
+    const isMissed = world.missing === 'end_time';
+    return random.chance(isMissed ? 0.9 : 0.5) ? folderComesBack(world, site) : secondName(world, site, random);
+  }
+  const isRenewed = site.binding !== undefined || world.missing === 'renewal' || random.chance(0.5);
+  return isRenewed ? tableComesBack(world, site, random) : itemsComeBack(world, site, random);
 }
 
 type KeyEvent = (world: FleetWorld, key: FleetKey, random: Random) => Promise<void>;

@@ -98,17 +98,21 @@ async function markAgain(world: FleetWorld, site: Site, { ownUrl }: FleetCluster
 }
 
 /** A check of a key that nobody moves, until it is decided: connections that broke are found one by one. */
-async function lookAround(world: FleetWorld, { running }: FleetSigner): Promise<void> {
-  const { slot } = world.time.latest();
+async function lookAround(world: FleetWorld, signer: FleetSigner): Promise<void> {
+  const { running } = signer;
+  const slot = Math.min(world.time.latest().slot, signer.latest().slot); // its clock may be behind
   const message = { kind: 'block', publicKey: STRANGER, slot, signingRoot: rootOf('stranger') } as const;
+  let fault: unknown;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     try {
       await running.slashing.check(message);
       return;
     } catch (error) {
       if (!(error instanceof SignerError)) throw error;
+      if (error.reason === 'slashing_rollback') return; // the database answers, and nothing has raised it
+      fault = error;
       await pause(PAUSE_MS);
     }
   }
-  throw new Error('the database does not come back');
+  throw new Error('the database does not come back', { cause: fault });
 }

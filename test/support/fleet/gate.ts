@@ -2,9 +2,8 @@
 // they reach the signer; of one that was killed neither goes on. And what the store is when a protection is taken away,
 // to see whether the model notices.
 
-import { unsafeNoopBackend } from '../../../signer/slashing/noop.ts';
+import { unsafeNoopBackend } from '../../../service/noop-store.ts';
 import type { SlashingBackend, StoreFloor } from '../../../signer/slashing/types.ts';
-import { forwardedStore } from '../restrained.ts';
 import { MAIN_ROOT } from '../slashing.ts';
 
 /** A protection that a world goes without. */
@@ -21,6 +20,10 @@ export type Missing =
   | 'incarnation'
   /** A file is opened as if it had been closed in order. */
   | 'closed_mark'
+  /** A file that was closed long ago is opened as if it had been closed just now. */
+  | 'end_time'
+  /** Without a state table the incarnation of a store is what it was when it was made. */
+  | 'renewal'
   /** Signers forget what they signed and read. */
   | 'memory';
 
@@ -59,7 +62,7 @@ export function gate(): Gate {
   };
 }
 
-export function behindGate(backend: SlashingBackend, { pass }: Gate): SlashingBackend {
+export function behindGate(store: SlashingBackend, { pass }: Gate): SlashingBackend {
   const gated =
     <Given extends unknown[], Result>(call: (...given: Given) => Promise<Result>) =>
     async (...given: Given): Promise<Result> => {
@@ -68,14 +71,12 @@ export function behindGate(backend: SlashingBackend, { pass }: Gate): SlashingBa
       await pass();
       return result;
     };
-  const store = forwardedStore(backend);
   return {
     ...store,
     checkAndRecord: gated(store.checkAndRecord),
     identity: gated(store.identity),
     incarnate: gated(store.incarnate),
     jump: gated(store.jump),
-    highestMarks: gated(store.highestMarks),
     tenures: gated(store.tenures),
     endTenures: gated(store.endTenures),
     beginTenures: gated(store.beginTenures),
@@ -101,8 +102,7 @@ function withForgottenTenures(store: SlashingBackend): SlashingBackend {
   return { ...store, tenures, endTenures, beginTenures, checkAndRecord };
 }
 
-export function withoutProtection(backend: SlashingBackend, missing: Missing | undefined): SlashingBackend {
-  const store = forwardedStore(backend);
+export function withoutProtection(store: SlashingBackend, missing: Missing | undefined): SlashingBackend {
   switch (missing) {
     case 'minimal_merging':
       return { ...store, importHistories: (histories) => store.importHistories(histories, { strategy: 'complete' }) };
@@ -111,6 +111,6 @@ export function withoutProtection(backend: SlashingBackend, missing: Missing | u
     case 'jump':
       return { ...store, jump: () => store.jump(NO_FLOOR) };
     default:
-      return backend;
+      return store;
   }
 }

@@ -1,15 +1,16 @@
 // How stores of the model lose commits, and what is done about it: by themselves where the documentation says so, by
 // hand where it asks for that. And signers that are killed and start again.
 
-import { floorAt, jumpToPresent } from '../../../signer/slashing/jump.ts';
+import { openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
+import { floorAt } from '../../../signer/slashing/jump.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
-import { reinstate } from '../slashing.ts';
+import { quietLog, reinstate } from '../slashing.ts';
 import { withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
 import type { Random } from './random.ts';
 import type { FleetSigner } from './signer.ts';
 import { type Site, startSigner } from './sites.ts';
-import { type FleetStore, isKept, type KeptStore, mixedCopy, type StoreCopy } from './stores.ts';
+import { type FleetStore, isFile, isKept, type KeptStore, MOST_AWAY_MS, mixedCopy, type StoreCopy } from './stores.ts';
 import { CHAIN } from './time.ts';
 import type { FleetWorld } from './world.ts';
 
@@ -73,6 +74,40 @@ export function rollBack(world: FleetWorld, site: Site, random: Random): Promise
   });
 }
 
+/** A folder is set aside, with a copy in its place that goes on; later, when it is old, it is renamed back. */
+export function folderComesBack(world: FleetWorld, site: Site): Promise<void> {
+  return site.exclusive(async () => {
+    const [store] = site.stores;
+    const [signer] = site.signers;
+    if (!isFile(store) || signer === undefined) return;
+    const aside = world.asideSince;
+    const isOld = aside !== undefined && world.time.now() - aside > MOST_AWAY_MS;
+    if (aside !== undefined && !isOld) return;
+    await signer.stop();
+    if (isOld && store.renameBack()) {
+      world.note(`${store.name}: the older folder is renamed back`);
+      world.asideSince = undefined;
+      site.copies.set(store, []);
+      await markOf(world, site, store);
+    } else {
+      store.setAside();
+      world.asideSince = world.time.now();
+      world.note(`${store.name}: the folder is set aside, and a copy goes on`);
+    }
+    await startSigner(site, signer, world.keys, world.step);
+  });
+}
+
+/** Keys that left since are retired again, by a command that opens the store and settles nothing. */
+async function markOf(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
+  const backend = withoutProtection(await store.open(), world.missing);
+  try {
+    await markByHand(world, site, backend);
+  } finally {
+    await backend.close();
+  }
+}
+
 /** A copy of a store from after it went back is of another life. */
 export function dropLaterCopies(site: Site, store: KeptStore, copy: StoreCopy): void {
   site.copies.set(
@@ -91,15 +126,20 @@ function noticesItself(site: Site, store: FleetStore): boolean {
  * back.
  */
 export async function byHand(world: FleetWorld, site: Site, store: FleetStore): Promise<void> {
-  const floorOf = () => floorAt(world.time.now(), CHAIN);
-  const backend = withoutProtection(await store.open(floorOf), world.missing);
+  const backend = withoutProtection(await store.open(), world.missing);
   try {
-    world.note(`slashing jump of ${store.name} by hand`);
-    await jumpToPresent(backend, floorOf);
+    await raiseByHand(world, site, backend);
     await markByHand(world, site, backend);
   } finally {
     await backend.close();
   }
+}
+
+export async function raiseByHand(world: FleetWorld, { name }: Site, store: SlashingBackend): Promise<void> {
+  world.note(`slashing jump at ${name} by hand`);
+  const present = async () => floorAt(world.time.now(), CHAIN);
+  const doubts = openDoubts({ store, present, onJump: () => undefined, log: quietLog });
+  await doubts.settleNow({ cause: 'by_hand' });
 }
 
 /** The keys that are leaving, or that left, are retired again; those that are there are taken back. */

@@ -3,19 +3,19 @@
 // loaded there; what failed half way is finished where it was begun.
 
 import { setImmediate } from 'node:timers/promises';
+import { doubtOfFile } from '../../../signer/boot/slashing-protection/start-doubts.ts';
+import { exportInterchangeText } from '../../../signer/http/bodies/interchange.ts';
 import { deleteKeys } from '../../../signer/keys/management/delete.ts';
 import { changeStatus } from '../../../signer/keys/management/status.ts';
-import { exportInterchangeText, readInterchange } from '../../../signer/slashing/interchange/file.ts';
-import { floorAt } from '../../../signer/slashing/jump.ts';
+import { readInterchange } from '../../../signer/slashing/interchange/file.ts';
 import type { MergeStrategy, SlashingBackend, ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { MAIN_ROOT, reinstate } from '../slashing.ts';
 import { Killed, withoutProtection } from './gate.ts';
 import type { FleetKey } from './keys.ts';
-import { jumpAfterDoubt, startAgain } from './losses.ts';
+import { jumpAfterDoubt, raiseByHand, startAgain } from './losses.ts';
 import type { Random } from './random.ts';
 import type { FleetSigner } from './signer.ts';
 import { post, type Site } from './sites.ts';
-import { CHAIN } from './time.ts';
 import type { FleetWorld } from './world.ts';
 
 /** Begin a move, or go on with one. The caller holds the key. */
@@ -84,6 +84,8 @@ function leaveByCommand(world: FleetWorld, key: FleetKey, site: Site, random: Ra
   return withStore(world, site, async (backend) => {
     world.note(`${nameOf(world, key)}: slashing retire and export at ${site.name}`);
     await backend.endTenures([key.publicKey]);
+    // The command refuses the export of a store in doubt, and says what to do first.
+    if (doubtOfFile(backend, site.binding !== undefined) !== undefined) await raiseByHand(world, site, backend);
     const { file } = await exportInterchangeText([key.publicKey], { backend, genesisValidatorsRoot: MAIN_ROOT });
     if (random.chance(0.5)) site.fileKeys.delete(key.publicKey);
     return file;
@@ -136,7 +138,7 @@ export function withStore<T>(
     const isStopped = store.kind === 'sqlite';
     await jumpAfterDoubt(world, site, store);
     if (isStopped) for (const signer of site.signers) await signer.stop();
-    const backend = withoutProtection(await store.open(() => floorAt(world.time.now(), CHAIN)), world.missing);
+    const backend = withoutProtection(await store.open(), world.missing);
     let result: T;
     try {
       result = await work(backend, store.name);

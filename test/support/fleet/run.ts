@@ -58,6 +58,8 @@ export async function runWorld(options: WorldOptions, services: WorldServices): 
     await world.settle();
     const { asked, outcomes, moves } = world;
     return { asked, outcomes, moves, violations: violationsIn(world) };
+  } catch (error) {
+    throw new Error(`the world of seed ${seed} broke at step ${world.step}`, { cause: error });
   } finally {
     await world.end();
     await keys.close();

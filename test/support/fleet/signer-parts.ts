@@ -1,5 +1,4 @@
-// What a signer of the model is put together from, and the raise that boot makes when a store holds less than the
-// signer knows.
+// What a signer of the model is put together from.
 
 import type { Item } from '../../../signer/aws/dynamodb.ts';
 import type { BindingTable } from '../../../signer/chamber/binding-table.ts';
@@ -10,8 +9,9 @@ import type { KeyStore } from '../../../signer/keys/store.ts';
 import type { TableLoader } from '../../../signer/keys/table/loader.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
 import type { inFlightSigning } from '../../../signer/signing/sign.ts';
+import type { Doubts } from '../../../signer/slashing/doubt/doubts.ts';
+import type { renewIncarnations } from '../../../signer/slashing/doubt/renewal.ts';
 import { readIncarnations } from '../../../signer/slashing/incarnation.ts';
-import { type jumpFloor, jumpToPresent } from '../../../signer/slashing/jump.ts';
 import type { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import type { RestrainedStore } from '../../../signer/slashing/restraints.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
@@ -63,6 +63,8 @@ export interface Running {
   readonly parts: KeyManagementParts;
   readonly inFlight: ReturnType<typeof inFlightSigning>;
   readonly binding: StoreBinding | undefined;
+  readonly doubts: Doubts;
+  readonly renewal: ReturnType<typeof renewIncarnations> | undefined;
   readonly traced: SignerTrace | undefined;
   readonly loader: TableLoader | undefined;
 }
@@ -87,19 +89,5 @@ export function seenFrom(
       const [incarnation = row.incarnation] = readIncarnations((await backend.identity()).incarnation).held;
       return { row: { ...row, incarnation }, tableTime };
     },
-  };
-}
-
-/** As boot does it: a store that holds less than this signer knows is raised to the present, one raise at a time. */
-export function raisedOnce(backend: SlashingBackend, floorOf: ReturnType<typeof jumpFloor>): () => void {
-  let isRaising = false;
-  return () => {
-    if (isRaising) return;
-    isRaising = true;
-    jumpToPresent(backend, floorOf)
-      .catch(() => undefined)
-      .finally(() => {
-        isRaising = false;
-      });
   };
 }

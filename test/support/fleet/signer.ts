@@ -3,26 +3,36 @@
 // again; what it remembers ends with it. A signature is what `ask` calls signed: nothing is computed with keys.
 
 import { setImmediate } from 'node:timers/promises';
-import { systemClock } from '../../../common/observe/clock.ts';
+import { systemClock, type Witness } from '../../../common/observe/clock.ts';
 import { SignerError } from '../../../signer/api/errors.ts';
 import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
 import { StoreBinding } from '../../../signer/chamber/store-binding.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { keyTurns } from '../../../signer/keys/turns.ts';
+import { assertMayRelease } from '../../../signer/signing/right.ts';
 import { inFlightSigning } from '../../../signer/signing/sign.ts';
 import type { GroupCheckOutcome } from '../../../signer/slashing/check-queue.ts';
-import { floorAt, type JumpFloor, jumpFloor, jumpToPresent } from '../../../signer/slashing/jump.ts';
+import { confirmedPresent } from '../../../signer/slashing/doubt/clock.ts';
+import { openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
+import { renewIncarnations } from '../../../signer/slashing/doubt/renewal.ts';
+import { floorAt, latestBy } from '../../../signer/slashing/jump.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { restrainStore } from '../../../signer/slashing/restraints.ts';
-import type { SlashableMessage } from '../../../signer/slashing/types.ts';
+import type { Doubt, SlashableMessage, StoreFloor } from '../../../signer/slashing/types.ts';
 import { TenureBook } from '../../../signer/tenure.ts';
 import { quietLog } from '../slashing.ts';
 import { type BindingTrace, SignerTrace } from './binding-trace.ts';
 import { behindGate, gate, Killed, type Missing, withoutProtection } from './gate.ts';
 import type { FleetKeys } from './keys.ts';
-import { BOUND_MS, CONFIG, type FleetTables, NETWORK, type Running, raisedOnce, seenFrom } from './signer-parts.ts';
+import { BOUND_MS, CONFIG, type FleetTables, NETWORK, type Running, seenFrom } from './signer-parts.ts';
 import type { FleetStore } from './stores.ts';
 import { CHAIN, type Freeze, type SignerClock, signerClock, type WorldTime } from './time.ts';
+
+const OF_START: Doubt = { cause: 'boot' };
+
+function unlessUnconfirmed(error: unknown): void {
+  if (!(error instanceof SignerError && error.reason === 'clock_unconfirmed')) throw error;
+}
 
 export interface SignerOptions {
   readonly name: string;
@@ -56,6 +66,11 @@ export class FleetSigner {
     this.#clock = signerClock(time, 0);
   }
 
+  /** Another clock, which is right: of a table, a database, a time service. */
+  get #witness(): Witness {
+    return { name: 'the world', ask: async () => ({ time: this.#time.now(), confirms: true }) };
+  }
+
   get name(): string {
     return this.options.name;
   }
@@ -79,26 +94,30 @@ export class FleetSigner {
     this.#clock = signerClock(this.#time, this.#offMs);
     const clock = this.#clock;
     const own = gate();
-    const floorOf = jumpFloor(CHAIN, () => clock.now());
-    // A process that stands still decides nothing, also inside its store.
-    const whileAwake: JumpFloor = (highest) => {
-      if (this.isFrozen) throw new SignerError('slashing_unavailable');
-      return floorOf(highest);
-    };
-    const opened = withoutProtection(await store.open(whileAwake), missing);
-    if (tables === undefined && opened.isInDoubt === true && missing !== 'closed_mark') {
-      await jumpToPresent(opened, floorOf);
-    }
+    const opened = withoutProtection(await store.open(), missing);
     const replica = `${this.name} ${step}`;
     const about = { replica, isFreshTable, clock };
     const traced = tables === undefined || trace === undefined ? undefined : new SignerTrace(trace, about);
     const backend = behindGate(traced?.behind(opened) ?? opened, own);
     const isFloored = isEnclave && missing !== 'local_floor';
-    const isTimed = isFloored || tables !== undefined;
     let binding: StoreBinding | undefined;
+    const witnesses = [this.#witness];
+    const floorOf = confirmedPresent(CHAIN, { now: clock.now, witnesses, needsNoWitness: false });
+    // A process that stands still decides nothing.
+    const present = async () => {
+      await own.pass();
+      const floor = await floorOf();
+      return store.raisedTo?.(floor) ?? floor;
+    };
+    const doubts = openDoubts({ store: backend, present, onJump: () => undefined, log: quietLog });
+    const ofFile = tables === undefined && missing !== 'closed_mark' ? opened.doubt : undefined;
+    for (const doubt of [isFloored ? OF_START : undefined, ofFile]) {
+      // A start goes on while no clock is confirmed, and signs nothing.
+      if (doubt !== undefined) await doubts.settle(doubt).catch(unlessUnconfirmed);
+    }
     const restrained = restrainStore(backend, {
-      floor: isFloored ? floorOf(await opened.highestMarks()) : null,
-      latest: isTimed ? () => floorAt(clock.now(), CHAIN) : undefined,
+      doubts,
+      latest: latestBy(() => clock.now(), CHAIN),
       hindrance: () => (traced === undefined ? binding?.hindrance : traced.hindrance(binding?.hindrance)),
       close: async (waitMs) => {
         await binding?.end();
@@ -111,12 +130,12 @@ export class FleetSigner {
     const table = tables?.openKeys(keys);
     const slashing = new SlashingProtection(
       restrained,
-      { onRollback: raisedOnce(backend, floorOf) },
+      {},
       // For the pace of batches alone, which is the machine's.
       { clock: systemClock, log: quietLog },
     );
     if (tables !== undefined && missing !== 'binding') {
-      const jump = async () => void (await jumpToPresent(backend, floorOf));
+      const jump = async () => void (await doubts.settleNow({ cause: 'other_store' }));
       const table = seenFrom(tables.binding, { backend, time: this.#time, missing });
       const parts = { table, backend, jump, clock, log: quietLog };
       binding = new StoreBinding(
@@ -126,6 +145,9 @@ export class FleetSigner {
           : { ...parts, table: traced.table(table), backend: traced.before(backend), jump: traced.jump(jump) },
       );
     }
+    // The renewal notices a copy that comes back, too, so that without the jump after it there is none.
+    const isRenewed = tables === undefined && missing !== 'renewal' && missing !== 'restored_jump';
+    const renewal = isRenewed ? renewIncarnations(backend, doubts.settle) : undefined;
     const inFlight = inFlightSigning();
     const loading = {
       keys,
@@ -153,6 +175,8 @@ export class FleetSigner {
       parts,
       inFlight,
       binding,
+      doubts,
+      renewal,
       traced,
       loader: table?.loader,
     };
@@ -167,6 +191,7 @@ export class FleetSigner {
     this.#look ??= (async () => {
       await running.loader?.refresh().catch(() => undefined);
       await running.binding?.beat();
+      await running.renewal?.renew().catch(() => undefined);
     })().finally(() => {
       this.#look = undefined;
     });
@@ -187,14 +212,16 @@ export class FleetSigner {
     if (key === undefined) return 'unknown_key';
     running.inFlight.begin(message.publicKey);
     try {
-      const outcome = await running.slashing.check({ ...message, tenure: key.tenure });
+      const { tenure } = key;
+      const outcome = await running.slashing.check({ ...message, tenure });
       if (outcome.kind === 'refused') {
-        if (outcome.reason === 'key_retired') running.store.noteRefused(key.publicKey);
+        if (outcome.reason === 'key_retired') running.store.noteRefused(key.publicKey, tenure);
         return outcome.reason;
       }
       // As long as a signature takes.
       await setImmediate();
       await running.gate.pass();
+      assertMayRelease(running.backend);
       this.options.onReleased(message, this);
       return 'signed';
     } catch (error) {
@@ -228,6 +255,7 @@ export class FleetSigner {
       const outcomes = await running.slashing.checkGroup(here, new AbortController().signal);
       await setImmediate();
       await running.gate.pass();
+      assertMayRelease(running.backend);
       return [...unknown, ...here.map((message, place) => this.#answerOf(message, outcomes[place]))];
     } catch (error) {
       if (error instanceof SignerError) return messages.map(() => error.reason);
@@ -273,6 +301,11 @@ export class FleetSigner {
     this.#running?.gate.open();
   }
 
+  /** The latest that it takes a message of, by its own clock. */
+  latest(): StoreFloor {
+    return floorAt(this.#clock.now(), CHAIN);
+  }
+
   /** The wall clock steps, and stays so at later starts. */
   setClock(offMs: number): void {
     this.#offMs = offMs;
@@ -293,6 +326,7 @@ export class FleetSigner {
     this.#running = undefined;
     running.traced?.stopped();
     running.binding?.stop();
+    running.doubts.close();
     await running.loader?.stop();
     await running.slashing.close();
     // What a process was about to do ends with it.

@@ -82,7 +82,8 @@ export interface SiteParts {
 }
 
 export async function openSites(parts: SiteParts): Promise<Site[]> {
-  const file = (name: string) => tracedKept(sqliteStore(name, join(parts.directory, `${name}.sqlite`)), parts.trace);
+  const file = (name: string) =>
+    tracedKept(sqliteStore(name, join(parts.directory, name, `${name}.sqlite`), parts), parts.trace);
   const table = async (name: string) =>
     tracedKept(await dynamodbStore(name, `${parts.id}-${name}`, parts), parts.trace);
   const lone = file('lone');

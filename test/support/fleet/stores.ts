@@ -1,7 +1,8 @@
 // The slashing stores of the model: real SQLite files and real tables, with the hand of somebody who makes copies of
 // them and puts older copies in their place.
 
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import {
   DeleteItemCommand,
   type DynamoDBClient,
@@ -12,9 +13,8 @@ import {
 import { tableDefinition } from '../../../signer/aws/table-definition.ts';
 import { NETWORK_PARTITION } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import { NO_INCARNATION, readIncarnations } from '../../../signer/slashing/incarnation.ts';
-import type { JumpFloor } from '../../../signer/slashing/jump.ts';
 import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
-import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import type { SlashingBackend, StoreFloor } from '../../../signer/slashing/types.ts';
 import type { DynamoDBServer } from '../../../tools/rehearsal/dynamodb.ts';
 import { MAIN_ROOT, quietLog } from '../slashing.ts';
 import { openSlashingTable } from '../slashing-dynamodb.ts';
@@ -22,8 +22,11 @@ import { openTestBackend } from '../slashing-postgres.ts';
 import type { FleetCluster } from './cluster.ts';
 import { type Missing, NO_FLOOR } from './gate.ts';
 import type { Random } from './random.ts';
+import { EPOCH_MS, type WorldTime } from './time.ts';
 
 const INTEGRITY_KEY = Buffer.alloc(32, 7);
+/** As a service has it (service/stores.ts). */
+export const MOST_AWAY_MS = 2 * EPOCH_MS;
 
 /** What a store was at some moment. */
 /** With the incarnations that it holds. */
@@ -35,8 +38,9 @@ export type StoreCopy = { readonly step: number; readonly held: readonly string[
 export interface FleetStore {
   readonly name: string;
   readonly kind: 'sqlite' | 'dynamodb' | 'postgres';
-  /** @param floorOf what a database that lost commits is raised to */
-  open(floorOf: JumpFloor): Promise<SlashingBackend>;
+  open(): Promise<SlashingBackend>;
+  /** What a doubt raises it to, of what it should be. */
+  raisedTo?(floor: StoreFloor): StoreFloor;
 }
 
 /** A store that somebody makes copies of. */
@@ -57,6 +61,10 @@ export interface FileStore extends KeptStore {
   bytes(step: number): StoreCopy;
   /** The name under which it is opened from now on. */
   openAs(path: string): void;
+  /** Closed in order: the folder gets another name, and a copy has its place. */
+  setAside(): void;
+  /** Its file and its mark come back by their names; false: none was set aside. */
+  renameBack(): boolean;
 }
 
 export function isKept(store: FleetStore): store is KeptStore {
@@ -67,13 +75,22 @@ export function isFile(store: FleetStore | undefined): store is FileStore {
   return store !== undefined && 'openAs' in store;
 }
 
-export function sqliteStore(name: string, path: string): FileStore {
+export interface FileOptions {
+  readonly time: WorldTime;
+  readonly missing: Missing | undefined;
+}
+
+export function sqliteStore(name: string, path: string, { time, missing }: FileOptions): FileStore {
   let current = path;
+  const mostAwayMs = missing === 'end_time' ? undefined : MOST_AWAY_MS;
   const open = () =>
     openSqliteBackend(
-      { path: current, genesisValidatorsRoot: MAIN_ROOT, integrityKey: INTEGRITY_KEY },
-      { log: quietLog },
+      { path: current, genesisValidatorsRoot: MAIN_ROOT, integrityKey: INTEGRITY_KEY, mostAwayMs },
+      { log: quietLog, now: time.now },
     );
+  // The folder is renamed: a name of the file itself is part of what its mark says.
+  const [folder, aside] = [dirname(path), `${dirname(path)}.aside`];
+  mkdirSync(folder, { recursive: true });
   return {
     name,
     kind: 'sqlite',
@@ -83,6 +100,17 @@ export function sqliteStore(name: string, path: string): FileStore {
       current = other;
     },
     bytes: (step) => ({ step, held: [], bytes: readFileSync(path) }),
+    setAside() {
+      rmSync(aside, { recursive: true, force: true });
+      renameSync(folder, aside);
+      cpSync(aside, folder, { recursive: true });
+    },
+    renameBack() {
+      if (!existsSync(`${join(aside, basename(path))}-closed`)) return false;
+      rmSync(folder, { recursive: true });
+      renameSync(aside, folder);
+      return true;
+    },
     async copy(step) {
       const held = await heldBy(open);
       return { step, held, bytes: readFileSync(path) };
@@ -127,14 +155,11 @@ export async function dynamodbStore(
 
 /** Signers reach it by the name that leads to the server of the moment. */
 export function clusterStore(name: string, cluster: FleetCluster, missing: Missing | undefined): FleetStore {
-  const floorFor =
-    (floorOf: JumpFloor): JumpFloor =>
-    (highest) =>
-      missing === `${cluster.incident}_jump` ? NO_FLOOR : floorOf(highest);
   return {
     name,
     kind: 'postgres',
-    open: (floorOf) => openTestBackend(cluster.url, { poolSize: 4, jumpFloor: floorFor(floorOf) }),
+    open: () => openTestBackend(cluster.url, { poolSize: 4 }),
+    raisedTo: (floor) => (missing === `${cluster.incident}_jump` ? NO_FLOOR : floor),
   };
 }
 

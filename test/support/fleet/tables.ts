@@ -19,16 +19,19 @@ type Replicas = {
   readonly copy: StoreCopy & { readonly items: readonly object[] };
 };
 
-/** The whole table, its record included, under replicas that are bound to it. */
+/** The whole table, its record included, under replicas that are bound to it, or that have renewed its number. */
 export function tableComesBack(world: FleetWorld, site: Site, random: Random): Promise<void> {
   return withReplicas(world, site, random, async ({ store, signers, copy }) => {
-    // Its fleet has renewed the number of the store since.
-    const noted = (await site.binding?.read())?.row?.incarnation;
-    if (noted === undefined || copy.held.includes(noted)) return;
+    // Its signers have renewed the number of the store since, and seen that.
+    for (const signer of signers) await signer.look();
+    const present = site.binding === undefined ? (await store.copy(world.step)).held[0] : undefined;
+    const noted = present ?? (await site.binding?.read())?.row?.incarnation;
+    const isKnown = noted === undefined || copy.held.includes(noted);
+    if (isKnown && (site.binding !== undefined || world.missing !== 'renewal')) return;
     await store.restore(copy, 'in_place');
     dropLaterCopies(site, store, copy);
     world.note(`${store.name} is as it was in step ${copy.step}, under its replicas`);
-    const backend = await store.open(() => world.time.latest());
+    const backend = await store.open();
     try {
       await markByHand(world, site, backend);
     } finally {

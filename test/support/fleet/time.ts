@@ -2,10 +2,15 @@
 // stand still while it is frozen. A chain with short epochs, so that an epoch ends every few steps.
 
 import type { Clock } from '../../../common/observe/clock.ts';
-import { type ChainTime, floorAt } from '../../../signer/slashing/jump.ts';
+import { type ChainTime, FLEET_TOLERANCE, floorAt } from '../../../signer/slashing/jump.ts';
 import type { StoreFloor } from '../../../signer/slashing/types.ts';
 
-export const CHAIN: ChainTime = { genesisTimeSeconds: 0, slotDurationMs: 12_000, slotsPerEpoch: 4 };
+export const CHAIN: ChainTime = {
+  genesisTimeSeconds: 0,
+  slotDurationMs: 12_000,
+  slotsPerEpoch: 4,
+  tolerance: FLEET_TOLERANCE,
+};
 export const EPOCH_MS = CHAIN.slotDurationMs * CHAIN.slotsPerEpoch;
 const FIRST_EPOCH = 1_000;
 

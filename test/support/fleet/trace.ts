@@ -58,10 +58,10 @@ function linesOf({ name, kind }: FleetStore, trace: FleetTrace): StoreLines {
 
 function tracedOpen(store: FleetStore, own: Readonly<StoreLines>): FleetStore['open'] {
   let opened = 0;
-  return async (floorOf) => {
+  return async () => {
     opened += 1;
     const first = opened * CALLS_OF_A_PROCESS;
-    return tracedStore(await store.open(floorOf), (line) => {
+    return tracedStore(await store.open(), (line) => {
       if (!own.isOver) own.lines.push({ ...line, call: first + line.call });
     });
   };

@@ -34,6 +34,8 @@ export class FleetWorld {
   step = 0;
   asked = 0;
   moves = 0;
+  /** When the folder of the lone signer was set aside. */
+  asideSince: number | undefined;
   readonly #random: Random;
   readonly #beginEvent: FleetEvents;
   readonly outcomes = new Map<string, number>();

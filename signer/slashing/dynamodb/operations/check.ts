@@ -8,26 +8,20 @@ import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { isEnded } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
-import {
-  type Decision,
-  decideAttestation,
-  decideBlock,
-  floorMarks,
-  isRolledBack,
-  refused,
-} from '../../history/rules.ts';
-import type { HighWaterMarks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
+import { type Decision, decide, isRolledBack, NO_HISTORY, refused } from '../../history/rules.ts';
+import type { Marks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
 import {
   attestationMark,
   blockMark,
   highWaterMarks,
+  historyOf,
   type Mark,
   type MarkItem,
   type MarkKey,
-  markItem,
   partitionOf,
   raisedMark,
   rootOf,
+  sealItem,
 } from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import { type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
@@ -66,13 +60,13 @@ type Asked = Pick<Store, 'floor' | 'read'>;
 /** @param floors known by the caller to be recorded @throws SignerError slashing_unavailable */
 export async function checkAndRecordOne(
   message: SlashableMessage,
-  floors: HighWaterMarks,
+  floors: Marks,
   { table, integrity, verified, store, writeFirst }: Omit<StoreContext, 'store' | 'log'> & { readonly store: Asked },
 ): Promise<Verdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
   const mark = message.kind === 'block' ? blockMark(message) : attestationMark(message);
-  const next = markItem(publicKey, mark, message.tenure ?? 0, integrity);
+  const next = sealItem(key, { mark, tenure: message.tenure ?? 0, signed: undefined }, integrity);
   let expected = verified.get(key);
   const known = [relevant(floors, kind), highWaterMarks(expected?.mark)];
   let isFresh = false;
@@ -117,41 +111,30 @@ async function hasNewFloor(store: Asked): Promise<boolean> {
 function judge(
   message: SlashableMessage,
   item: MarkItem | undefined,
-  { floor, known }: { readonly floor: StoreFloor | null; readonly known: readonly HighWaterMarks[] },
+  { floor, known }: { readonly floor: StoreFloor | null; readonly known: readonly Marks[] },
 ): Verdict {
   const { tenure = 0 } = message;
   if (tenure !== (item?.tenure ?? 0) || isEnded(tenure)) return refused('key_retired');
-  const mark = floor === null ? item?.mark : raisedMark(message.kind, item?.mark, floorMarks(floor));
+  const mark = floor === null ? item?.mark : raisedMark(message.kind, item?.mark, floor);
   const marks = highWaterMarks(mark);
   if (known.some((floors) => isRolledBack(marks, floors))) return { kind: 'unavailable', reason: 'slashing_rollback' };
   // A mark that was raised is of no message, so nothing at its place is a second one.
   const isOfMessage = mark === item?.mark && item?.signed === undefined;
-  return decide(message, mark, isOfMessage);
+  return decideByMark(message, mark, isOfMessage);
 }
 
-/** The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. */
-function decide(message: SlashableMessage, mark: Mark | undefined, isOfMessage: boolean): Decision {
-  const { blockSlot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
-  const signingRoot = rootOf(mark);
-  if (message.kind === 'block') {
-    const entry = isOfMessage && blockSlot === message.slot ? { signingRoot } : null;
-    return decideBlock(message, { entry, lowWaterSlot: blockSlot });
-  }
-  const isSameTarget = isOfMessage && targetEpoch === message.targetEpoch;
-  return decideAttestation(message, {
-    entry: isSameTarget && sourceEpoch !== null ? { sourceEpoch, signingRoot } : null,
-    // Implicit in the marks: the highest source and target of all entries.
-    surroundsAnEntry: false,
-    isSurroundedByAnEntry: false,
-    lowWaterSourceEpoch: sourceEpoch,
-    lowWaterTargetEpoch: targetEpoch,
-  });
+/**
+ * The minimal strategy of EIP-3076: the last message is the entry, and its numbers are the low-water marks. They are
+ * the highest of all entries, so they refuse what surrounds one or is surrounded by it.
+ */
+function decideByMark(message: SlashableMessage, mark: Mark | undefined, isOfMessage: boolean): Decision {
+  const marks = highWaterMarks(mark);
+  const isThere = message.kind === 'block' ? marks.slot === message.slot : marks.targetEpoch === message.targetEpoch;
+  return decide(message, isOfMessage && isThere ? historyOf([mark]) : NO_HISTORY, marks);
 }
 
-function relevant(floors: HighWaterMarks, kind: SlashableMessage['kind']): HighWaterMarks {
-  return kind === 'block'
-    ? { blockSlot: floors.blockSlot, sourceEpoch: null, targetEpoch: null }
-    : { ...floors, blockSlot: null };
+function relevant(floors: Marks, kind: SlashableMessage['kind']): Marks {
+  return kind === 'block' ? { slot: floors.slot, sourceEpoch: null, targetEpoch: null } : { ...floors, slot: null };
 }
 
 export async function signedBlockRoot(
@@ -160,5 +143,5 @@ export async function signedBlockRoot(
   slot: number,
 ): Promise<Uint8Array | null> {
   const mark = undamaged(await table.read({ kind: 'block', publicKey }), publicKey)?.mark;
-  return mark?.blockSlot === slot ? rootOf(mark) : null;
+  return mark?.slot === slot ? rootOf(mark) : null;
 }

@@ -28,10 +28,8 @@ const EAGER_REQUESTS = 2;
 /** About what a write takes. */
 const MAX_WAIT_MS = 10;
 
-interface WaitingUpdate {
+interface WaitingUpdate extends Pick<PromiseWithResolvers<ReplaceOutcome>, 'resolve' | 'reject'> {
   readonly replacement: Update;
-  readonly resolve: (outcome: ReplaceOutcome | Promise<ReplaceOutcome>) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 /** @param replace one write by itself: the authority */
@@ -192,12 +190,10 @@ export type FirstOutcome = ReplaceOutcome | { readonly kind: 'floor_changed' } |
 /** `floor`: what the write was judged by, as `store.floor` gave it. @throws SignerError */
 export type FirstWrite = (replacement: Replacement, floor: StoreFloor | null) => Promise<FirstOutcome>;
 
-interface WaitingFirst {
+interface WaitingFirst extends Pick<PromiseWithResolvers<FirstOutcome>, 'resolve' | 'reject'> {
   readonly replacement: Replacement;
   readonly floor: StoreFloor | null;
   readonly tries: number;
-  readonly resolve: (outcome: FirstOutcome) => void;
-  readonly reject: (error: unknown) => void;
 }
 
 export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store: Store): FirstWrite {

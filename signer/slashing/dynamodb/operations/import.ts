@@ -8,12 +8,12 @@ import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
 import { listConflicts } from '../../history/merge.ts';
-import { floorMarks, higherMarks, isRolledBack } from '../../history/rules.ts';
+import { higherMarks, isRolledBack } from '../../history/rules.ts';
 import type {
   ConflictingEntry,
-  HighWaterMarks,
   ImportConflict,
   ImportSummary,
+  Marks,
   PublicKeyHex,
   StoreFloor,
   ValidatorHistory,
@@ -23,14 +23,15 @@ import {
   blockMark,
   hasSameNumbers,
   highWaterMarks,
+  historyOf,
   isSameMark,
   MARK_KINDS,
   type Mark,
   type MarkItem,
   type MarkKey,
+  markKeysOf,
   partitionOf,
   raisedMark,
-  rootOf,
   sealItem,
 } from '../tables/items.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, undamaged } from '../tables/table.ts';
@@ -117,7 +118,7 @@ async function gather(histories: AsyncIterable<ValidatorHistory>) {
 }
 
 /** Entries that the reader left out are known by their highest numbers only, which are of no one message. */
-function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOut: HighWaterMarks): void {
+function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOut: Marks): void {
   for (const kind of MARK_KINDS) {
     const key = { kind, publicKey };
     const mark = raisedMark(kind, entries.get(partitionOf(key))?.mark, leftOut);
@@ -153,8 +154,9 @@ function replacementOf(
   { floor, integrity }: { readonly floor: StoreFloor | null; readonly integrity: RowIntegrity },
 ): Replacement[] {
   const merged = expected?.mark === undefined ? mark : mergeMarks(expected.mark, mark).mark;
-  if (expected?.mark !== undefined && isSameMark(merged, expected.mark)) return [];
-  const raised = floor === null ? merged : (raisedMark(key.kind, merged, floorMarks(floor)) ?? merged);
+  const isKnown = expected?.signed === undefined || !isRolledBack(expected.signed, highWaterMarks(mark));
+  if (expected?.mark !== undefined && isSameMark(merged, expected.mark) && isKnown) return [];
+  const raised = floor === null ? merged : (raisedMark(key.kind, merged, floor) ?? merged);
   // As the minimal strategy of EIP-3076 has it, what was imported may not even be signed again.
   const next = { mark: { ...raised, signingRoot: null }, tenure: expected?.tenure ?? 0 };
   const known = higherMarks(expected?.signed ?? highWaterMarks(expected?.mark), highWaterMarks(mark));
@@ -179,16 +181,16 @@ export async function* exportHistories(
 ): AsyncIterable<ValidatorHistory> {
   const wanted = [...new Set(publicKeys ?? (await countMarks(table)).publicKeys)].sort();
   for (const some of chunks(wanted, KEYS_AT_ONCE)) {
-    const keys = some.flatMap((publicKey) => MARK_KINDS.map((kind) => ({ kind, publicKey })));
+    const keys = some.flatMap(markKeysOf);
     // An export that left a damaged key out would let it sign anything elsewhere.
     const stored = await readVerified(keys, table);
     for (const [place, publicKey] of some.entries()) {
       const raised = MARK_KINDS.map((kind, index) => {
         const mark = stored[place * MARK_KINDS.length + index]?.mark;
-        return floor === null ? mark : raisedMark(kind, mark, floorMarks(floor));
+        return floor === null ? mark : raisedMark(kind, mark, floor);
       });
-      const history = historyOf(publicKey, raised);
-      if (history.blocks.length + history.attestations.length > 0) yield history;
+      const history = historyOf(raised);
+      if (history.blocks.length + history.attestations.length > 0) yield { publicKey, ...history };
     }
   }
 }
@@ -206,18 +208,6 @@ export async function countMarks(table: SlashingTable) {
   return { publicKeys, counts };
 }
 
-function historyOf(publicKey: PublicKeyHex, marks: readonly (Mark | undefined)[]): ValidatorHistory {
-  const blocks: ValidatorHistory['blocks'][number][] = [];
-  const attestations: ValidatorHistory['attestations'][number][] = [];
-  for (const mark of marks) {
-    if (mark === undefined) continue;
-    const signingRoot = rootOf(mark);
-    if (mark.kind === 'block') blocks.push({ slot: mark.blockSlot, signingRoot });
-    else attestations.push({ sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch, signingRoot });
-  }
-  return { publicKey, blocks, attestations };
-}
-
 // How marks rise when an EIP-3076 history is merged into them. A merged mark refuses whatever the mark or any entry of
 // the history would: its numbers are the highest of all, and it keeps a root only while they are of one message.
 
@@ -228,7 +218,7 @@ interface Merge {
 }
 
 function placeOf(mark: Mark): ConflictingEntry {
-  if (mark.kind === 'block') return { slot: mark.blockSlot };
+  if (mark.kind === 'block') return { slot: mark.slot };
   return { sourceEpoch: mark.sourceEpoch, targetEpoch: mark.targetEpoch };
 }
 

@@ -5,11 +5,21 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { SignerError } from '../../../api/errors.ts';
 import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks, inParallel } from '../../../parallel.ts';
-import { begun, ended, type Tenures } from '../../../tenure.ts';
-import type { RowIntegrity } from '../../history/codes.ts';
-import { floorMarks, higherMarks, NO_MARKS } from '../../history/rules.ts';
-import type { HighWaterMarks, PublicKeyHex, StoreFloor } from '../../types.ts';
-import { highWaterMarks, MARK_KINDS, type MarkItem, type MarkKey, raisedMark, sealItem } from '../tables/items.ts';
+import { begun, ended, isEnded, type Tenures } from '../../../tenure.ts';
+import { higherMarks, isRolledBack, NO_MARKS } from '../../history/rules.ts';
+import type { KeyMarks, Marks, PublicKeyHex, StoreFloor } from '../../types.ts';
+import {
+  highWaterMarks,
+  isSameMark,
+  type MarkContent,
+  type MarkItem,
+  type MarkKey,
+  markKeysOf,
+  raisedMark,
+  sealItem,
+  unknownMark,
+} from '../tables/items.ts';
+import type { StoreRecord } from '../tables/store.ts';
 import {
   MAX_BATCH_ITEMS,
   type Replacement,
@@ -45,7 +55,7 @@ export async function readTenures(table: SlashingTable, publicKeys?: readonly Pu
   if (publicKeys === undefined) {
     for await (const page of table.scan('with_tenure')) for (const { key, stored } of page) look(key, stored);
   } else {
-    for (const some of chunks([...new Set(publicKeys)].flatMap(keysOf), MAX_BATCH_ITEMS)) {
+    for (const some of chunks([...new Set(publicKeys)].flatMap(markKeysOf), MAX_BATCH_ITEMS)) {
       const stored = await table.readMany(some);
       for (const [index, key] of some.entries()) look(key, stored[index]);
     }
@@ -58,47 +68,68 @@ type NextTenure = (tenure: number, publicKey: PublicKeyHex) => number;
 async function moveAll(publicKeys: readonly PublicKeyHex[], next: NextTenure, context: StoreContext): Promise<Tenures> {
   const moved = new Map<PublicKeyHex, number>();
   await inParallel([...new Set(publicKeys)], KEYS_AT_ONCE, async (publicKey) => {
-    const tenure = await move(publicKey, next, context);
+    const tenure = await changeKey(publicKey, context, (present) => {
+      const tenure = next(present, publicKey);
+      return tenure === present ? undefined : (_, { mark, signed }) => ({ mark, signed, tenure });
+    });
     if (tenure !== undefined) moved.set(publicKey, tenure);
   });
   return moved;
 }
 
-/** @returns undefined when `next` changes nothing @throws SignerError slashing_unavailable (it may be done) */
-async function move(
+/** By both items of a key, which is in no open tenure. */
+export async function startAfresh(publicKey: PublicKeyHex, floor: StoreFloor, context: StoreContext): Promise<boolean> {
+  const changed = await changeKey(publicKey, context, (tenure) =>
+    isEnded(tenure)
+      ? ({ kind }) => ({ mark: raisedMark(kind, undefined, floor), signed: undefined, tenure })
+      : undefined,
+  );
+  return changed !== undefined;
+}
+
+/** What becomes of each item of a key. */
+type NextItem = (key: MarkKey, item: Partial<MarkContent>) => MarkContent;
+
+/**
+ * Both items of the key in one transaction. @param next undefined: the key stays as it is
+ * @returns the tenure that they have now; undefined when nothing is changed
+ * @throws SignerError slashing_unavailable (it may be done)
+ */
+async function changeKey(
   publicKey: PublicKeyHex,
-  next: NextTenure,
   { table, integrity, verified }: StoreContext,
+  next: (tenure: number) => NextItem | undefined,
 ): Promise<number | undefined> {
-  const keys = keysOf(publicKey);
-  let items = (await table.readMany(keys)).map((stored) => undamaged(stored, publicKey));
+  const keys = markKeysOf(publicKey);
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
-    const present = Math.max(...items.map((item) => item?.tenure ?? 0));
-    const tenure = next(present, publicKey);
-    if (tenure === present) return undefined;
+    const items = (await table.readMany(keys)).map((stored) => undamaged(stored, publicKey));
+    const contentOf = next(Math.max(...items.map((item) => item?.tenure ?? 0)));
+    if (contentOf === undefined) return undefined;
     const replacements = keys.map((key, index): Replacement => {
       const expected = items[index];
-      const content = { mark: expected?.mark, signed: expected?.signed, tenure };
-      return { key, expected, next: sealItem(key, content, integrity) };
+      return { key, expected, next: sealItem(key, contentOf(key, expected ?? {}), integrity) };
     });
     const outcome = await table.replaceTogether(replacements);
     if (outcome.kind === 'replaced') {
       for (const { key, next: item } of replacements) verified.remember(key, item);
-      return tenure;
+      return replacements[0]?.next.tenure;
     }
-    if (outcome.kind === 'conflict') await pause(jittered(CONFLICT_PAUSE_MS * attempt));
-    else {
-      const { stored } = outcome;
-      items = items.map((item, index) =>
-        stored[index] === 'as_expected' ? item : undamaged(stored[index], publicKey),
-      );
-    }
+    await pause(jittered(CONFLICT_PAUSE_MS * attempt));
   }
   throw new SignerError('slashing_unavailable', { detail: { contended: publicKey } });
 }
 
-function keysOf(publicKey: PublicKeyHex): MarkKey[] {
-  return MARK_KINDS.map((kind) => ({ kind, publicKey }));
+export async function marksBeyond(table: SlashingTable, floor: StoreFloor): Promise<KeyMarks> {
+  const marks = new Map<PublicKeyHex, Marks>();
+  for await (const page of table.scan()) {
+    for (const { key, stored } of page) {
+      if (stored === 'damaged') continue;
+      const own = stored.signed ?? highWaterMarks(stored.mark);
+      if (!isRolledBack(floor, own)) continue;
+      marks.set(key.publicKey, higherMarks(marks.get(key.publicKey) ?? NO_MARKS, own));
+    }
+  }
+  return marks;
 }
 
 // A jump that a crash ends leaves items that refuse more, never less. A damaged item is left alone: its key gets 503.
@@ -111,33 +142,25 @@ const MAX_THROTTLED_TRIES = 12;
 const THROTTLED_PAUSE_MS = 50;
 const MAX_THROTTLED_PAUSE_MS = 5_000;
 
+/** Undefined: the item stays as it is. */
+type NextContent = (item: ScannedItem & { readonly stored: MarkItem }) => MarkContent | undefined;
+
 /** @throws SignerError slashing_unavailable: repeat the jump */
-export async function raiseItems(floor: StoreFloor, context: StoreContext): Promise<void> {
+export async function moveItems(next: NextContent, context: StoreContext): Promise<void> {
   for await (const page of context.table.scan()) {
-    await inParallel(page, WRITES_AT_ONCE, (item) => raiseItem(item, floorMarks(floor), context));
+    await inParallel(page, WRITES_AT_ONCE, (item) => moveItem(item, next, context));
   }
 }
 
-/** The highest slot and epochs that any key has signed or imported, whatever jumps have raised since. */
-export async function highestMarks(table: SlashingTable): Promise<HighWaterMarks> {
-  let highest = NO_MARKS;
-  for await (const page of table.scan()) {
-    for (const { stored } of page) {
-      // A damaged item says nothing; its key signs nothing either.
-      if (stored !== 'damaged') highest = higherMarks(highest, stored.signed ?? highWaterMarks(stored.mark));
-    }
-  }
-  return highest;
-}
-
-async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, context: StoreContext): Promise<void> {
+async function moveItem({ key, stored }: ScannedItem, next: NextContent, context: StoreContext): Promise<void> {
   let found: ScannedItem['stored'] = stored;
   for (let attempt = 1; attempt <= MAX_WRITE_ATTEMPTS; attempt++) {
     if (found === 'damaged') return context.log.error({ public_key: key.publicKey, kind: key.kind }, DAMAGED);
-    const next = raisedItem(key, found, floor, context.integrity);
-    if (next === undefined) return;
-    const outcome = await patient(() => context.table.replace({ key, next, expected: found as MarkItem }));
-    if (outcome.kind === 'replaced') return context.verified.remember(key, next);
+    const content = next({ key, stored: found });
+    if (content === undefined) return;
+    const sealed = sealItem(key, content, context.integrity);
+    const outcome = await patient(() => context.table.replace({ key, next: sealed, expected: found as MarkItem }));
+    if (outcome.kind === 'replaced') return context.verified.remember(key, sealed);
     // Nothing of ours deletes items; the floor of the store holds.
     if (outcome.stored === undefined) return;
     found = outcome.stored;
@@ -145,13 +168,26 @@ async function raiseItem({ key, stored }: ScannedItem, floor: HighWaterMarks, co
   throw new SignerError('slashing_unavailable', { detail: { contended: key.publicKey } });
 }
 
-/** Undefined: it lies beyond the floor, or has no mark and is judged by the floor of the store. */
-function raisedItem(key: MarkKey, item: MarkItem, floor: HighWaterMarks, integrity: RowIntegrity) {
+/** One that lies beyond the floor stays, and one that has no mark and is judged by the floor of the store. */
+export function raisedItem(
+  { key, stored: item }: Parameters<NextContent>[0],
+  floor: StoreFloor,
+): ReturnType<NextContent> {
   if (item.mark === undefined) return undefined;
   const mark = raisedMark(key.kind, item.mark, floor);
   if (mark === item.mark) return undefined;
-  const signed = item.signed ?? highWaterMarks(item.mark);
-  return sealItem(key, { mark, signed, tenure: item.tenure }, integrity);
+  return { mark, signed: item.signed ?? highWaterMarks(item.mark), tenure: item.tenure };
+}
+
+/** The items first, so that a crash refuses more. No item falls below what its key has signed or imported. */
+export async function lowered(floor: StoreFloor, context: StoreContext): Promise<StoreRecord> {
+  await moveItems(({ key, stored: { signed, tenure, mark: before } }) => {
+    if (signed === undefined) return undefined;
+    const mark = raisedMark(key.kind, unknownMark(key.kind, signed), floor);
+    if (mark !== undefined && before !== undefined && isSameMark(mark, before)) return undefined;
+    return { mark, signed, tenure };
+  }, context);
+  return context.store.lower(floor);
 }
 
 async function patient(write: () => Promise<ReplaceOutcome>): Promise<ReplaceOutcome> {

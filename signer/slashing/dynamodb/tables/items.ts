@@ -6,25 +6,18 @@ import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
 import { isRolledBack, NO_MARKS } from '../../history/rules.ts';
-import type { BlockEntry, HighWaterMarks, PublicKeyHex, VoteEntry } from '../../types.ts';
+import type { BlockEntry, KeyHistory, Marks, PublicKeyHex, VoteEntry, VoteEpochs } from '../../types.ts';
 
-/** The highest block of a key. A null root refuses every block at the slot. */
-export interface BlockMark extends HighWaterMarks {
-  readonly kind: 'block';
-  readonly blockSlot: number;
+/**
+ * The highest block of a key, or its highest epochs. A null root: they are not of one message, or its root is unknown;
+ * every message with these numbers is refused.
+ */
+export type Mark = (BlockNumbers | VoteNumbers) & {
   /** `0x` and 64 hex digits. */
   readonly signingRoot: string | null;
-}
-
-/** The highest epochs of a key. A null root: they are not of one vote, or its root is unknown. */
-export interface AttestationMark extends HighWaterMarks {
-  readonly kind: 'attestation';
-  readonly sourceEpoch: number;
-  readonly targetEpoch: number;
-  readonly signingRoot: string | null;
-}
-
-export type Mark = BlockMark | AttestationMark;
+};
+type BlockNumbers = { readonly kind: 'block'; readonly slot: number } & Marks;
+type VoteNumbers = { readonly kind: 'attestation' } & VoteEpochs & Marks;
 export type MarkKind = Mark['kind'];
 
 export interface MarkContent {
@@ -32,7 +25,7 @@ export interface MarkContent {
   readonly mark: Mark | undefined;
   readonly tenure: number;
   /** Before a jump raised the mark; undefined: what the mark says. */
-  readonly signed: HighWaterMarks | undefined;
+  readonly signed: Marks | undefined;
 }
 
 export interface MarkItem extends MarkContent {
@@ -52,13 +45,13 @@ export function partitionOf({ kind, publicKey }: MarkKey): string {
   return PARTITIONS[kind] + publicKey;
 }
 
+export function markKeysOf(publicKey: PublicKeyHex): MarkKey[] {
+  return MARK_KINDS.map((kind) => ({ kind, publicKey }));
+}
+
 export function markKeyOf(partition: string | undefined): MarkKey | undefined {
   const kind = MARK_KINDS.find((candidate) => partition?.startsWith(PARTITIONS[candidate]));
   return kind === undefined ? undefined : { kind, publicKey: (partition ?? '').slice(PARTITIONS[kind].length) };
-}
-
-export function markItem(publicKey: PublicKeyHex, mark: Mark, tenure: number, integrity: RowIntegrity): MarkItem {
-  return sealItem({ kind: mark.kind, publicKey }, { mark, tenure, signed: undefined }, integrity);
 }
 
 export function sealItem(key: MarkKey, content: MarkContent, integrity: RowIntegrity): MarkItem {
@@ -96,18 +89,14 @@ export function isStillStored(expected: MarkItem | undefined): {
   readonly ExpressionAttributeValues?: Item;
 } {
   if (expected === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
-  const absent = [
-    ...(expected.mark?.signingRoot == null ? ['signing_root'] : []),
-    // Stated of every item in tenure 0: one that ended in between may not be written over.
-    ...(expected.tenure === 0 ? ['tenure'] : []),
-  ];
-  return isStill(markAttributes(expected), absent);
+  return isStill(markAttributes(expected), ['signing_root', 'tenure']);
 }
 
-export function isStill(values: Item, absent: readonly string[]) {
-  const names = Object.keys(values);
+/** @param names of those that may be absent, and then have to be */
+export function isStill(values: Item, names: readonly string[]) {
+  const absent = names.filter((name) => values[name] === undefined);
   const terms = [
-    ...names.map((name) => `${name} = :${name}`),
+    ...Object.keys(values).map((name) => `${name} = :${name}`),
     ...absent.map((name) => `attribute_not_exists(${name})`),
   ];
   return {
@@ -116,13 +105,13 @@ export function isStill(values: Item, absent: readonly string[]) {
   };
 }
 
-export function blockMark({ slot, signingRoot }: BlockEntry): BlockMark {
-  return { ...NO_MARKS, kind: 'block', blockSlot: slot, signingRoot: signingRoot && encodeHex(signingRoot) };
+export function blockMark({ slot, signingRoot }: BlockEntry): Mark {
+  return { ...NO_MARKS, kind: 'block', slot, signingRoot: signingRoot && encodeHex(signingRoot) };
 }
 
-export function attestationMark({ sourceEpoch, targetEpoch, signingRoot }: VoteEntry): AttestationMark {
+export function attestationMark({ sourceEpoch, targetEpoch, signingRoot }: VoteEntry): Mark {
   return {
-    blockSlot: null,
+    slot: null,
     kind: 'attestation',
     sourceEpoch,
     targetEpoch,
@@ -138,17 +127,29 @@ export function rootOf(mark: Mark | undefined): Uint8Array | null {
   return bytes;
 }
 
-export function highWaterMarks(mark: Mark | undefined): HighWaterMarks {
-  const { blockSlot, sourceEpoch, targetEpoch } = mark ?? NO_MARKS;
-  return { blockSlot, sourceEpoch, targetEpoch };
+/** The entries that marks are made of. */
+export function historyOf(marks: readonly (Mark | undefined)[]): KeyHistory {
+  return {
+    blocks: marks.flatMap((mark) => (mark?.kind === 'block' ? [{ slot: mark.slot, signingRoot: rootOf(mark) }] : [])),
+    attestations: marks.flatMap((mark) => {
+      if (mark?.kind !== 'attestation') return [];
+      const { sourceEpoch, targetEpoch } = mark;
+      return [{ sourceEpoch, targetEpoch, signingRoot: rootOf(mark) }];
+    }),
+  };
+}
+
+export function highWaterMarks(mark: Mark | undefined): Marks {
+  const { slot, sourceEpoch, targetEpoch } = mark ?? NO_MARKS;
+  return { slot, sourceEpoch, targetEpoch };
 }
 
 /** Before the names of the numbers that a jump has raised since. */
 const SIGNED = 'signed_';
 
-export function numberAttributes({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks, prefix = ''): Item {
+export function numberAttributes({ slot, sourceEpoch, targetEpoch }: Marks, prefix = ''): Item {
   return {
-    ...(blockSlot === null ? {} : { [`${prefix}slot`]: { N: String(blockSlot) } }),
+    ...(slot === null ? {} : { [`${prefix}slot`]: { N: String(slot) } }),
     ...(sourceEpoch === null ? {} : { [`${prefix}source_epoch`]: { N: String(sourceEpoch) } }),
     ...(targetEpoch === null ? {} : { [`${prefix}target_epoch`]: { N: String(targetEpoch) } }),
   };
@@ -193,17 +194,17 @@ function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkCont
   if (bytes === undefined) throw new TypeError('a public key is 48 bytes of hex');
   const root = rootOf(mark);
   if (mark !== undefined && tenure === 0 && signed === undefined) {
-    if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.blockSlot, root]];
+    if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.slot, root]];
     return ['dynamodb attestation v1', bytes, [mark.sourceEpoch, mark.targetEpoch, root]];
   }
-  const { blockSlot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
+  const { slot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
   const before = signed ?? NO_MARKS;
-  const fields = [blockSlot, sourceEpoch, targetEpoch, root, before.blockSlot, before.sourceEpoch, before.targetEpoch];
+  const fields = [slot, sourceEpoch, targetEpoch, root, before.slot, before.sourceEpoch, before.targetEpoch];
   return [`dynamodb ${kind} v2`, bytes, [...fields, tenure]];
 }
 
 /** A mark that refuses what this one does, and all that the floor says; itself when it does so already. */
-export function raisedMark(kind: MarkKind, mark: Mark | undefined, floor: HighWaterMarks): Mark | undefined {
+export function raisedMark(kind: MarkKind, mark: Mark | undefined, floor: Marks): Mark | undefined {
   const raised = kind === 'block' ? raisedBlock(mark, floor) : raisedAttestation(mark, floor);
   return raised !== undefined && mark !== undefined && isSameMark(raised, mark) ? mark : raised;
 }
@@ -212,12 +213,12 @@ export function isSameMark(one: Mark, other: Mark): boolean {
   return one.signingRoot === other.signingRoot && hasSameNumbers(one, other);
 }
 
-function raisedBlock(mark: Mark | undefined, { blockSlot }: HighWaterMarks): Mark | undefined {
-  if (blockSlot === null || (mark?.kind === 'block' && mark.blockSlot > blockSlot)) return mark;
-  return blockMark({ slot: blockSlot, signingRoot: null });
+function raisedBlock(mark: Mark | undefined, { slot }: Marks): Mark | undefined {
+  if (slot === null || (mark?.kind === 'block' && mark.slot > slot)) return mark;
+  return blockMark({ slot, signingRoot: null });
 }
 
-function raisedAttestation(mark: Mark | undefined, { sourceEpoch, targetEpoch }: HighWaterMarks): Mark | undefined {
+function raisedAttestation(mark: Mark | undefined, { sourceEpoch, targetEpoch }: Marks): Mark | undefined {
   if (sourceEpoch === null && targetEpoch === null) return mark;
   const own = mark?.kind === 'attestation' ? mark : undefined;
   const [source, target] = [sourceEpoch ?? 0, targetEpoch ?? 0];
@@ -229,6 +230,11 @@ function raisedAttestation(mark: Mark | undefined, { sourceEpoch, targetEpoch }:
   });
 }
 
-export function hasSameNumbers(one: HighWaterMarks, other: HighWaterMarks): boolean {
+/** What a key has signed, without its message. */
+export function unknownMark(kind: MarkKind, { slot, sourceEpoch, targetEpoch }: Marks): Mark {
+  return markFrom(kind, kind === 'block' ? [slot ?? 0] : [sourceEpoch ?? 0, targetEpoch ?? 0], null);
+}
+
+export function hasSameNumbers(one: Marks, other: Marks): boolean {
   return !isRolledBack(one, other) && !isRolledBack(other, one);
 }

@@ -6,21 +6,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
+import { ofOtherNetwork } from '../../../api/network-table.ts';
 import {
   DescribeTableCommand,
   type DynamoDBClient,
   GetItemCommand,
   type Item,
   jittered,
+  onAnswerDate,
   PutItemCommand,
   ScanCommand,
   type TransactWriteItem,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/codes.ts';
-import { floorMarks } from '../../history/rules.ts';
+import { coversFloor, higherMarks } from '../../history/rules.ts';
 import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
-import { coversFloor, higherFloor } from '../../jump.ts';
+import { lowerFloor } from '../../jump.ts';
 import type { StoreFloor } from '../../types.ts';
 import { isStill, NETWORK_PARTITION, numberAttributes, safeInteger } from './items.ts';
 import { unavailable } from './table.ts';
@@ -31,7 +33,10 @@ const MAX_CHANGE_PAUSE_MS = 200;
 
 export interface StoreBinding extends RecordBinding {
   readonly region: string;
-  /** Nothing is checked or written before a jump has bound the store here. */
+  /**
+   * Open also a store bound to another region, or without its record: nothing is checked or written before a jump has
+   * bound it here.
+   */
   readonly isForJump?: boolean | undefined;
 }
 
@@ -88,6 +93,23 @@ export class Store {
     return change;
   }
 
+  /** For every signer of it, and bound to this region: a jump is the one way to move a store. */
+  raise(floor: StoreFloor): Promise<StoreRecord> {
+    return this.change((record) => ({
+      ...record,
+      // What this process has read of the floor is not lost with the table.
+      floor: higherMarks(higherMarks(record.floor, this.floor ?? floor), floor),
+      region: this.#binding.region,
+    }));
+  }
+
+  /** Of the future, while no other process uses the store: what was read of it before is forgotten. */
+  async lower(floor: StoreFloor): Promise<StoreRecord> {
+    const after = await this.change((record) => ({ ...record, floor: lowerFloor(record.floor, floor) }));
+    this.#known = after;
+    return after;
+  }
+
   isStillBound(): TransactWriteItem {
     this.assertUsable();
     if (this.#known === undefined) throw recordLost(this.#binding.tableName);
@@ -96,11 +118,21 @@ export class Store {
   }
 
   /** @throws also SignerError when the record cannot be believed */
-  async find(signal?: AbortSignal): Promise<Found | undefined> {
+  async find(signal?: AbortSignal, dated?: (date: number) => void): Promise<Found | undefined> {
     const Key = { pk: { S: NETWORK_PARTITION } };
     const get = new GetItemCommand({ TableName: this.#binding.tableName, Key, ConsistentRead: true });
+    if (dated !== undefined) onAnswerDate(get, dated);
     const { Item: item } = await this.#client.send(get, signal === undefined ? {} : { abortSignal: signal });
     return item === undefined ? undefined : { item, reading: decodeRecord(item, this.#binding) };
+  }
+
+  /** What the service's answer is dated, in whole seconds. */
+  async serviceTime(signal: AbortSignal): Promise<number | undefined> {
+    let time: number | undefined;
+    await this.find(signal, (date) => {
+      time = date;
+    });
+    return time;
   }
 
   async bind(first: Found | undefined): Promise<void> {
@@ -164,7 +196,7 @@ export class Store {
     }
     this.#fault =
       record.region === region ? undefined : refuseRegion({ tableName: table, region, bound: record.region });
-    const floor = known?.floor == null ? record.floor : higherFloor(record.floor, known.floor);
+    const floor = known?.floor == null ? record.floor : higherMarks(record.floor, known.floor);
     // The same object while nothing changes: whoever judged by it can tell.
     const isSame = known !== undefined && (floor === null || coversFloor(known.floor, floor));
     this.#known = { ...record, floor: isSame ? known.floor : floor };
@@ -272,6 +304,7 @@ export interface StoreRecord {
 export interface RecordBinding {
   readonly tableName: string;
   readonly genesisValidatorsRoot: Uint8Array;
+  /** For the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;
 }
 
@@ -305,32 +338,21 @@ export function confirmNetwork(
   { tableName, genesisValidatorsRoot }: Omit<RecordBinding, 'integrity'>,
 ): void {
   const detail = { table: tableName };
-  const version = safeInteger(item['format_version']);
-  if (version !== FORMAT_VERSION) {
+  if (safeInteger(item['format_version']) !== FORMAT_VERSION)
     throw unusable('the slashing table is of a format that this version does not know', { detail });
-  }
   const root = item['genesis_validators_root']?.S;
-  if (root !== encodeHex(genesisValidatorsRoot)) {
-    const hint = 'the slashing table is bound to another genesis validators root';
-    throw unusable(hint, { detail: { ...detail, genesis_validators_root: root } });
-  }
+  if (root !== encodeHex(genesisValidatorsRoot))
+    throw unusable(`the slashing table is ${ofOtherNetwork(root, genesisValidatorsRoot)}`, { detail });
 }
 
-export function isStillRecord(found: Item | undefined) {
+function isStillRecord(found: Item | undefined) {
   if (found === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
-  const present = ATTRIBUTES.flatMap((name) => (found[name] === undefined ? [] : [[name, found[name]] as const]));
-  return isStill(
-    Object.fromEntries(present),
-    ATTRIBUTES.filter((name) => found[name] === undefined),
-  );
+  const present = Object.entries(found).filter(([name]) => ATTRIBUTES.includes(name));
+  return isStill(Object.fromEntries(present), ATTRIBUTES);
 }
 
 export function isStillBound(record: StoreRecord) {
-  const attributes = bindingAttributes(record);
-  return isStill(
-    attributes,
-    FLOOR_ATTRIBUTES.filter((name) => attributes[name] === undefined),
-  );
+  return isStill(bindingAttributes(record), FLOOR_ATTRIBUTES);
 }
 
 export function unusable(hint: string, facts: { readonly cause?: unknown; readonly detail: Record<string, unknown> }) {
@@ -344,7 +366,7 @@ const ATTRIBUTES = [
 ];
 
 function bindingAttributes({ id, region, floor }: StoreRecord): Item {
-  const floors = floor === null ? {} : numberAttributes(floorMarks(floor), 'floor_');
+  const floors = floor === null ? {} : numberAttributes(floor, 'floor_');
   return { store_id: { S: id }, store_region: { S: region }, ...floors };
 }
 
@@ -357,7 +379,7 @@ function decodeMembers(item: Item): StoreRecord | undefined {
   return { id, incarnation, floor, region };
 }
 
-function decodeFloor(item: Item): StoreFloor | null | undefined {
+export function decodeFloor(item: Item): StoreFloor | null | undefined {
   if (FLOOR_ATTRIBUTES.every((name) => item[name] === undefined)) return null;
   const [slot, sourceEpoch, targetEpoch] = FLOOR_ATTRIBUTES.map((name) => safeInteger(item[name]));
   if (slot === undefined || sourceEpoch === undefined || targetEpoch === undefined) return undefined;

@@ -1,10 +1,12 @@
 // The pool of connections to PostgreSQL, and the one place that imports `pg`. Every wait has an end. Whatever goes
 // wrong on a connection, it is closed: no transaction is carried on in doubt. Nothing of the environment is read.
 
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { Socket } from 'node:net';
 import { Client, type ClientConfig, type CustomTypesConfig, Pool, type PoolClient, types } from 'pg';
 import type { Clock } from '../../../../common/observe/clock.ts';
+import { inTime } from '../../../../common/observe/in-time.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import type { AuthoritiesOf } from '../../../tee/authorities.ts';
@@ -38,7 +40,7 @@ export interface UnhurriedSession {
 export type Connection = Pick<Client, 'query'>;
 
 const TIMEOUTS: PostgresTimeouts = { connectMs: 3_000, lockMs: 2_000, statementMs: 4_000, answerMs: 5_000 };
-const UNHURRIED_TIMEOUTS: PostgresTimeouts = { ...TIMEOUTS, lockMs: 60_000, statementMs: 60_000, answerMs: 65_000 };
+const UNHURRIED_TIMEOUTS = { lockMs: 60_000, statementMs: 60_000, answerMs: 65_000 };
 /** What is asked between two attempts is refused at once. */
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 1_000;
@@ -57,6 +59,12 @@ export class PostgresConnections {
   readonly #sockets = new Set<Socket>();
   /** Of requests that wait for a connection: a pool that ends forgets them until their time is over. */
   readonly #waiting = new Set<(error: SignerError) => void>();
+  /** When each connection that is idle now has answered last, and when one was silent last: a network may drop all. */
+  readonly #answeredAt = new WeakMap<PoolClient, number>();
+  #silentAt = Number.NEGATIVE_INFINITY;
+  readonly #limits: PostgresTimeouts;
+  /** A pooler was seen to give each connection a session of its own, and nothing has failed since. */
+  #hasSessions = false;
   #retryDelayMs = 0;
   #retryAt = 0;
 
@@ -64,8 +72,9 @@ export class PostgresConnections {
   constructor(options: PostgresConnectionOptions, { log, clock }: { readonly log: Log; readonly clock: Clock }) {
     this.#log = log;
     this.#clock = clock;
-    this.#newSocket = () => new DatabaseSocket(options.forceIpv4);
-    this.#config = clientConfig(options);
+    this.#newSocket = () => databaseSocket(options.forceIpv4);
+    this.#limits = { ...TIMEOUTS, ...options.timeouts };
+    this.#config = clientConfig(options, this.#limits);
     if (options.address.tls === 'require') {
       log.warn({}, 'sslmode=require encrypts but does not check who the database is: prefer verify-full');
     }
@@ -86,17 +95,20 @@ export class PostgresConnections {
     const client = await this.#acquire();
     let result: Result;
     try {
+      if (!this.#answeredAt.has(client)) await this.#beginSession(client, this.#limits);
       result = await work(client);
     } catch (error) {
+      if (isSilence(error)) this.#silentAt = this.#clock.monotonic();
       client.release(true);
       throw this.#unavailable(error);
     }
+    this.#answeredAt.set(client, this.#clock.monotonic());
     client.release();
     return result;
   }
 
-  async useUnhurried<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
-    const session = await this.openUnhurried();
+  async useUnhurried<Result>(work: (connection: Connection) => Promise<Result>, isProbe = false): Promise<Result> {
+    const session = await this.openUnhurried(isProbe);
     try {
       return await work(session.connection);
     } catch (error) {
@@ -106,10 +118,12 @@ export class PostgresConnections {
     }
   }
 
-  async openUnhurried(): Promise<UnhurriedSession> {
+  /** @param isProbe as it is without limits, which are not to stay with a pooler's process */
+  async openUnhurried(isProbe = false): Promise<UnhurriedSession> {
     if (this.#pool.ending) throw new SignerError('slashing_unavailable');
     const socket = this.#newSocket();
-    const client = new Client({ ...this.#config, stream: () => socket, ...timeoutSettings(UNHURRIED_TIMEOUTS) });
+    const patience = isProbe ? {} : { query_timeout: UNHURRIED_TIMEOUTS.answerMs };
+    const client = new Client({ ...this.#config, ...patience, stream: () => socket });
     client.on('error', () => undefined);
     const close = async () => {
       this.#sessions.delete(close);
@@ -126,11 +140,30 @@ export class PostgresConnections {
     client.once('end', () => ended.reject(new Error('the connection was ended')));
     try {
       await Promise.race([client.connect(), ended.promise]);
+      if (!isProbe) await this.#beginSession(client, UNHURRIED_TIMEOUTS);
     } catch (error) {
       await close();
       throw this.#unavailable(error);
     }
     return { connection: client, close, fault: (error) => this.#unavailable(error) };
+  }
+
+  /**
+   * Statements are prepared and limits are set in a server process: a pooler that gives each transaction another one
+   * loses them. The limits come only now, because poolers refuse parameters of the start that they do not know.
+   */
+  async #beginSession(
+    connection: Connection,
+    { lockMs, statementMs }: Omit<PostgresTimeouts, 'connectMs'>,
+  ): Promise<void> {
+    const own = await processOf(connection);
+    // Another than the connection was told at its start: a pooler told it.
+    if (own !== Reflect.get(connection, 'processID')) {
+      if (!this.#hasSessions) await this.useUnhurried((other) => confirmOwn(own, connection, other), true);
+      this.#hasSessions = true;
+      await connection.query('DISCARD ALL'); // what the last client left, as the table of an import
+    }
+    await connection.query(SET_LIMITS, [lockMs, statementMs]);
   }
 
   /** @param waitMs for the connections in use; what still is open then is cut */
@@ -162,15 +195,24 @@ export class PostgresConnections {
         reject(error);
       };
       this.#waiting.add(refuse);
-      this.#pool.connect().then((client) => {
-        if (this.#waiting.delete(refuse)) resolve(client);
-        else client.release();
-      }, refuse);
+      const take = (client: PoolClient): void => {
+        const answeredAt = this.#answeredAt.get(client) ?? Number.POSITIVE_INFINITY; // made for this request
+        if (!this.#waiting.has(refuse)) client.release();
+        else if (answeredAt <= this.#silentAt) {
+          client.release(true);
+          this.#pool.connect().then(take, refuse);
+        } else {
+          this.#waiting.delete(refuse);
+          resolve(client);
+        }
+      };
+      this.#pool.connect().then(take, refuse);
     });
   }
 
   #unavailable(error: unknown): SignerError {
     if (error instanceof SignerError) return error;
+    this.#hasSessions = false;
     this.#log.warn(facts(error), 'the slashing database failed a request');
     return new SignerError('slashing_unavailable', { detail: facts(error) });
   }
@@ -182,7 +224,12 @@ export async function commit(connection: Connection): Promise<void> {
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back');
 }
 
-function clientConfig({ address, authorities, timeouts }: PostgresConnectionOptions): ClientConfig {
+/** Its name stands for its text alone: another version's statement in the same session never runs in its place. */
+export function prepared<Row extends object>(connection: Connection, text: string, values: readonly unknown[] = []) {
+  return connection.query<Row>({ name: hash('sha256', text, 'base64url'), text, values: [...values] });
+}
+
+function clientConfig({ address, authorities }: PostgresConnectionOptions, limits: PostgresTimeouts): ClientConfig {
   const { rootCertificateFile: file, host } = address;
   const roots = file === undefined ? authorities?.(host) : [readFileSync(file, 'utf8')];
   return {
@@ -199,19 +246,37 @@ function clientConfig({ address, authorities, timeouts }: PostgresConnectionOpti
     application_name: 'strongroom',
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
-    ...timeoutSettings({ ...TIMEOUTS, ...timeouts }),
+    connectionTimeoutMillis: limits.connectMs,
+    query_timeout: limits.answerMs,
   };
 }
 
-function timeoutSettings({ connectMs, lockMs, statementMs, answerMs }: PostgresTimeouts): ClientConfig {
-  return {
-    connectionTimeoutMillis: connectMs,
-    lock_timeout: lockMs,
-    statement_timeout: statementMs,
-    // A session that stops in the middle of a transaction must not hold its locks.
-    idle_in_transaction_session_timeout: statementMs,
-    query_timeout: answerMs,
-  };
+// A session that stops in the middle of a transaction must not hold its locks: the last one.
+const SET_LIMITS = `
+  SELECT set_config('lock_timeout', $1, false), set_config('statement_timeout', $2, false),
+         set_config('idle_in_transaction_session_timeout', $2, false)`;
+
+const POOLED = {
+  hint:
+    'the slashing database is behind a pooler that gives each transaction another session (PgBouncer: pool_mode = ' +
+    'transaction or statement): connect to the database itself, or set pool_mode = session ' +
+    '(docs/guides/postgres.md#poolers)',
+};
+/** A pooler with other clients may give the same process again by chance. */
+const ROUNDS = 8;
+
+/** Some poolers give what came back last, others take turns: two questions in a row, and one in between, tell both. */
+async function confirmOwn(own: unknown, connection: Connection, other: Connection): Promise<void> {
+  for (let round = 0; round < ROUNDS; round++) {
+    const isTaken = (await processOf(other)) === own;
+    const answers = [await processOf(connection), await processOf(connection)];
+    if (isTaken || answers.some((process) => process !== own)) throw new SignerError('slashing_unavailable', POOLED);
+  }
+}
+
+async function processOf(connection: Connection): Promise<unknown> {
+  const { rows } = await connection.query('SELECT pg_backend_pid() AS process');
+  return rows[0]?.process;
 }
 
 /** One that is too large becomes unsafe and fails the integrity code of its row. */
@@ -219,36 +284,30 @@ const columnTypes: CustomTypesConfig = {
   getTypeParser: (id, format) => (Number(id) === types.builtins.INT8 ? Number : types.getTypeParser(id, format)),
 };
 
+/** Its own limit of a query (answerMs): the connection stands, and nothing comes. */
+function isSilence(error: unknown): boolean {
+  return error instanceof Error && error.message === 'Query read timeout';
+}
+
 /** The objects of `pg` carry connections, and those carry settings. */
 function facts(error: unknown): Readonly<Record<string, unknown>> {
   if (!(error instanceof Error)) return { error: 'not an error object' };
   return { error: error.message, ...('code' in error ? { code: error.code } : {}) };
 }
 
-export class DatabaseSocket extends Socket {
-  readonly #forceIpv4: boolean;
-
-  constructor(forceIpv4: boolean) {
-    super();
-    this.#forceIpv4 = forceIpv4;
-  }
-
-  override connect(...parameters: unknown[]): this {
-    const [port, host] = parameters;
-    if (typeof port !== 'number' || typeof host !== 'string') throw new TypeError('a port and a host are expected');
-    return super.connect({ port, host, ...(this.#forceIpv4 ? { family: 4 } : {}) });
-  }
+/** `pg` connects it to a port of a host, and says no family. */
+function databaseSocket(forceIpv4: boolean): Socket {
+  const socket = new Socket();
+  const connect = socket.connect.bind(socket);
+  const family = forceIpv4 ? { family: 4 } : {};
+  return Object.assign(socket, { connect: (port: number, host: string) => connect({ port, host, ...family }) });
 }
 
-export async function endInTime(work: Promise<void>, waitMs: number, sockets: Iterable<Socket>): Promise<void> {
-  const timer = setTimeout(() => {
+async function endInTime(work: Promise<void>, waitMs: number, sockets: Iterable<Socket>): Promise<void> {
+  await inTime(work, waitMs, () => {
     for (const socket of sockets) socket.destroy();
-  }, waitMs);
-  try {
-    await work;
-  } finally {
-    clearTimeout(timer);
-  }
+    return work;
+  });
 }
 
 // The key of an advisory lock is any 64-bit number that nobody else uses; ours are eight letters in ASCII.

@@ -1,15 +1,18 @@
-// What tells one database server from a copy of it: the identifier of its cluster, the timeline, which counts up when a
-// standby is promoted or a backup restored, and how far its write-ahead log has come.
+// What tells one database from a copy of it: the identifier of its cluster, the timeline, which counts up when a
+// standby is promoted or a backup restored, and how far its write-ahead log has come; and, on the same cluster, the
+// numbers of the database and of its table, which what is restored there does not have.
 
 import type { Log } from '../../../../common/observe/log.ts';
-import { higherMarks, marksOf, NO_MARKS } from '../../history/rules.ts';
-import { coversFloor } from '../../jump.ts';
-import type { HighWaterMarks, SlashableMessage, StoreFloor } from '../../types.ts';
+import { coversFloor, higherMarks, marksOf, NO_MARKS } from '../../history/rules.ts';
+import { readIncarnations } from '../../incarnation.ts';
+import type { SlashableMessage, StoreFloor, StoreIdentity } from '../../types.ts';
 import type { Connection } from './connections.ts';
 
 export interface ServerIdentity {
   /** A 64-bit number in decimal. Null where the service does not say it. */
   readonly systemIdentifier: string | null;
+  /** `DATABASE/TABLE`, the object identifiers. */
+  readonly objects: string;
   readonly timeline: number | null;
 }
 
@@ -19,12 +22,8 @@ export interface ServerPlace extends ServerIdentity {
   readonly walFlushed: number | null;
 }
 
-export interface ServerQuestions {
-  readonly systemIdentifier: string;
-  readonly timeline: string;
-  readonly walPosition: string;
-  readonly walFlushed: string;
-}
+/** In SQL. */
+export type ServerQuestions = Readonly<Record<'systemIdentifier' | 'timeline' | 'walPosition' | 'walFlushed', string>>;
 
 const SYSTEM_IDENTIFIER = '(SELECT system_identifier::text FROM pg_control_system())';
 // The timeline that is written now, as the first 8 hex digits of the file it is written to.
@@ -82,26 +81,34 @@ export async function warnOfUnsafeSettings(connection: Connection, log: Log): Pr
   }
 }
 
-/** It never changes for a connection. */
-const identifiers = new WeakMap<Connection, Promise<string | null>>();
+/** What never changes for a connection: a database with connections is not renamed. */
+interface DatabaseIdentity {
+  readonly systemIdentifier: string | null;
+  readonly database: string;
+}
+const identities = new WeakMap<Connection, Promise<DatabaseIdentity>>();
 
-export function systemIdentifierOf(connection: Connection, { systemIdentifier }: ServerQuestions) {
-  const known = identifiers.get(connection);
+export function databaseOf(connection: Connection, { systemIdentifier }: ServerQuestions) {
+  const known = identities.get(connection);
   if (known !== undefined) return known;
-  const asked = connection
-    .query<{ answer: string | null }>(`SELECT ${systemIdentifier}::text AS answer`)
-    .then(({ rows }) => rows[0]?.answer ?? null);
+  const text = `
+    SELECT ${systemIdentifier}::text AS "systemIdentifier", oid::text AS database
+    FROM pg_database WHERE datname = current_database()`;
+  const asked = connection.query<DatabaseIdentity>(text).then(({ rows: [row] }) => {
+    if (row === undefined) throw new Error('a connection has a database');
+    return row;
+  });
   // Whoever waits for it gets the error; when the connection broke before, nobody does.
   asked.catch(() => undefined);
-  identifiers.set(connection, asked);
+  identities.set(connection, asked);
   return asked;
 }
 
 export async function identityOfServer(connection: Connection, questions: ServerQuestions): Promise<ServerIdentity> {
-  const text = `SELECT (${questions.timeline})::bigint AS timeline`;
-  const { rows } = await connection.query<{ timeline: number | null }>(text);
-  const systemIdentifier = await systemIdentifierOf(connection, questions);
-  return { systemIdentifier, timeline: rows[0]?.timeline ?? null };
+  const text = `SELECT (${questions.timeline})::bigint AS timeline, 'strongroom.store'::regclass::oid::text AS "table"`;
+  const { rows } = await connection.query<{ timeline: number | null; table: string }>(text);
+  const { systemIdentifier, database } = await databaseOf(connection, questions);
+  return { systemIdentifier, objects: `${database}/${rows[0]?.table}`, timeline: rows[0]?.timeline ?? null };
 }
 
 // Whether the database is still the one that this process committed to. A promoted standby, a restored backup, or an
@@ -110,13 +117,14 @@ export async function identityOfServer(connection: Connection, questions: Server
 
 export type Lineage = ReturnType<typeof lineage>;
 
-export interface StoreLineage {
+export interface StoreLineage extends Pick<StoreIdentity, 'floor' | 'incarnation'> {
   readonly server: ServerIdentity;
   readonly revision: number;
-  readonly floor: StoreFloor | null;
 }
 
 export interface KnownStore extends ServerIdentity, Pick<StoreLineage, 'revision' | 'floor'> {
+  /** The latest number in its incarnation: every later state of the store still has it (incarnation.ts). */
+  readonly number: string;
   /** Another one since the process learnt that the database is another. */
   readonly era: number;
   /** The write-ahead log is never shorter than this, unless it is another log. */
@@ -130,14 +138,15 @@ export function lineage() {
 
   /** Over everything that this process recorded, since it looked at the store. */
   const isRaisedOver = (before: StoreFloor | null, floor: StoreFloor | null) => {
-    if (!isAtLeast(floor, before) || isAtLeast(before, floor)) return false;
-    return recorded === NO_MARKS || coversFloor(floor, floorOf(recorded));
+    if (!coversFloor(floor, before) || coversFloor(before, floor)) return false;
+    return coversFloor(floor, recorded);
   };
   const learn = (place: ServerPlace, record: StoreLineage) => {
     era += 1;
-    const { systemIdentifier, timeline } = place;
+    const { systemIdentifier, objects, timeline } = place;
     const { revision, floor } = record;
-    known = { systemIdentifier, timeline, era, walAtLeast: surelyKept(place), revision, floor };
+    const number = latestNumber(record);
+    known = { systemIdentifier, objects, timeline, era, walAtLeast: surelyKept(place), revision, floor, number };
   };
   const raiseWal = (expected: KnownStore | undefined, position: number) => {
     if (known === undefined || known.era !== (expected?.era ?? known.era)) return;
@@ -145,49 +154,45 @@ export function lineage() {
   };
 
   return {
-    /** What this process has recorded, of all keys. */
-    get recorded(): HighWaterMarks {
-      return recorded;
-    },
     /** An answer to a question that is sent now has to agree with it; undefined before the first answer. */
     get known(): KnownStore | undefined {
       return known;
     },
     /** Records may have been lost: nothing is signed before a jump has raised the store. */
-    isDoubtful(expected: KnownStore | undefined, now: ServerPlace, record: StoreLineage): boolean {
-      if (!isSameServer(now, record.server)) return true;
+    doubt(
+      expected: KnownStore | undefined,
+      now: ServerPlace,
+      record: StoreLineage,
+    ): 'other_server' | 'incarnation' | undefined {
+      if (!isSameServer(now, record.server)) return 'other_server';
       if (expected === undefined) {
         if (known === undefined) learn(now, record);
-        return known !== undefined && !isSameServer(now, known);
+        return known === undefined || isSameServer(now, known) ? undefined : 'other_server';
       }
       const isSame = isSameServer(now, expected);
       const isShorter = now.walPosition !== null && now.walPosition < expected.walAtLeast;
-      const isOlder = record.revision < expected.revision || !isAtLeast(record.floor, expected.floor);
-      if (isSame && !isShorter && !isOlder) {
+      const isOlder = record.revision < expected.revision || !coversFloor(record.floor, expected.floor);
+      // A store that was put back may have a higher revision by now: it never has the number.
+      const isOther = !record.incarnation.includes(expected.number);
+      if (isSame && !isShorter && !isOlder && !isOther) {
         if (known?.era === expected.era) known = { ...known, ...higherOf(known, record) };
         raiseWal(expected, surelyKept(now));
-        return false;
+        return undefined;
       }
       // An earlier timeline is an old primary that came back.
       const isRaised = isRaisedOver(expected.floor, record.floor) && (isSame || isLaterTimeline(now, expected));
       if (isRaised && known?.era === expected.era) learn(now, record);
-      return !isRaised;
+      if (isRaised) return undefined;
+      return isSame && !isShorter ? 'incarnation' : 'other_server';
     },
     /** A commit of these messages succeeded; it lies beyond the position. */
     committed(expected: KnownStore | undefined, place: ServerPlace, messages: readonly SlashableMessage[]): void {
       for (const message of messages) recorded = higherMarks(recorded, marksOf(message));
       raiseWal(expected, place.walPosition ?? 0);
     },
-    seen(expected: KnownStore | undefined, place: ServerPlace): void {
-      if (known !== undefined && isSameServer(place, known)) raiseWal(expected, surelyKept(place));
-    },
     /** Nothing that was lost can be signed again. */
     adopt: learn,
   };
-}
-
-export function floorOf({ blockSlot, sourceEpoch, targetEpoch }: HighWaterMarks): StoreFloor {
-  return { slot: blockSlot ?? 0, sourceEpoch: sourceEpoch ?? 0, targetEpoch: targetEpoch ?? 0 };
 }
 
 /** After a crash the log may end before what was flushed. */
@@ -198,20 +203,27 @@ function surelyKept({ walFlushed }: ServerPlace): number {
 /** A record with the images of several pages is shorter. */
 const LONGEST_PART_BYTES = 65_536;
 
-function higherOf(known: KnownStore, { revision, floor }: StoreLineage): Pick<KnownStore, 'revision' | 'floor'> {
+function higherOf(known: KnownStore, record: StoreLineage): Pick<KnownStore, 'revision' | 'floor' | 'number'> {
+  const { revision, floor } = record;
   return {
     revision: Math.max(known.revision, revision),
-    floor: isAtLeast(known.floor, floor) ? known.floor : floor,
+    floor: coversFloor(known.floor, floor) ? known.floor : floor,
+    number: revision > known.revision ? latestNumber(record) : known.number,
   };
 }
 
-function isAtLeast(floor: StoreFloor | null, other: StoreFloor | null): boolean {
-  return other === null || coversFloor(floor, other);
+/** Empty, which every text includes, of a store that no signer has used. */
+function latestNumber({ incarnation }: Pick<StoreLineage, 'incarnation'>): string {
+  return readIncarnations(incarnation).held[0] ?? '';
 }
 
 /** What one of them does not say is no difference. */
 function isSameServer(one: ServerIdentity, other: ServerIdentity): boolean {
-  return agree(one.systemIdentifier, other.systemIdentifier) && agree(one.timeline, other.timeline);
+  return isSameDatabase(one, other) && agree(one.timeline, other.timeline);
+}
+
+function isSameDatabase(one: ServerIdentity, other: ServerIdentity): boolean {
+  return agree(one.systemIdentifier, other.systemIdentifier) && one.objects === other.objects;
 }
 
 function agree<Value>(one: Value | null, other: Value | null): boolean {
@@ -220,5 +232,5 @@ function agree<Value>(one: Value | null, other: Value | null): boolean {
 
 /** The record names the later timeline only because a jump was made when it was first seen. */
 function isLaterTimeline(now: ServerIdentity, known: ServerIdentity): boolean {
-  return agree(now.systemIdentifier, known.systemIdentifier) && (now.timeline ?? 0) > (known.timeline ?? 0);
+  return isSameDatabase(now, known) && (now.timeline ?? 0) > (known.timeline ?? 0);
 }

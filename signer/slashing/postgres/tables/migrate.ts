@@ -3,18 +3,19 @@
 import { strict as assert } from 'node:assert';
 import { hash } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
+import { ofOtherNetwork } from '../../../api/network-table.ts';
 import { type HistoryCodes, NO_PUBLIC_KEY, type RowIntegrity } from '../../history/codes.ts';
 import { type Connection, commit, MIGRATION_LOCK } from '../connection/connections.ts';
-import type { ServerIdentity } from '../connection/server.ts';
+import { identityOfServer, type ServerQuestions } from '../connection/server.ts';
 import { createStore } from './store.ts';
 
-/** What SQL cannot do of a step, by its version; in the transaction of the step. */
-export type StepWork = ReadonlyMap<number, (connection: Connection) => Promise<void>>;
-
-/** @returns whether the database was new. Rejects with `slashing_unavailable` when it is not one for this program. */
+/**
+ * Rejects with `slashing_unavailable` when the database is not one for this program.
+ * @param fill is done in a new database, in the transaction of its steps @returns whether it was new
+ */
 export async function migrate(
   connection: Connection,
-  work: StepWork,
+  fill: () => Promise<void>,
   migrations: readonly Migration[] = POSTGRES_MIGRATIONS,
 ): Promise<boolean> {
   for (const [index, { version }] of migrations.entries()) assert.equal(version, index + 1);
@@ -24,17 +25,16 @@ export async function migrate(
   if (!(await hasSchema(connection))) await createSteps(connection);
   const applied = await appliedSteps(connection);
   confirmSteps(applied, migrations);
+  const note = 'INSERT INTO strongroom.schema_version (version, name, checksum) VALUES ($1, $2, $3)';
   for (const migration of migrations.slice(applied.length)) {
-    await connection.query(migration.sql);
-    await work.get(migration.version)?.(connection);
-    await connection.query('INSERT INTO strongroom.schema_version (version, name, checksum) VALUES ($1, $2, $3)', [
-      migration.version,
-      migration.name,
-      checksumOf(migration),
-    ]);
+    const { version, name, sql } = migration;
+    await connection.query(sql);
+    await connection.query(note, [version, name, checksumOf(migration)]);
   }
+  const isNew = applied.length === 0;
+  if (isNew) await fill();
   await commit(connection);
-  return applied.length === 0;
+  return isNew;
 }
 
 interface AppliedStep {
@@ -59,9 +59,8 @@ export async function hasSchema(connection: Connection): Promise<boolean> {
 }
 
 async function createSteps(connection: Connection): Promise<void> {
-  await connection.query('CREATE SCHEMA IF NOT EXISTS strongroom');
   await connection.query(`
-    CREATE TABLE strongroom.schema_version (
+    CREATE SCHEMA IF NOT EXISTS strongroom; CREATE TABLE strongroom.schema_version (
       version integer PRIMARY KEY,
       name text NOT NULL,
       checksum bytea NOT NULL,
@@ -148,6 +147,7 @@ export const POSTGRES_MIGRATIONS: readonly Migration[] = [
         keys bigint NOT NULL,
         keys_digest bytea NOT NULL,
         system_identifier text,
+        objects text NOT NULL,
         timeline bigint,
         code bytea NOT NULL
       ) WITH (fillfactor = 10);
@@ -155,25 +155,26 @@ export const POSTGRES_MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-export interface UpgradeTools {
+export interface BindingTools {
   readonly codes: HistoryCodes;
   readonly integrity: RowIntegrity;
   readonly genesisValidatorsRoot: Uint8Array;
-  readonly server: () => Promise<ServerIdentity>;
+  readonly questions: ServerQuestions;
 }
 
-export function stepWork({ codes, integrity, genesisValidatorsRoot: root, server }: UpgradeTools): StepWork {
-  const bindAndRecord = async (connection: Connection): Promise<void> => {
-    const text = 'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2)';
-    await connection.query(text, [root, bindingCode(integrity, root)]);
-    await createStore(connection, codes, await server());
-  };
-  return new Map([[1, bindAndRecord]]);
+/** What SQL cannot do of a new database. */
+export async function bindAndRecord(
+  connection: Connection,
+  { codes, integrity, genesisValidatorsRoot: root, questions }: BindingTools,
+): Promise<void> {
+  const text = 'INSERT INTO strongroom.binding (genesis_validators_root, code) VALUES ($1, $2)';
+  await connection.query(text, [root, bindingCode(integrity, root)]);
+  await createStore(connection, codes, await identityOfServer(connection, questions));
 }
 
 export async function checkBinding(
   connection: Connection,
-  { integrity, genesisValidatorsRoot }: Pick<UpgradeTools, 'integrity' | 'genesisValidatorsRoot'>,
+  { integrity, genesisValidatorsRoot }: Pick<BindingTools, 'integrity' | 'genesisValidatorsRoot'>,
 ): Promise<void> {
   const row = await bindingOf(connection);
   confirmRoot(row, genesisValidatorsRoot);
@@ -192,7 +193,7 @@ export async function bindingOf(connection: Connection): Promise<BindingRow> {
 
 export function confirmRoot({ genesis_validators_root: root }: BindingRow, genesisValidatorsRoot: Uint8Array): void {
   if (root.equals(genesisValidatorsRoot)) return;
-  const hint = 'the slashing database is bound to another genesis validators root';
+  const hint = `the slashing database is ${ofOtherNetwork(root, genesisValidatorsRoot)}`;
   throw new SignerError('slashing_unavailable', { hint });
 }
 

@@ -6,11 +6,9 @@ import type { Turns } from '../../../parallel.ts';
 import {
   BLOCKS,
   type Coded,
-  DIGEST_BYTES,
   type EntryCodes,
   type EntryKind,
   entrySum,
-  type HeadSeal,
   type HistoryCodes,
   headNumbers,
   isPossible,
@@ -20,7 +18,7 @@ import { isForgotten } from '../../history/prune.ts';
 import type { KeyState } from '../../history/rules.ts';
 import type { Head } from '../../operations/store.ts';
 import type { BlockEntry, VoteEntry } from '../../types.ts';
-import type { Connection } from '../connection/connections.ts';
+import { type Connection, prepared } from '../connection/connections.ts';
 
 /** In the order of `headNumbers`. */
 const HEAD_NUMBERS = [
@@ -56,32 +54,15 @@ export const SELECT_HEADS = `
   FROM strongroom.validators WHERE public_key = ANY ($1::bytea[]) ORDER BY public_key`;
 
 export function openHeadRow(codes: HistoryCodes, row: HeadRow): KeyState | undefined {
-  const seal = sealOf(row);
   const numbers = HEAD_NUMBERS.map((name) => row[name]);
-  return seal && codes.openHead(row.public_key, numbers, seal);
-}
-
-function sealOf({ digests, code }: HeadRow): HeadSeal | undefined {
-  const nonceBytes = digests.length - 2 * DIGEST_BYTES;
-  if (nonceBytes < 0) return undefined;
-  const attestationsAt = nonceBytes + DIGEST_BYTES;
-  return {
-    nonce: digests.subarray(0, nonceBytes),
-    blockDigest: digests.subarray(nonceBytes, attestationsAt),
-    attestationDigest: digests.subarray(attestationsAt),
-    code,
-  };
-}
-
-export function digestsOf({ nonce, blockDigest, attestationDigest }: HeadSeal): Buffer {
-  return Buffer.concat([nonce, blockDigest, attestationDigest]);
+  return codes.openHead(row.public_key, numbers, row);
 }
 
 /** Verifying so many rows takes a few milliseconds. */
 const PAGE_ROWS = 1_000;
 
-export const blockTable = entryTable(BLOCKS, 'blocks');
-export const voteTable = entryTable(VOTES, 'votes');
+export const blockTable = entryTable(BLOCKS);
+export const voteTable = entryTable(VOTES);
 
 export interface NewEntry<Entry> {
   readonly id: HeadRow['id'];
@@ -89,7 +70,7 @@ export interface NewEntry<Entry> {
 }
 
 /** What reads is undefined when any entry fails its code, or is one that was forgotten. */
-function entryTable<Entry extends BlockEntry | VoteEntry>(kind: EntryKind<Entry>, plural: string) {
+function entryTable<Entry extends BlockEntry | VoteEntry>(kind: EntryKind<Entry>) {
   const { name, columns, placeOf } = kind;
   const place = columns.join(', ');
   const cells = `${place}, signing_root, code`;
@@ -134,7 +115,7 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(kind: EntryKind<Entry>
       kind.entryOf(row.signing_root, ...columns.map((column) => row[column] as number)),
     );
     if (!entries.every((entry) => placeOf(entry).every(isPossible))) return undefined;
-    const read = entries.map((entry) => ({ ...entry, ...kind.codesOf(codes, publicKey, entry) }));
+    const read = entries.map((entry) => ({ ...entry, ...codes.entry(kind, publicKey, entry) }));
     const haveCodes = read.every(({ code }, index) => {
       const stored = rows[index]?.code;
       return stored?.length === code.length && timingSafeEqual(stored, code);
@@ -145,8 +126,8 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(kind: EntryKind<Entry>
   const asked =
     (statement: 'page' | 'at' | 'oldest' | 'lowest') =>
     async (connection: Connection, codes: HistoryCodes, head: Head, ...values: readonly number[]) => {
-      const asked = { name: `${statement}_${plural}`, text: texts[statement], values: [head.id, ...values] };
-      return read(codes, head, (await connection.query<EntryRow>(asked)).rows);
+      const { rows } = await prepared<EntryRow>(connection, texts[statement], [head.id, ...values]);
+      return read(codes, head, rows);
     };
   const page = asked('page');
   const lowest = asked('lowest');
@@ -186,15 +167,15 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(kind: EntryKind<Entry>
 
     insert(entries: readonly NewEntry<Entry>[]): Statement {
       const values = [plainArray(entries.map(({ id }) => id)), ...cellsOf(entries.map(({ entry }) => entry))];
-      return { name: `insert_${name}`, text: texts.insert, values, rowCount: entries.length };
+      return { text: texts.insert, values, rowCount: entries.length };
     },
     replace(id: HeadRow['id'], entries: readonly Coded<Entry>[]): Statement {
       const values = [id, ...cellsOf(entries)];
-      return { name: `replace_${plural}`, text: texts.replace, values, rowCount: entries.length };
+      return { text: texts.replace, values, rowCount: entries.length };
     },
     remove(id: HeadRow['id'], entries: readonly Entry[]): Statement {
       const values = [id, ...placesOf(entries)];
-      return { name: `delete_${plural}`, text: texts.remove, values, rowCount: entries.length };
+      return { text: texts.remove, values, rowCount: entries.length };
     },
   };
 }
@@ -204,30 +185,30 @@ const SIGNED_NUMBERS = HEAD_NUMBERS.filter((name) => !OTHER_NUMBERS.includes(nam
 
 /** What is wrong with its values is thrown before anything is sent. */
 export interface Statement {
-  readonly name: string;
   readonly text: string;
   readonly values: readonly unknown[];
   readonly rowCount: number;
 }
 
-export async function execute(connection: Connection, { rowCount, values, ...statement }: Statement): Promise<void> {
-  const result = await connection.query({ ...statement, values: [...values] });
-  if (result.rowCount !== rowCount) throw new Error(`${statement.name} did not change the rows that it should`);
+export async function execute(connection: Connection, { text, values, rowCount }: Statement): Promise<void> {
+  if ((await prepared(connection, text, values)).rowCount !== rowCount) throw unchanged(text);
 }
 
 export async function executeAndLocate(
   connection: Connection,
-  { name, text, values, rowCount }: Statement,
+  { text, values, rowCount }: Statement,
   walPosition: string,
 ): Promise<number | null> {
-  const { rows } = await connection.query<{ changed: number; position: number | null }>({
-    name: `${name}_located`,
-    text: `WITH changed AS (${text} RETURNING 1)
-           SELECT count(*) AS changed, (${walPosition})::bigint AS position FROM changed`,
-    values: [...values],
-  });
-  if (rows[0]?.changed !== rowCount) throw new Error(`${name} did not change the rows that it should`);
+  const located = `
+    WITH changed AS (${text} RETURNING 1)
+    SELECT count(*) AS changed, (${walPosition})::bigint AS position FROM changed`;
+  const { rows } = await prepared<{ changed: number; position: number | null }>(connection, located, values);
+  if (rows[0]?.changed !== rowCount) throw unchanged(text);
   return rows[0].position;
+}
+
+function unchanged(text: string): Error {
+  return new Error(`a statement did not change the rows that it should: ${text}`);
 }
 
 export interface ChangedHead {
@@ -235,11 +216,11 @@ export interface ChangedHead {
   readonly state: KeyState;
 }
 
-export const updateHeads = headStatement('update_heads', HEAD_NUMBERS);
-export const signHeads = headStatement('sign_heads', SIGNED_NUMBERS);
+export const updateHeads = headStatement(HEAD_NUMBERS);
+export const signHeads = headStatement(SIGNED_NUMBERS);
 
 /** $1 are the numbers of the heads, $2 and $3 their seals, then come the columns. */
-function headStatement(name: string, names: readonly HeadNumber[]) {
+function headStatement(names: readonly HeadNumber[]) {
   const text = `
     UPDATE strongroom.validators AS v
     SET digests = new.digests, code = new.code, ${names.map((name) => `${name} = new.${name}`).join(', ')}
@@ -253,11 +234,11 @@ function headStatement(name: string, names: readonly HeadNumber[]) {
     const seals = changes.map(({ head, state }) => codes.sealHead(head.publicKey, state));
     const values = [
       plainArray(changes.map(({ head }) => head.id)),
-      seals.map(digestsOf),
+      seals.map(({ digests }) => digests),
       seals.map(({ code }) => code),
       ...places.map((place) => plainArray(rows.map((numbers) => numbers[place] ?? null))),
     ];
-    return { name, text, values, rowCount: changes.length };
+    return { text, values, rowCount: changes.length };
   };
 }
 

@@ -6,14 +6,9 @@ import { type HistoryCodes, isPossible } from '../../history/codes.ts';
 import { NEW_KEY } from '../../history/rules.ts';
 import { NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import type { StoreIdentity } from '../../types.ts';
-import { BEGIN, type Connection, commit } from '../connection/connections.ts';
-import {
-  type ServerIdentity,
-  type ServerPlace,
-  type ServerQuestions,
-  systemIdentifierOf,
-} from '../connection/server.ts';
-import { digestsOf, execute } from './rows.ts';
+import { BEGIN, type Connection, commit, prepared } from '../connection/connections.ts';
+import { databaseOf, type ServerIdentity, type ServerPlace, type ServerQuestions } from '../connection/server.ts';
+import { execute } from './rows.ts';
 
 export interface StoreRecord extends StoreIdentity {
   /** Within a process, an older record has a lower one. */
@@ -34,22 +29,14 @@ export interface StoreReading {
   readonly place: ServerPlace;
 }
 
-interface StoreRow {
-  readonly id: Buffer;
-  readonly revision: number;
-  readonly incarnation: string;
-  readonly floor_slot: number | null;
-  readonly floor_source_epoch: number | null;
-  readonly floor_target_epoch: number | null;
-  readonly keys: number;
-  readonly keys_digest: Buffer;
-  readonly system_identifier: string | null;
-  readonly timeline: number | null;
-  readonly code: Buffer;
-  readonly timeline_now: number | null;
-  readonly wal_position: number | null;
-  readonly wal_flushed: number | null;
-}
+type FloorColumn = 'floor_slot' | 'floor_source_epoch' | 'floor_target_epoch';
+type PlaceColumn = 'timeline' | 'timeline_now' | 'wal_position' | 'wal_flushed';
+type StoreRow = Readonly<
+  Record<'id' | 'keys_digest' | 'code', Buffer> &
+    Record<'revision' | 'keys', number> &
+    Record<'incarnation' | 'objects' | 'table', string> &
+    Record<FloorColumn | PlaceColumn, number | null> & { system_identifier: string | null }
+>;
 
 const LIST_KEYS = `
   SELECT count(*) AS count, sha256(coalesce(string_agg(public_key, '' ORDER BY public_key), '')) AS digest
@@ -57,7 +44,7 @@ const LIST_KEYS = `
 
 const CELLS = [
   ...(['id', 'revision', 'incarnation', 'floor_slot', 'floor_source_epoch', 'floor_target_epoch'] as const),
-  ...(['keys', 'keys_digest', 'system_identifier', 'timeline'] as const),
+  ...(['keys', 'keys_digest', 'system_identifier', 'objects', 'timeline'] as const),
 ];
 const COLUMNS = [...CELLS, 'code'];
 const INSERT_STORE = `
@@ -66,7 +53,7 @@ const UPDATE_STORE = `UPDATE strongroom.store SET ${COLUMNS.map((name, at) => `$
 
 function readText({ timeline, walPosition, walFlushed }: ServerQuestions): string {
   return `
-    SELECT ${COLUMNS.join(', ')}, (${timeline})::bigint AS timeline_now,
+    SELECT ${COLUMNS.join(', ')}, tableoid::text AS "table", (${timeline})::bigint AS timeline_now,
            (${walPosition})::bigint AS wal_position, (${walFlushed})::bigint AS wal_flushed
     FROM strongroom.store`;
 }
@@ -76,15 +63,17 @@ export type StoreReader = ReturnType<typeof storeReader>;
 /** And what the server says of itself, in the same statement. */
 export function storeReader(codes: HistoryCodes, questions: ServerQuestions) {
   const text = readText(questions);
-  const ask = async (connection: Connection, name: string, sql: string): Promise<StoreReading> => {
-    const identifier = systemIdentifierOf(connection, questions);
-    const { rows } = await connection.query<StoreRow>({ name, text: sql });
+  const ask = async (connection: Connection, sql: string): Promise<StoreReading> => {
+    const asked = databaseOf(connection, questions);
+    const { rows } = await prepared<StoreRow>(connection, sql);
     const [row] = rows;
     if (row === undefined) throw damaged();
+    const { systemIdentifier, database } = await asked;
     return {
       record: openRow(codes, row),
       place: {
-        systemIdentifier: await identifier,
+        systemIdentifier,
+        objects: `${database}/${row.table}`,
         timeline: row.timeline_now,
         walPosition: row.wal_position,
         walFlushed: row.wal_flushed,
@@ -93,9 +82,9 @@ export function storeReader(codes: HistoryCodes, questions: ServerQuestions) {
   };
   return {
     questions,
-    read: (connection: Connection) => ask(connection, 'read_store', text),
+    read: (connection: Connection) => ask(connection, text),
     /** Locked against every other change of the record until the transaction ends. */
-    lock: (connection: Connection) => ask(connection, 'lock_store', `${text} FOR UPDATE`),
+    lock: (connection: Connection) => ask(connection, `${text} FOR UPDATE`),
   };
 }
 
@@ -108,11 +97,11 @@ export async function createStore(connection: Connection, codes: HistoryCodes, s
 
 export async function writeStore(connection: Connection, codes: HistoryCodes, record: StoreRecord): Promise<void> {
   const values = valuesOf(codes, record);
-  await execute(connection, { name: 'update_store', text: UPDATE_STORE, values, rowCount: 1 });
+  await execute(connection, { text: UPDATE_STORE, values, rowCount: 1 });
 }
 
 export async function listKeys(connection: Connection): Promise<KeyList> {
-  const { rows } = await connection.query<KeyList>({ name: 'list_keys', text: LIST_KEYS });
+  const { rows } = await prepared<KeyList>(connection, LIST_KEYS);
   const [list] = rows;
   if (list === undefined) throw new Error('a count has a row');
   return list;
@@ -131,7 +120,7 @@ function openRow(codes: HistoryCodes, row: StoreRow): StoreRecord {
     incarnation: row.incarnation,
     floor: isWhole ? { slot, sourceEpoch, targetEpoch } : null,
     keys: { count: row.keys, digest: row.keys_digest },
-    server: { systemIdentifier: row.system_identifier, timeline: row.timeline },
+    server: { systemIdentifier: row.system_identifier, objects: row.objects, timeline: row.timeline },
   };
   const arePossible = CELLS.every((name) => typeof row[name] === 'string' || isPossible(row[name]));
   if (!arePossible || !row.code.equals(codeOf(codes, cellsOf(record)))) throw damaged();
@@ -145,7 +134,7 @@ function cellsOf({ id, revision, incarnation, floor, keys, server }: StoreRecord
   return [
     ...[Buffer.from(id, 'hex'), revision, incarnation],
     ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
-    ...[keys.count, keys.digest, server.systemIdentifier, server.timeline],
+    ...[keys.count, keys.digest, server.systemIdentifier, server.objects, server.timeline],
   ];
 }
 
@@ -181,12 +170,12 @@ export async function addKeys(
   keys: readonly Uint8Array[],
 ): Promise<'added' | 'damaged'> {
   const seals = keys.map((key) => codes.sealHead(key, NEW_KEY));
-  const values = [keys, seals.map(digestsOf), seals.map(({ code }) => code)];
+  const values = [keys, seals.map(({ digests }) => digests), seals.map(({ code }) => code)];
   const [, { record }, before, , after] = await Promise.all([
     connection.query(BEGIN),
     store.lock(connection),
     listKeys(connection),
-    connection.query({ name: 'add_heads', text: ADD_HEADS, values }),
+    prepared(connection, ADD_HEADS, values),
     listKeys(connection),
   ]);
   if (!isSameList(record.keys, before)) {

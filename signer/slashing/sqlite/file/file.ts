@@ -137,12 +137,7 @@ export type FileSystemType = (folder: string) => number;
 
 export function misplacement(path: string, log: Log, typeOf: FileSystemType = fileSystemType): string | undefined {
   const files = ['', '-wal', '-shm', '-lock'].map((suffix) => path + suffix);
-  return (
-    files
-      .values()
-      .map(problemOf)
-      .find((problem) => problem !== undefined) ?? networkProblem(path, log, typeOf)
-  );
+  return files.map(problemOf).find((problem) => problem !== undefined) ?? networkProblem(path, log, typeOf);
 }
 
 function problemOf(file: string): string | undefined {

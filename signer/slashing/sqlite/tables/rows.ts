@@ -7,7 +7,6 @@ import { SignerError } from '../../../api/errors.ts';
 import {
   BLOCKS,
   type Coded,
-  DIGEST_BYTES,
   type EntryCodes,
   type EntryKind,
   entrySum,
@@ -96,7 +95,7 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(
     const row = cellsOf(found);
     const numbers = columns.map((_, index) => numberOf(row[index]));
     const entry = kind.entryOf(bytesOrNull(row[columns.length]), ...numbers);
-    const { code, element } = kind.codesOf(codes, publicKey, entry);
+    const { code, element } = codes.entry(kind, publicKey, entry);
     if (Buffer.compare(bytesOf(row[columns.length + 1]), code) !== 0) throw damaged(noun);
     if (isForgotten(kind, state, entry)) throw damaged(`${noun === 'block' ? 'a' : 'an'} ${noun} that was pruned`);
     return { ...entry, code, element };
@@ -133,7 +132,7 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(
       numberOrNull(cellsOf(lowest.get(column)?.get(head.id, ...placeAfter(last)))[0]),
     /** Rows beyond the marks of the head are of another time than the head. */
     confirmNoneBeyond({ id, state }: Head): void {
-      if (beyond.get(id, state.highest[kind.highest] ?? -1) !== undefined) {
+      if (beyond.get(id, state.highest[kind.mark] ?? -1) !== undefined) {
         throw damaged('an entry lies beyond the marks');
       }
     },
@@ -158,14 +157,15 @@ export function headTable(connection: DatabaseSync, integrity: RowIntegrity) {
   );
   const lastId = connection.prepare('SELECT max(id) FROM validators');
   for (const statement of [find, lastId]) statement.setReturnArrays(true);
-  const cells = ({ publicKey, state }: Head) => [...headNumbers(state), packedSeal(codes.sealHead(publicKey, state))];
+  const cells = ({ publicKey, state }: Head) => [...headNumbers(state), sealOf(codes.sealHead(publicKey, state))];
 
   return {
     find(publicKey: Uint8Array): Head | undefined {
       const row: unknown = find.get(publicKey);
       if (!Array.isArray(row)) return undefined;
-      const seal = unpackedSeal(bytesOf(row[SEAL]));
-      const state = codes.openHead(publicKey, row.slice(0, SEAL).map(numberOrNull), seal);
+      const seal = bytesOf(row[SEAL]);
+      const [code, digests] = [seal.subarray(0, INTEGRITY_CODE_BYTES), seal.subarray(INTEGRITY_CODE_BYTES)];
+      const state = codes.openHead(publicKey, row.slice(0, SEAL).map(numberOrNull), { code, digests });
       if (state === undefined) throw damaged('validator');
       return { id: numberOf(row[SEAL + 1]), publicKey, state };
     },
@@ -188,28 +188,7 @@ const COLUMNS = [
 const SEAL = COLUMNS.length - 1;
 
 // One cell for all of it: code, digests, nonce. Each cell of bytes costs an object a read.
-const BLOCK_DIGEST = INTEGRITY_CODE_BYTES;
-const ATTESTATION_DIGEST = BLOCK_DIGEST + DIGEST_BYTES;
-const NONCE = ATTESTATION_DIGEST + DIGEST_BYTES;
-
-function packedSeal({ code, blockDigest, attestationDigest, nonce }: HeadSeal): Uint8Array {
-  const seal = new Uint8Array(NONCE + nonce.length);
-  seal.set(code);
-  seal.set(blockDigest, BLOCK_DIGEST);
-  seal.set(attestationDigest, ATTESTATION_DIGEST);
-  seal.set(nonce, NONCE);
-  return seal;
-}
-
-/** A seal that is too short has parts that are too short, and fails its code. */
-function unpackedSeal(seal: Uint8Array): HeadSeal {
-  return {
-    code: seal.subarray(0, BLOCK_DIGEST),
-    blockDigest: seal.subarray(BLOCK_DIGEST, ATTESTATION_DIGEST),
-    attestationDigest: seal.subarray(ATTESTATION_DIGEST, NONCE),
-    nonce: seal.subarray(NONCE),
-  };
-}
+const sealOf = ({ code, digests }: HeadSeal): Uint8Array => Buffer.concat([code, digests]);
 
 export function inTransaction<Result>(connection: DatabaseSync, work: (open: DatabaseSync) => Result): Result {
   connection.exec('BEGIN IMMEDIATE');

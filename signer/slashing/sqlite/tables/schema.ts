@@ -3,6 +3,7 @@
 
 import { randomFillSync } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
+import { ofOtherNetwork } from '../../../api/network-table.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../history/prune.ts';
 import { STORE_ID_BYTES } from '../../incarnation.ts';
@@ -110,13 +111,11 @@ export interface ExpectedMetadata {
 export function confirmOurs(connection: DatabaseSync, { genesisValidatorsRoot, kind }: ExpectedMetadata): void {
   const metadata = connection.prepare('SELECT * FROM metadata WHERE id = 1').get();
   if (metadata === undefined) throw new DatabaseRefusal('the database has lost its metadata');
-  if (metadata['schema_version'] !== SCHEMA_VERSION) {
+  if (metadata['schema_version'] !== SCHEMA_VERSION)
     throw new DatabaseRefusal('the database is of another schema version');
-  }
   const root = metadata['genesis_validators_root'];
-  if (!(root instanceof Uint8Array) || Buffer.compare(root, genesisValidatorsRoot) !== 0) {
-    throw new DatabaseRefusal('the database belongs to another network: its genesis validators root differs');
-  }
+  if (!(root instanceof Uint8Array) || Buffer.compare(root, genesisValidatorsRoot) !== 0)
+    throw new DatabaseRefusal(`the database is ${ofOtherNetwork(root, genesisValidatorsRoot)}`);
   if (metadata['integrity_kind'] !== kind) {
     throw new DatabaseRefusal(
       kind === 'hmac'

@@ -1,10 +1,16 @@
 // The state table as `server --check` and the `slashing` commands of a service read it. No enclave does.
 
 import { refuseRecord } from '../../ceremony/envelope.ts';
-import { autoUnseal, type BootChamberParts, type UnsealParts } from './boot-chamber.ts';
-import type { MasterKey } from './master-key.ts';
-import { CustodyFailure, masterKeyLost, patiently, recordIn, StateTableFailure } from './startup-failures.ts';
-import type { Latch } from './state-rows.ts';
+import { autoUnseal, type BootChamberParts, type UnsealParts } from '../../signer/chamber/boot-chamber.ts';
+import type { MasterKey } from '../../signer/chamber/master-key.ts';
+import {
+  CustodyFailure,
+  masterKeyLost,
+  patiently,
+  recordIn,
+  StateTableFailure,
+} from '../../signer/chamber/startup-failures.ts';
+import type { Latch } from '../../signer/chamber/state-rows.ts';
 
 /**
  * For a command beside the signers: the master key of a table that they have initialised; nothing is ever written.

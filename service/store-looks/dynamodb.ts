@@ -1,19 +1,21 @@
 // What a start on this table would find, without its key and without a change: `server --check`.
 
-import { type DynamoDBClient, GetItemCommand } from '../../aws/dynamodb.ts';
-import { NETWORK_PARTITION } from './tables/items.ts';
+import { type DynamoDBClient, GetItemCommand } from '../../signer/aws/dynamodb.ts';
+import { NETWORK_PARTITION } from '../../signer/slashing/dynamodb/tables/items.ts';
 import {
   checkReplication,
   confirmNetwork,
+  decodeFloor,
   type RecordBinding,
   refuseRegion,
   replicationOf,
   startFault,
-} from './tables/store.ts';
+} from '../../signer/slashing/dynamodb/tables/store.ts';
+import type { StoreFloor } from '../../signer/slashing/types.ts';
 
 export async function lookAtSlashingTable(
   client: DynamoDBClient,
-  binding: Omit<RecordBinding, 'integrity'>,
+  binding: Omit<RecordBinding, 'integrity'> & { readonly onFloor: (floor: StoreFloor | null) => void },
 ): Promise<'new' | 'good'> {
   const { tableName } = binding;
   const explain = (error: unknown) => startFault(error, tableName);
@@ -27,5 +29,6 @@ export async function lookAtSlashingTable(
   confirmNetwork(item, binding);
   const region = await client.config.region();
   if (bound !== undefined && bound !== region) throw refuseRegion({ tableName, region, bound });
+  binding.onFloor(decodeFloor(item) ?? null);
   return 'good';
 }

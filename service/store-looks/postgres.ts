@@ -2,12 +2,17 @@
 // start does, and reads in a transaction that cannot write: the steps of the schema, the network that the database is
 // bound to, and what the role may do.
 
-import type { Clock } from '../../../common/observe/clock.ts';
-import type { Log } from '../../../common/observe/log.ts';
-import { SignerError } from '../../api/errors.ts';
-import { confirmWritable } from './backend.ts';
-import { type Connection, type PostgresConnectionOptions, PostgresConnections } from './connection/connections.ts';
-import { warnOfUnsafeSettings } from './connection/server.ts';
+import type { Clock } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import { sayAhead } from '../../signer/slashing/future.ts';
+import { confirmWritable } from '../../signer/slashing/postgres/backend.ts';
+import {
+  type Connection,
+  type PostgresConnectionOptions,
+  PostgresConnections,
+} from '../../signer/slashing/postgres/connection/connections.ts';
+import { warnOfUnsafeSettings } from '../../signer/slashing/postgres/connection/server.ts';
 import {
   appliedSteps,
   bindingOf,
@@ -15,7 +20,8 @@ import {
   confirmSteps,
   hasSchema,
   POSTGRES_MIGRATIONS,
-} from './tables/migrate.ts';
+} from '../../signer/slashing/postgres/tables/migrate.ts';
+import type { Marks, StoreFloor } from '../../signer/slashing/types.ts';
 
 /**
  * @returns `new` when the start would make the tables, `old` when it would upgrade them
@@ -33,6 +39,7 @@ export async function lookAtPostgres(
       const found = await look(connection, options);
       await connection.query('ROLLBACK');
       await warnOfUnsafeSettings(connection, tools.log);
+      if (found === 'good' && options.latest !== undefined) await nameAhead(connection, options.latest, tools.log);
       return found;
     });
   } finally {
@@ -42,13 +49,14 @@ export async function lookAtPostgres(
 
 async function look(
   connection: Connection,
-  { genesisValidatorsRoot }: PostgresLookOptions,
+  { genesisValidatorsRoot, onFloor }: PostgresLookOptions,
 ): Promise<'new' | 'old' | 'good'> {
   const steps = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
   confirmSteps(steps, POSTGRES_MIGRATIONS);
   const [applied, missing] = [steps.length, POSTGRES_MIGRATIONS.length - steps.length];
   if (applied > 0) confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
   if (missing === 0) await confirmGranted(connection);
+  if (missing === 0) onFloor(await floorOf(connection));
   else if (applied === 0) await confirmMayCreate(connection);
   return missing === 0 ? 'good' : applied === 0 ? 'new' : 'old';
 }
@@ -96,6 +104,32 @@ async function confirmGranted(connection: Connection): Promise<void> {
   throw new SignerError('slashing_unavailable', { hint });
 }
 
+/** Nothing verifies it. */
+async function floorOf(connection: Connection): Promise<StoreFloor | null> {
+  const { rows } = await connection.query<StoreFloor>(`
+    SELECT floor_slot AS slot, floor_source_epoch AS "sourceEpoch", floor_target_epoch AS "targetEpoch"
+    FROM strongroom.store WHERE floor_slot IS NOT NULL`);
+  return rows[0] ?? null;
+}
+
+const AHEAD = `
+  SELECT '0x' || encode(public_key, 'hex') AS key, greatest(highest_slot, low_water_slot) AS "slot",
+         greatest(highest_source_epoch, low_water_source_epoch) AS "sourceEpoch",
+         greatest(highest_target_epoch, low_water_target_epoch) AS "targetEpoch"
+  FROM strongroom.validators
+  WHERE greatest(highest_slot, low_water_slot) > $1 OR greatest(highest_source_epoch, low_water_source_epoch) > $2
+     OR greatest(highest_target_epoch, low_water_target_epoch) > $3`;
+
+async function nameAhead(connection: Connection, latest: StoreFloor, log: Log): Promise<void> {
+  const { slot, sourceEpoch, targetEpoch } = latest;
+  const { rows } = await connection.query<Marks & { key: string }>(AHEAD, [slot, sourceEpoch, targetEpoch]);
+  const said = sayAhead(new Map(rows.map(({ key, ...marks }) => [key, marks])), latest);
+  if (said !== undefined) log.warn({}, said);
+}
+
 export interface PostgresLookOptions extends PostgresConnectionOptions {
+  /** What is beyond it lies ahead of the clock, and its keys are named. */
+  readonly latest?: StoreFloor | undefined;
   readonly genesisValidatorsRoot: Uint8Array;
+  readonly onFloor: (floor: StoreFloor | null) => void;
 }

@@ -2,10 +2,9 @@
 // test networks, behind `--allow-unsafe-noop-anti-slashing`; whoever calls this has checked the flag. The
 // process remembers tenures, for a deletion that looks at them; it refuses nothing.
 
-import { begun, ended, isEnded } from '../tenure.ts';
-import { NO_MARKS } from './history/rules.ts';
-import { NO_INCARNATION } from './incarnation.ts';
-import type { PublicKeyHex, SlashingBackend, ValidatorHistory } from './types.ts';
+import { NO_INCARNATION } from '../signer/slashing/incarnation.ts';
+import type { PublicKeyHex, SlashingBackend, ValidatorHistory } from '../signer/slashing/types.ts';
+import { begun, ended, isEnded } from '../signer/tenure.ts';
 
 /** @param genesisValidatorsRoot `0x` and 64 hex digits, for the status only */
 export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBackend {
@@ -19,7 +18,6 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
     identity: async () => NO_STORE,
     incarnate: async () => true,
     jump: async () => NO_STORE,
-    highestMarks: async () => NO_MARKS,
     async tenures(publicKeys) {
       return new Map([...tenures].filter(([publicKey]) => publicKeys?.includes(publicKey) ?? true));
     },
@@ -32,6 +30,8 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
       for (const [publicKey, tenure] of starting) tenures.set(publicKey, begun(tenure));
       return new Map(starting.map(([publicKey, tenure]) => [publicKey, begun(tenure)]));
     },
+    marksBeyond: async () => new Map(),
+    startAfresh: async () => true,
     /** Reads the file, so that a malformed one is refused, and keeps nothing of it. */
     async importHistories(histories: AsyncIterable<ValidatorHistory>) {
       for await (const _history of histories);

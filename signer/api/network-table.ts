@@ -2,7 +2,8 @@
 // gnosischain/configs, ethpandaops for plataberget, ephemery-testnet/ephemery-genesis). An epoch of null is not
 // announced. Of Ephemery only what stays the same through its periods is here.
 
-import type { ForkName } from '../api/forks.ts';
+import { encodeHex } from '../../common/formats/hex.ts';
+import type { ForkName } from './forks.ts';
 
 /** Slots an epoch (consensus-specs, presets; gnosischain/specs for gnosis). */
 export const PRESET_SLOTS_PER_EPOCH = { mainnet: 32, gnosis: 16, minimal: 8 } as const;
@@ -149,3 +150,14 @@ export const PUBLIC_NETWORKS = {
     },
   },
 } as const satisfies Readonly<Record<string, NetworkConstants>>;
+
+/** Of roots that differ, for messages: `of another network, mainnet, not of hoodi (genesis validators root)`. */
+export function ofOtherNetwork(found: unknown, own: unknown): string {
+  return `of another network, ${networkName(found)}, not of ${networkName(own)} (genesis validators root)`;
+}
+
+function networkName(root: unknown): string {
+  const hex = root instanceof Uint8Array ? encodeHex(root) : String(root).toLowerCase();
+  const networks: [string, NetworkConstants][] = Object.entries(PUBLIC_NETWORKS);
+  return networks.find(([, { genesis }]) => genesis?.validatorsRoot === hex)?.[0] ?? hex;
+}

@@ -1,0 +1,106 @@
+// What `server --check` sees of a SQLite database without opening it. It makes no file and leaves none behind: a log or
+// an index that another user than the signer's had made would stop the next start. What the last commits of an unclean
+// end say is read by the start alone.
+
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
+import type { Log } from '../../common/observe/log.ts';
+import { sayAhead } from '../../signer/slashing/future.ts';
+import { lockDatabase, refuseMisplaced, unusable } from '../../signer/slashing/sqlite/file/file.ts';
+import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from '../../signer/slashing/sqlite/tables/schema.ts';
+import type { Marks, StoreFloor } from '../../signer/slashing/types.ts';
+
+export interface LookOptions extends ExpectedMetadata {
+  readonly path: string;
+  /** A signer that runs has it open: only what can be said beside it is. */
+  readonly isInUse: boolean;
+  readonly onFloor: (floor: StoreFloor | null) => void;
+  /** What is beyond it lies ahead of the clock, and its keys are named. */
+  readonly latest?: StoreFloor | undefined;
+}
+
+/** @returns whether there is a database yet @throws SignerError slashing_unavailable, as opening it would */
+export function lookAtDatabase({ path, isInUse, onFloor, latest, ...expected }: LookOptions, log: Log): 'new' | 'good' {
+  if (!existsSync(path)) return 'new';
+  const realPath = realpathSync(path);
+  try {
+    accessSync(realPath, constants.R_OK | constants.W_OK);
+  } catch (cause) {
+    throw unusable('the database file cannot be read and written by this user', { path, cause });
+  }
+  refuseMisplaced(realPath, log);
+  // The lock is asked for where a signer has made one: its file is not made here.
+  const lock = !isInUse && existsSync(`${realPath}-lock`) ? lockDatabase(realPath, log) : undefined;
+  try {
+    return confirmMetadata(realPath, expected, (connection) => {
+      onFloor(floorOf(connection));
+      if (latest !== undefined) nameAhead(connection, latest, log);
+    });
+  } finally {
+    lock?.release();
+  }
+}
+
+/** Whether a signer has it open now, or a command. */
+export function isOpenElsewhere(path: string, log: Log): boolean {
+  if (!existsSync(path) || !existsSync(`${realpathSync(path)}-lock`)) return false;
+  try {
+    lockDatabase(realpathSync(path), log).release();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function confirmMetadata(
+  realPath: string,
+  expected: ExpectedMetadata,
+  look: (connection: DatabaseSync) => void,
+): 'new' | 'good' {
+  const isClean = !existsSync(`${realPath}-wal`);
+  const url = pathToFileURL(realPath);
+  url.search = 'immutable=1'; // the one way to read that makes no file beside it; the log is not looked at then
+  let connection: DatabaseSync | undefined;
+  try {
+    connection = new DatabaseSync(url, { readOnly: true });
+    const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
+    if (tables?.['count'] === 0) return isClean ? 'new' : 'good';
+    confirmOurs(connection, expected);
+    look(connection);
+    return 'good';
+  } catch (cause) {
+    if (cause instanceof DatabaseRefusal) throw unusable(cause.message, { path: realPath, cause });
+    if (!isClean) return 'good'; // what is missing may be in the log
+    throw unusable('the database cannot be read', { path: realPath, cause });
+  } finally {
+    connection?.close();
+  }
+}
+
+/** Nothing verifies it. */
+function floorOf(connection: DatabaseSync): StoreFloor | null {
+  const row = connection
+    .prepare(
+      `SELECT floor_slot AS slot, floor_source_epoch AS sourceEpoch, floor_target_epoch AS targetEpoch
+       FROM metadata WHERE floor_slot IS NOT NULL`,
+    )
+    .get();
+  return (row as unknown as StoreFloor | undefined) ?? null;
+}
+
+const AHEAD = `
+  SELECT lower(hex(public_key)) AS key, max(coalesce(high_slot, -1), coalesce(low_slot, -1)) AS slot,
+         max(coalesce(high_source_epoch, -1), coalesce(low_source_epoch, -1)) AS source,
+         max(coalesce(high_target_epoch, -1), coalesce(low_target_epoch, -1)) AS target
+  FROM validators WHERE slot > ? OR source > ? OR target > ?`;
+
+function nameAhead(connection: DatabaseSync, latest: StoreFloor, log: Log): void {
+  const rows = connection.prepare(AHEAD).all(latest.slot, latest.sourceEpoch, latest.targetEpoch);
+  const marks = rows.map(({ key, slot, source, target }): [string, Marks] => [
+    `0x${String(key)}`,
+    { slot: Number(slot), sourceEpoch: Number(source), targetEpoch: Number(target) },
+  ]);
+  const said = sayAhead(new Map(marks), latest);
+  if (said !== undefined) log.warn({}, said);
+}

@@ -1,0 +1,19 @@
+// Skips the test that runs now, where only it knows what it needs: a rehearsal has read its page by then. Apart from
+// needs.ts because programs without vitest use that, too.
+
+import { TestRunner } from 'vitest';
+import { lacking, skipped } from './needs.ts';
+
+export function skipWithout(...needs: readonly string[]): void {
+  const why = lacking(...needs);
+  if (why !== undefined) end(why);
+}
+
+export function skipNow(missing: string): never {
+  return end(skipped(missing));
+}
+
+function end(why: string): never {
+  TestRunner.getCurrentTest()?.context.skip(why);
+  throw new Error(why);
+}
