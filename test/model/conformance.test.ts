@@ -127,9 +127,9 @@ describe.skipIf(NO_CHECKER)('traces of the row SLASHING_STORE', () => {
     console.info(`${bindings.length} traces of the row, ${count} steps`);
   });
 
-  it.each<[string, (event: BindingEvent) => boolean, Alteration]>([
-    ['a right that is gone', isAnswered('right', false), flipped],
-    ['a right that is refused', isAnswered('right', true), flipped],
+  it.each<[string, Choice, Alteration]>([
+    ['a right that is gone', isSettled(false), flipped],
+    ['a right that is refused', isSettled(true), flipped],
     ['a heartbeat that was not written', isAnswered('beat', true), flipped],
     ['a take-over that came too late and was written', isAnswered('bind', false), flipped],
     ['a take-over without its jump', ({ kind }) => kind === 'jump', (events, at) => events.toSpliced(at, 1)],
@@ -154,10 +154,28 @@ describe.skipIf(NO_CHECKER)('traces of the row SLASHING_STORE', () => {
   });
 });
 
+type Choice = (event: BindingEvent, index: number, events: readonly BindingEvent[]) => boolean;
 type Alteration = (events: readonly BindingEvent[], at: number) => readonly BindingEvent[];
 
-function isAnswered(kind: BindingEvent['kind'], answer: boolean): (event: BindingEvent) => boolean {
+function isAnswered(kind: BindingEvent['kind'], answer: boolean): Choice {
   return (event) => event.kind === kind && event.answer === answer;
+}
+
+/**
+ * A right of which the rules allow one answer. A signer gets the answer of its write some time after the row has it,
+ * and meanwhile both are right; who has just given the same answer, at the same moment, is past that.
+ */
+function isSettled(answer: boolean): Choice {
+  return (event, index, events) => {
+    if (event.kind !== 'right' || event.answer !== answer) return false;
+    const earlier = events.slice(0, index).filter(({ signer }) => signer === event.signer);
+    const [before] = earlier.slice(-1);
+    if (before?.kind !== 'right' || before.answer !== answer) return false;
+    if (before.began.some((time, clock) => time !== event.began[clock])) return false;
+    const last = earlier.findLast(({ kind }) => kind !== 'right');
+    const hasWritten = (last?.kind === 'beat' || last?.kind === 'bind') && last.answer === true;
+    return hasWritten === answer && last?.kind !== 'stop';
+  };
 }
 
 function changed(events: readonly BindingEvent[], at: number, change: Partial<BindingEvent>): readonly BindingEvent[] {
