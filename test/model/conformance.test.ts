@@ -132,15 +132,15 @@ describe.skipIf(NO_CHECKER)('traces of the row SLASHING_STORE', () => {
     ['a right that is refused', isSettled(true), flipped],
     ['a heartbeat that was not written', isAnswered('beat', true), flipped],
     ['a take-over that came too late and was written', isAnswered('bind', false), flipped],
-    ['a take-over without its jump', ({ kind }) => kind === 'jump', (events, at) => events.toSpliced(at, 1)],
+    ['a take-over without its jump', isUsed('jump', 'incarnate'), (events, at) => events.toSpliced(at, 1)],
     ['a take-over before its time', ({ kind }) => kind === 'jump', seenLater],
     [
       'an end in order that is used without its record',
-      ({ kind }) => kind === 'use_end',
+      isUsed('use_end', 'bind'),
       (events, at) => events.toSpliced(at, 1),
     ],
     ['an end in order that was used before', isAnswered('use_end', true), flipped],
-    ['a number that was never written', isAnswered('incarnate', true), flipped],
+    ['a number that was never written', isUsed('incarnate', 'bind', 'beat'), flipped],
     ['a store that has no number', ({ kind, held }) => kind === 'own' && held?.length !== 0, emptied],
   ])('are rejected with %s', async (_name, isOne, alter) => {
     let altered = 0;
@@ -159,6 +159,15 @@ type Alteration = (events: readonly BindingEvent[], at: number) => readonly Bind
 
 function isAnswered(kind: BindingEvent['kind'], answer: boolean): Choice {
   return (event) => event.kind === kind && event.answer === answer;
+}
+
+/** A step that was done, and that the signer's next one builds upon: what comes last in a trace shows nothing. */
+function isUsed(kind: BindingEvent['kind'], ...next: readonly BindingEvent['kind'][]): Choice {
+  return (event, index, events) => {
+    if (event.kind !== kind || event.answer === false) return false;
+    const then = events.slice(index + 1).find((later) => later.signer === event.signer && later.kind !== 'right');
+    return then !== undefined && next.includes(then.kind);
+  };
 }
 
 /**
