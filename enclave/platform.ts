@@ -4,6 +4,7 @@
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AWS_NITRO, type DocumentProvider } from '../common/attestation/contract.ts';
+import { backoffMs } from '../common/flow/backoff.ts';
 import { type Addon, loadAddon } from '../signer/native/load.ts';
 import { describeErrno, type Transport } from '../signer/native/transport.ts';
 import { PARENT_CID, vsockTransport } from '../signer/native/vsock.ts';
@@ -151,7 +152,7 @@ export async function keepTrying<T>(
     try {
       return await attempt();
     } catch (error) {
-      const pauseMs = Math.min(firstPauseMs * 2 ** (attempts - 1), maxPauseMs) * (0.5 + Math.random() / 2);
+      const pauseMs = backoffMs(attempts, { firstMs: firstPauseMs, mostMs: maxPauseMs });
       if (signal?.aborted === true || performance.now() + pauseMs > until) throw error;
       onFailure?.(error, attempts);
       await pause(pauseMs, undefined, signal === undefined ? {} : { signal });

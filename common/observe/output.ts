@@ -3,7 +3,7 @@
 // counted, and the first line after it says how many are missing.
 
 import { closeSync, constants, openSync, write, writeSync } from 'node:fs';
-import { inTime } from './in-time.ts';
+import { inTime } from '../flow/in-time.ts';
 
 export interface Output {
   /** @returns false when enough waits, and when the lines were dropped */

@@ -2,7 +2,7 @@
 // is on. Span attributes hold no secrets.
 
 import type { Span as OtelSpan } from '@opentelemetry/api';
-import { inTime } from './in-time.ts';
+import { inTime } from '../flow/in-time.ts';
 import type { Log } from './log.ts';
 
 export interface Span {

@@ -2,6 +2,7 @@
 // counted.
 
 import type { Socket } from 'node:net';
+import { jittered } from '../../common/flow/backoff.ts';
 import { textLine } from '../../common/observe/log-text.ts';
 import {
   createLogger,
@@ -183,7 +184,7 @@ export class LogRing {
     if (this.#isClosed() || this.#socket !== socket) return;
     this.#socket = undefined;
     this.#state = 'pausing';
-    this.#later(this.#pauseMs * (0.5 + Math.random() / 2), () => {
+    this.#later(jittered(this.#pauseMs), () => {
       this.#state = 'idle';
       if (!this.#isDrained()) void this.#connect();
     });

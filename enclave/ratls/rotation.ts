@@ -1,5 +1,6 @@
 // Keeps the RA-TLS identity fresh. While the NSM fails, the identity in force goes on as long as its evidence is good.
 
+import { backoffMs } from '../../common/flow/backoff.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { Nsm } from '../../signer/tee/nsm.ts';
@@ -30,7 +31,7 @@ export const EVIDENCE_MARGIN_MS = 15 * 60_000;
 const MAX_PAUSE_MS = 3 * 3_600_000 - EVIDENCE_MARGIN_MS;
 /** The NSM may give the leaf again that is about to end. */
 const MIN_PAUSE_MS = 60_000;
-const RETRY_MS = { first: 1000, most: 60_000 } as const;
+const RETRY = { firstMs: 1000, mostMs: 60_000 } as const;
 /** A tenth of what clients take. */
 const MAX_CLOCKS_APART_MS = 30_000;
 const CLOCKS_APART =
@@ -120,10 +121,7 @@ export class RatlsRotation implements IdentitySource {
   }
 
   #pauseMs(): number {
-    if (this.#failures > 0) {
-      const backoffMs = Math.min(RETRY_MS.most, RETRY_MS.first * 2 ** Math.min(this.#failures - 1, 20));
-      return backoffMs * (0.5 + Math.random() / 2); // jitter
-    }
+    if (this.#failures > 0) return backoffMs(this.#failures, RETRY);
     const identity = this.#identity;
     if (identity === undefined) return 0;
     const now = this.#parts.clock.now();
@@ -131,7 +129,7 @@ export class RatlsRotation implements IdentitySource {
     const dueAt = Math.min(intervalEndsAt, identity.evidenceExpiresAt - EVIDENCE_MARGIN_MS);
     const remainingMs = identity.expiresAt - now;
     const floorMs = Math.min(MIN_PAUSE_MS, this.#options.intervalSeconds * 1000, remainingMs / 2);
-    return Math.min(Math.max(dueAt - now, floorMs, RETRY_MS.first), MAX_PAUSE_MS);
+    return Math.min(Math.max(dueAt - now, floorMs, RETRY.firstMs), MAX_PAUSE_MS);
   }
 }
 

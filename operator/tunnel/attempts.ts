@@ -3,6 +3,7 @@
 // the tunnel.
 
 import type { FailureCode } from '../../common/attestation/failure.ts';
+import { backoffMs } from '../../common/flow/backoff.ts';
 import { errorCode } from '../../common/formats/error-code.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 
@@ -76,8 +77,7 @@ export class Attempts {
 
   pauseMs(): number {
     const { unreachable = UNREACHABLE, unverified = UNVERIFIED } = this.#options;
-    const { firstMs, mostMs } = this.#condition === 'unverified' ? unverified : unreachable;
-    return Math.min(mostMs, firstMs * 2 ** Math.min(this.#failures - 1, 20)) * (0.5 + Math.random() / 2);
+    return backoffMs(this.#failures, this.#condition === 'unverified' ? unverified : unreachable);
   }
 }
 

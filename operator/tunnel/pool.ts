@@ -2,6 +2,7 @@
 // evidence has ended. One is kept warm, so that a request need not wait for a verification.
 
 import type { Socket } from 'node:net';
+import { jittered } from '../../common/flow/backoff.ts';
 import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import type { AttestedConnection } from '../connect.ts';
 import { Attempts, type AttemptsOptions, isBug, isOfClocks } from './attempts.ts';
@@ -197,7 +198,7 @@ export class ConnectionPool {
     this.#connections.delete(connection);
     connection.socket.destroy();
     const isLast = this.#connections.size + this.#opening === 0 && this.#attempts.condition === 'reachable';
-    if (isLast) this.#tryLater(REPLACE_MS * (0.5 + Math.random() / 2)); // jitter
+    if (isLast) this.#tryLater(jittered(REPLACE_MS));
   }
 
   #fail(error: unknown, round: number): void {

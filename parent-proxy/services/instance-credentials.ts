@@ -1,7 +1,7 @@
 // The parent's AWS credentials, from the SDK's default provider chain. One question at a time. Nothing is logged but
 // the kind of a failure.
 
-import { renewedWhenLate } from '../../common/observe/in-time.ts';
+import { renewedWhenLate } from '../../common/flow/in-time.ts';
 import type { PausingClock } from '../clock.ts';
 import { CREDENTIALS_FAILURE_LIVES_MS, CREDENTIALS_TIMEOUT_MS } from '../limits.ts';
 

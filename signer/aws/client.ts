@@ -1,7 +1,7 @@
 // How every AWS client of the signer reaches its service: nothing here is unbounded.
 
 import { Agent, type AgentOptions, type RequestOptions } from 'node:https';
-import { renewedWhenLate } from '../../common/observe/in-time.ts';
+import { renewedWhenLate } from '../../common/flow/in-time.ts';
 import type { AuthoritiesOf } from '../tee/authorities.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 

@@ -11,6 +11,7 @@ import {
   type TransactWriteItem,
   TransactWriteItemsCommand,
 } from '@aws-sdk/client-dynamodb';
+import { jittered } from '../../common/flow/backoff.ts';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 
@@ -97,10 +98,6 @@ export async function transactWrite(
     }
     await pause(jittered(RETRY_PAUSE_MS * 2 ** tries));
   }
-}
-
-export function jittered(milliseconds: number): number {
-  return milliseconds * (0.5 + Math.random() / 2);
 }
 
 /** The service's own limit. */

@@ -1,7 +1,7 @@
 // The one deadline for the end of the process, even when something still hangs: nothing was signed that is not durable.
 
+import { inTime } from '../../common/flow/in-time.ts';
 import type { Clock } from '../../common/observe/clock.ts';
-import { inTime } from '../../common/observe/in-time.ts';
 
 const UNHURRIED_MS = 15_000;
 const LEAST_MS = 250;

@@ -2,8 +2,8 @@
 // `receipts.storage`. The first head is made before anything is signed. A storage that fails stops a signer only with
 // `receipts.required`.
 
+import { inTime } from '../../common/flow/in-time.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { inTime } from '../../common/observe/in-time.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { HealthCheck } from '../api/health.ts';

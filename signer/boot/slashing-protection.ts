@@ -2,8 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { inTime } from '../../common/flow/in-time.ts';
 import type { SignerTime, Witness } from '../../common/observe/clock.ts';
-import { inTime } from '../../common/observe/in-time.ts';
 import type { AwsAccess } from '../aws/access.ts';
 import type { BindingTable } from '../chamber/binding-table.ts';
 import { StoreBinding } from '../chamber/store-binding.ts';

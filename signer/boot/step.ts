@@ -1,7 +1,7 @@
 // A step of the boot: it has a result, or ends the start with a message that names the step. What a step waits for may
 // belong to another (a disk, a service, a library) and never come: the log says so, and then the start ends.
 
-import { inTime } from '../../common/observe/in-time.ts';
+import { inTime } from '../../common/flow/in-time.ts';
 import type { Log } from '../../common/observe/log.ts';
 
 const SLOW_MS = 10_000;

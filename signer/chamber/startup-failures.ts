@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';
 import { type MasterKeyRecord, parseRecord } from '../../ceremony/record.ts';
 import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
+import { jittered } from '../../common/flow/backoff.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import { type AwsFault, lackingSetting } from '../aws/errors.ts';
@@ -56,7 +57,7 @@ export async function patiently<T>({ tableName }: { readonly tableName: string }
         throw new StateTableFailure(tableName, `${remedy} (${problem})`, error);
       }
     }
-    await pause(FIRST_PAUSE_MS * 2 ** (tries - 1) * (0.5 + Math.random() / 2));
+    await pause(jittered(FIRST_PAUSE_MS * 2 ** (tries - 1)));
   }
 }
 

@@ -2,12 +2,12 @@
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
+import { jittered } from '../../common/flow/backoff.ts';
 import type { AuthHead, AuthState, AuthWrite } from '../auth/stateful/state.ts';
 import {
   type DynamoDBClient,
   GetItemCommand,
   type Item,
-  jittered,
   RETRY_PAUSE_MS,
   readBatchOfItems,
   ScanCommand,

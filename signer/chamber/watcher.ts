@@ -2,6 +2,7 @@
 // injected clock, so a process that was stopped is stale as soon as it continues.
 
 import { strict as assert } from 'node:assert';
+import { backoffMs, jitteredInterval } from '../../common/flow/backoff.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import { type Log, toMilli } from '../../common/observe/log.ts';
 import type { AuthHead } from '../auth/stateful/state.ts';
@@ -153,11 +154,9 @@ export class Watcher {
     );
   }
 
-  /** Jitter keeps replicas that started together from reading together. */
   #pauseMs(): number {
     const intervalMs = this.#options.intervalSeconds * 1000;
-    if (this.#failures === 0) return intervalMs * (0.9 + Math.random() / 10);
-    const backoffMs = Math.min(intervalMs, FIRST_BACKOFF_MS * 2 ** Math.min(this.#failures - 1, 20));
-    return backoffMs * (0.5 + Math.random() / 2);
+    if (this.#failures === 0) return jitteredInterval(intervalMs);
+    return backoffMs(this.#failures, { firstMs: FIRST_BACKOFF_MS, mostMs: intervalMs });
   }
 }

@@ -15,6 +15,7 @@ import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
 import type { SigningDependencies } from '../signing/sign.ts';
 import { type Admission, acceptAnyBodyAsBytes, allowOrigins, createAdmission, originRefusals } from './admission.ts';
 import { type Audit, createAudit, type HttpObserver, type RecordDecision, type RequiredAudit } from './audit.ts';
+import { callerTurns, type GoOn } from './caller-turns.ts';
 import {
   type HttpRequest,
   headerTimes,
@@ -298,101 +299,4 @@ function endTrace({ context, id }: HttpRequest, response: ServerResponse): void 
 function logFault(log: Log, id: string, error: ReturnType<typeof toSignerError>): void {
   const cause = error.cause instanceof Error ? error.cause.message : undefined;
   log.warn({ request_id: id, reason: error.reason, cause, ...error.detail }, 'request could not be served');
-}
-
-// Callers take turns here, before a body is read: a request of one token would wait behind the bodies of hundreds of
-// another that came in the same turn of the event loop.
-
-export const MAX_PER_TURN = 16;
-export const MAX_WAITING_OF_CALLER = 4096;
-/** Of all callers; beyond it a caller has one place. */
-export const MAX_WAITING = 2 * MAX_WAITING_OF_CALLER;
-/** Two epochs of 32 slots: whoever has validators asks in each. */
-const ALONE_AFTER_MS = 2 * 32 * 12_000;
-
-type GoOn = (hasWaited: boolean) => void;
-
-export interface CallerTurns {
-  /** @returns false when there is no place to wait; then `goOn` is not called */
-  enter(caller: string, goOn: GoOn): boolean;
-  readonly waiting: number;
-}
-
-interface EventLoop {
-  nextTurn(work: () => void): void;
-  monotonic(): number;
-}
-
-export function callerTurns({ nextTurn, monotonic }: EventLoop): CallerTurns {
-  const lines = new Map<string, Set<GoOn>>();
-  const went = new Set<string>();
-  let wentOn = 0;
-  let waiting = 0;
-  let isTurnPlanned = false;
-  let latest: { readonly caller: string; at: number } | undefined;
-  let sharedUntil = Number.NEGATIVE_INFINITY;
-
-  const planTurn = (): void => {
-    if (isTurnPlanned) return;
-    isTurnPlanned = true;
-    nextTurn(beginTurn);
-  };
-  const count = (caller: string): void => {
-    went.add(caller);
-    wentOn += 1;
-    planTurn();
-  };
-  const beginTurn = (): void => {
-    isTurnPlanned = false;
-    went.clear();
-    wentOn = 0;
-    for (let places = MAX_PER_TURN; places > 0; places--) letNextGo();
-  };
-  const letNextGo = (): void => {
-    for (const [caller, line] of lines) {
-      const [next] = line;
-      if (next === undefined) continue;
-      line.delete(next);
-      lines.delete(caller);
-      if (line.size > 0) lines.set(caller, line); // behind the others
-      waiting -= 1;
-      count(caller);
-      next(true);
-      return;
-    }
-  };
-  const isShared = (caller: string): boolean => {
-    const now = monotonic();
-    if (caller === latest?.caller) latest.at = now;
-    else {
-      if (latest !== undefined) sharedUntil = latest.at + ALONE_AFTER_MS;
-      latest = { caller, at: now };
-    }
-    return now < sharedUntil;
-  };
-
-  return {
-    enter(caller, goOn) {
-      const line = lines.get(caller);
-      if (!isShared(caller) && waiting === 0) {
-        goOn(false);
-        return true;
-      }
-      if (line === undefined && (wentOn < MAX_PER_TURN || !went.has(caller))) {
-        count(caller);
-        goOn(false);
-        return true;
-      }
-      const places = waiting < MAX_WAITING ? MAX_WAITING_OF_CALLER : 1;
-      if ((line?.size ?? 0) >= places) return false;
-      if (line === undefined) lines.set(caller, new Set([goOn]));
-      else line.add(goOn);
-      waiting += 1;
-      planTurn();
-      return true;
-    },
-    get waiting() {
-      return waiting;
-    },
-  };
 }

@@ -1,9 +1,9 @@
 // One audit line per request of an authenticated route. Names, not values: no token, no body, no signature is in it.
 
 import type { ServerResponse } from 'node:http';
+import { inTime } from '../../common/flow/in-time.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
-import { inTime } from '../../common/observe/in-time.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { Logger } from '../../common/observe/logger.ts';
 import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';

@@ -4,6 +4,7 @@
 // is.
 
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { oneAfterTheOther } from '../../common/flow/turns.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
@@ -95,7 +96,7 @@ export class ReceiptLog {
   #keptAtMs: number | undefined;
   #isClosed = false;
   /** What goes to the storage goes there one after the other. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #inTurn = oneAfterTheOther();
 
   constructor(identity: BootIdentity, key: KeyObject, options: ReceiptLogOptions, parts: ReceiptLogParts) {
     this.#identity = identity;
@@ -176,12 +177,6 @@ export class ReceiptLog {
   async begin(before: NonNullable<HeadStatement['before']>): Promise<void> {
     this.#pending = this.#sign(before, false);
     await this.keepHead();
-  }
-
-  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    const done = this.#turn.then(work);
-    this.#turn = done.catch(() => undefined);
-    return done;
   }
 
   async #keep(isLast: boolean): Promise<boolean> {

@@ -5,6 +5,7 @@
 // groups plus one. The groups never take the last share: it stays for requests for one key.
 
 import assert from 'node:assert/strict';
+import { CallerLines } from '../../common/flow/caller-lines.ts';
 import { SignerError } from '../api/errors.ts';
 import type { Lane } from './bls/bls.ts';
 
@@ -17,20 +18,14 @@ export interface PermitOptions {
 }
 
 interface Waiter {
-  readonly caller: string;
   readonly admit: () => void;
   readonly refuse: (error: SignerError) => void;
-}
-
-interface Waiting {
-  readonly byCaller: Map<string, Set<Waiter>>;
-  size: number;
 }
 
 interface Pool {
   free: number;
   readonly permits: number;
-  readonly waiting: Waiting;
+  readonly waiting: CallerLines<Waiter>;
   readonly groups: PermitGroups;
   isTurnOfGroups: boolean;
 }
@@ -85,7 +80,7 @@ function newPool(permits: number): Pool {
   const pool: Pool = {
     free: permits,
     permits,
-    waiting: { byCaller: new Map(), size: 0 },
+    waiting: new CallerLines(),
     isTurnOfGroups: false,
     groups: permitGroups(permits, {
       take: (most) => {
@@ -113,7 +108,7 @@ function passOn(pool: Pool): void {
       pool.isTurnOfGroups = false;
       continue;
     }
-    const next = takeNext(pool.waiting);
+    const next = pool.waiting.take()?.item;
     if (next === undefined && !pool.groups.admitNext()) return;
     if (next === undefined) continue;
     pool.free -= 1;
@@ -122,55 +117,30 @@ function passOn(pool: Pool): void {
   }
 }
 
-function takeNext(waiting: Waiting): Waiter | undefined {
-  for (const [caller, line] of waiting.byCaller) {
-    const [next] = line;
-    if (next === undefined) continue;
-    leave(waiting, next);
-    if (line.size > 0 && waiting.byCaller.size > 1) {
-      waiting.byCaller.delete(caller);
-      waiting.byCaller.set(caller, line);
-    }
-    return next;
-  }
-  return undefined;
-}
-
 /** The newest request of the caller with most places goes, for a caller that has fewer even with one more. */
 function makeRoom(pools: Readonly<Record<Lane, Pool>>, caller: string): boolean {
-  let most: ReadonlySet<Waiter> = new Set();
-  let from: Waiting | undefined;
-  for (const { waiting } of [pools.normal, pools.priority]) {
-    for (const line of waiting.byCaller.values()) {
-      if (line.size <= most.size) continue;
-      most = line;
-      from = waiting;
-    }
+  const lines = [pools.normal.waiting, pools.priority.waiting];
+  const own = Math.max(...lines.map((line) => line.sizeOf(caller)));
+  let most = { caller: '', size: 0 };
+  let from: CallerLines<Waiter> | undefined;
+  for (const line of lines) {
+    const longest = line.longest();
+    if (longest === undefined || longest.size <= most.size) continue;
+    most = longest;
+    from = line;
   }
-  const own = (pool: Pool): number => pool.waiting.byCaller.get(caller)?.size ?? 0;
-  if (from === undefined || most.size <= Math.max(own(pools.normal), own(pools.priority)) + 1) return false;
-  const newest = [...most].at(-1);
-  if (newest === undefined) return false;
-  leave(from, newest);
-  newest.refuse(new SignerError('overloaded'));
-  return true;
-}
-
-function leave(waiting: Waiting, waiter: Waiter): void {
-  const line = waiting.byCaller.get(waiter.caller);
-  if (line?.delete(waiter) !== true) return;
-  waiting.size -= 1;
-  if (line.size === 0) waiting.byCaller.delete(waiter.caller);
+  const newest = most.size > own + 1 ? from?.takeNewest(most.caller) : undefined;
+  newest?.refuse(new SignerError('overloaded'));
+  return newest !== undefined;
 }
 
 function waitInLine({ waiting }: Pool, signal: AbortSignal, caller: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const giveUp = (): void => {
-      leave(waiting, waiter);
+      waiting.remove(caller, waiter);
       reject(signal.reason);
     };
     const waiter: Waiter = {
-      caller,
       admit: () => {
         signal.removeEventListener('abort', giveUp);
         resolve();
@@ -180,10 +150,7 @@ function waitInLine({ waiting }: Pool, signal: AbortSignal, caller: string): Pro
         reject(error);
       },
     };
-    const line = waiting.byCaller.get(caller);
-    if (line === undefined) waiting.byCaller.set(caller, new Set([waiter]));
-    else line.add(waiter);
-    waiting.size += 1;
+    waiting.push(caller, waiter);
     signal.addEventListener('abort', giveUp, { once: true });
   });
 }

@@ -3,8 +3,8 @@
 // is a doubt, and the signer answers a doubt with 503.
 
 import { strict as assert } from 'node:assert';
+import { inTime } from '../../common/flow/in-time.ts';
 import type { Clock } from '../../common/observe/clock.ts';
-import { inTime } from '../../common/observe/in-time.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import { type CheckQueue, checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';

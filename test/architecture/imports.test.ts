@@ -7,7 +7,9 @@ import { describe, expect, it } from 'vitest';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Everything may use them; they use nothing but each other, as ARROWS says. */
-const LEAVES = ['attestation', 'command-line', 'formats', 'observe', 'receipts'].map((leaf) => `common/${leaf}/`);
+const LEAVES = ['attestation', 'command-line', 'flow', 'formats', 'observe', 'receipts'].map(
+  (leaf) => `common/${leaf}/`,
+);
 
 /** May import everything: proof, measurement, demonstration, the generator of the references. */
 const EVERYTHING = [''];
@@ -33,8 +35,9 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   // Both sides of a document: the enclave that keeps one, the operator who is shown one.
   'common/attestation': ['common/command-line/', 'common/formats/'],
   'common/command-line': ['common/formats/'],
+  'common/flow': [],
   'common/formats': [],
-  'common/observe': [],
+  'common/observe': ['common/flow/'],
   // Both sides of a log: the signer that keeps it, the auditor who verifies it.
   'common/receipts': ['common/attestation/', 'common/formats/'],
   demo: EVERYTHING,

@@ -11,7 +11,7 @@ import {
   MAX_PER_TURN,
   MAX_WAITING,
   MAX_WAITING_OF_CALLER,
-} from '../../signer/http/app.ts';
+} from '../../signer/http/caller-turns.ts';
 import { mountReload } from '../../signer/http/routes/reload.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';

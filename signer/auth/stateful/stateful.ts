@@ -1,6 +1,7 @@
 // The stateful mode: tokens and policies of the state table, in memory at one revision.
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { oneAfterTheOther, sharedTurns } from '../../../common/flow/turns.ts';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { type ErrorReason, SignerError, telling } from '../../api/errors.ts';
@@ -55,10 +56,8 @@ export class StatefulAuthenticator implements Authenticator {
   readonly #keys: AuthKeys;
   #snapshot: AuthSnapshot | undefined;
   #sealed = false;
-  #lastRefresh: Promise<unknown> = Promise.resolve();
-  #nextRefresh: Promise<void> | undefined;
   #lookedAgainAt = Number.NEGATIVE_INFINITY;
-  #lastChange: Promise<unknown> = Promise.resolve();
+  readonly #changeInTurn = oneAfterTheOther();
   #waitingChanges = 0;
   readonly #rejections: Rejections;
 
@@ -102,16 +101,7 @@ export class StatefulAuthenticator implements Authenticator {
   }
 
   /** @throws AuthHeadRejected, or SignerError `state_stale`; what was effective stays so */
-  refresh(): Promise<void> {
-    if (this.#nextRefresh !== undefined) return this.#nextRefresh;
-    const refresh = this.#lastRefresh.then(() => {
-      this.#nextRefresh = undefined;
-      return this.#refresh();
-    });
-    this.#nextRefresh = refresh;
-    this.#lastRefresh = refresh.catch(() => undefined);
-    return refresh;
-  }
+  readonly refresh = sharedTurns(() => this.#refresh());
 
   seal(): void {
     this.#sealed = true;
@@ -129,10 +119,8 @@ export class StatefulAuthenticator implements Authenticator {
   async change<Answer>(actor: Actor, plan: Plan<Answer>): Promise<Done<Answer> | ChangeRefused> {
     if (this.#waitingChanges >= MAX_WAITING_CHANGES) throw new SignerError('overloaded');
     this.#waitingChanges += 1;
-    const change = this.#lastChange.then(() => this.#change(actor, plan));
-    this.#lastChange = change.catch(() => undefined);
     try {
-      return await change;
+      return await this.#changeInTurn(() => this.#change(actor, plan));
     } finally {
       this.#waitingChanges -= 1;
     }

@@ -3,6 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { oneAfterTheOther } from '../../../common/flow/turns.ts';
 import { deriveSealKey, hexOf, NONCE_BYTES, openBytes, SALT_BYTES, sealBytes, TAG_BYTES } from './sealed-bytes.ts';
 
 const FORMAT = 'strongroom-key-cache-1';
@@ -35,18 +36,19 @@ export function namesIn({ keystores }: SealedSlice): readonly string[] {
 /** Derived one after the other, because each takes 256 MiB. Holds secrets until wipe(). */
 export class SliceKeys {
   readonly #keys = new Map<string, Promise<Buffer>>();
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #inTurn = oneAfterTheOther();
 
   /** @param digests of the passwords, in any order @throws Error when there is no memory for it */
   derive(digests: readonly Buffer[], salt: string): Promise<Buffer> {
     const password = passwordOf(digests);
     const name = `${salt} ${createHash('sha256').update(password).digest('hex')}`;
     const known = this.#keys.get(name);
-    const key = known ?? this.#last.then(() => deriveSealKey(password, Buffer.from(salt, 'hex')));
-    if (known === undefined) {
-      this.#keys.set(name, key);
-      this.#last = key.catch(() => undefined).finally(() => password.fill(0));
-    } else password.fill(0);
+    if (known !== undefined) {
+      password.fill(0);
+      return known;
+    }
+    const key = this.#inTurn(() => deriveSealKey(password, Buffer.from(salt, 'hex')).finally(() => password.fill(0)));
+    this.#keys.set(name, key);
     return key;
   }
 

@@ -2,6 +2,8 @@
 // moved. A row that fails disturbs no other; a look that fails keeps the loaded set.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { jitteredInterval } from '../../../common/flow/backoff.ts';
+import { oneAfterTheOther, sharedTurns } from '../../../common/flow/turns.ts';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
@@ -70,8 +72,7 @@ export class TableLoader implements KeyTableLoader {
   readonly #shards: ShardState[] = SHARDS.map(() => UNREAD);
   /** What it read of a key that is released during a look may be from before the key's change. */
   readonly #withheld = new WithheldKeys((publicKey) => this.#setShard(shardOf(publicKey), { revision: undefined }));
-  #look: Promise<void> = Promise.resolve();
-  #nextLook: Promise<void> | undefined;
+  readonly #inTurn = oneAfterTheOther();
   #lastLookAt: number | undefined;
   #found = new Set<string>();
   #failures = 0;
@@ -121,8 +122,7 @@ export class TableLoader implements KeyTableLoader {
     const intervalMs = this.#options.refreshIntervalSeconds * 1000;
     if (intervalMs === 0) return;
     while (!signal.aborted) {
-      // Jitter keeps replicas that started together from reading together.
-      const waited = pause(intervalMs * (0.9 + Math.random() / 10), true, { signal, ref: false });
+      const waited = pause(jitteredInterval(intervalMs), true, { signal, ref: false });
       if (!(await waited.catch(() => false))) return;
       await this.refresh().catch(() => undefined); // said and counted where it failed
     }
@@ -130,7 +130,7 @@ export class TableLoader implements KeyTableLoader {
 
   async stop(): Promise<void> {
     this.#stop.abort(new SignerError('shutting_down'));
-    await this.#look.catch(() => undefined);
+    await this.#inTurn(() => Promise.resolve());
   }
 
   withhold(publicKeys: readonly string[]): () => void {
@@ -142,16 +142,7 @@ export class TableLoader implements KeyTableLoader {
   }
 
   /** A look that begins after the call; callers that wait for the same one share it. */
-  refresh(): Promise<void> {
-    this.#nextLook ??= this.#look
-      .catch(() => undefined)
-      .then(() => {
-        this.#nextLook = undefined;
-        this.#look = this.#lookNow();
-        return this.#look;
-      });
-    return this.#nextLook;
-  }
+  readonly refresh = sharedTurns(() => this.#lookNow(), this.#inTurn);
 
   async #lookNow(): Promise<void> {
     const { clock, log, onLookFailed } = this.#parts;

@@ -3,6 +3,7 @@
 
 import { strict as assert } from 'node:assert';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { oneAfterTheOther } from '../../../common/flow/turns.ts';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
@@ -220,9 +221,9 @@ function openRow(
 }
 
 function slices(clock: Clock) {
-  let tail: Promise<void> = Promise.resolve();
-  return <T>(things: readonly T[], work: (thing: T) => void): Promise<void> => {
-    const turn = tail.then(async () => {
+  const inTurn = oneAfterTheOther();
+  return <T>(things: readonly T[], work: (thing: T) => void): Promise<void> =>
+    inTurn(async () => {
       await nextTurn();
       let startedAt = clock.monotonic();
       for (const thing of things) {
@@ -232,7 +233,4 @@ function slices(clock: Clock) {
         startedAt = clock.monotonic();
       }
     });
-    tail = turn.catch(() => undefined);
-    return turn;
-  };
 }

@@ -3,10 +3,12 @@
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
+import { jittered } from '../../../common/flow/backoff.ts';
+import { oneAfterTheOther } from '../../../common/flow/turns.ts';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { type Item, jittered, MAX_BATCH_GET_ITEMS, type TransactWriteItem } from '../../aws/dynamodb.ts';
+import { type Item, MAX_BATCH_GET_ITEMS, type TransactWriteItem } from '../../aws/dynamodb.ts';
 import { chunks } from '../../parallel.ts';
 import { readItems, readPage, type TableConnection, transact } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
@@ -166,15 +168,7 @@ function rowReader(parts: KeyTableParts) {
 }
 
 function shardChanger(parts: KeyTableParts) {
-  const tails = new Map<number, Promise<unknown>>();
-  const inTurn = <T>(shard: number, run: () => Promise<T>): Promise<T> => {
-    const turn = (tails.get(shard) ?? Promise.resolve()).then(run);
-    tails.set(
-      shard,
-      turn.catch(() => undefined),
-    );
-    return turn;
-  };
+  const turns = SHARDS.map(() => oneAfterTheOther());
 
   return async <Outcome>(publicKeys: readonly string[], plan: Plan<Outcome>): Promise<Map<string, Outcome>> => {
     const { freshness } = parts;
@@ -182,7 +176,7 @@ function shardChanger(parts: KeyTableParts) {
     const outcomes = new Map<string, Outcome>();
     const changes = [...byShard].flatMap(([shard, keys]) =>
       chunks(keys, MAX_KEYS_PER_CHANGE).map((chunk) =>
-        inTurn(shard, async () => {
+        turns[shard]?.(async () => {
           const lowestGeneration = (freshness.ofShard(shard).revision ?? 0) + 1;
           const { planned, generation } = await changeShard(parts, { shard, lowestGeneration }, chunk, plan);
           for (const [publicKey, { outcome, row }] of planned) {

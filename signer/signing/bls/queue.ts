@@ -2,6 +2,7 @@
 // root, so that the core signs exactly the root that was passed in.
 
 import assert from 'node:assert/strict';
+import { CallerLines } from '../../../common/flow/caller-lines.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { KeyHandle } from '../../keys/vault.ts';
 import type { GroupSignature, Lane } from './bls.ts';
@@ -34,9 +35,10 @@ export interface JobQueue {
 
 /** @param onJobs called after the microtasks in which jobs came: those of one group commit should share batches */
 export function createJobQueue(onJobs: () => void): JobQueue {
-  const priority = createTurns();
-  const normal = createTurns();
-  const grouped = createLine();
+  const priority = new CallerLines<Job>();
+  const normal = new CallerLines<Job>();
+  /** Of all groups, in one line. */
+  const grouped = new CallerLines<Job>();
   let isTold = false;
   const tellSoon = (): void => {
     if (isTold) return;
@@ -47,19 +49,19 @@ export function createJobQueue(onJobs: () => void): JobQueue {
     });
   };
   const takeSingles = (count: number, mostAlike = count): Job[] => {
-    const jobs = priority.take(count, mostAlike);
+    const jobs = takeJobs(priority, count, mostAlike);
     const left = count - jobs.length; // who has priority waits for few others
-    return left <= 0 ? jobs : jobs.concat(normal.take(left, jobs.length > 0 ? left : mostAlike));
+    return left <= 0 ? jobs : jobs.concat(takeJobs(normal, left, jobs.length > 0 ? left : mostAlike));
   };
   return {
     get length() {
-      return this.singles + grouped.length;
+      return this.singles + grouped.size;
     },
     get singles() {
-      return priority.length + normal.length;
+      return priority.size + normal.size;
     },
     get grouped() {
-      return grouped.length;
+      return grouped.size;
     },
     push(handle, root, lane, caller = '') {
       assert.equal(root.length, ROOT_BYTES);
@@ -67,7 +69,7 @@ export function createJobQueue(onJobs: () => void): JobQueue {
       const line = lane === 'priority' ? priority : normal;
       tellSoon();
       return new Promise((resolve, reject) =>
-        line.push({ handle, root: new Uint8Array(root), resolve, reject }, caller),
+        line.push(caller, { handle, root: new Uint8Array(root), resolve, reject }),
       );
     },
     pushGroup(handles, root, lane) {
@@ -81,16 +83,15 @@ export function createJobQueue(onJobs: () => void): JobQueue {
         const group = new Group(handles.length, resolve);
         for (let place = 0; place < handles.length; place++) {
           const job = new GroupJob(handles[place] as KeyHandle, copy, group, place);
-          if (isPriority) priority.push(job, '');
-          else grouped.push(job);
+          (isPriority ? priority : grouped).push('', job);
         }
       });
     },
     takeSingles,
-    takeGrouped: grouped.takeAlike,
+    takeGrouped: (count) => takeJobs(grouped, Math.min(1, count), count),
     rejectAll(error) {
       rejectJobs(takeSingles(this.singles), error);
-      rejectJobs(grouped.take(grouped.length), error);
+      rejectJobs(takeJobs(grouped, grouped.size), error);
     },
   };
 }
@@ -155,62 +156,15 @@ export function rejectJobs(jobs: Iterable<Job>, error: SignerError): void {
   for (const job of jobs) job.reject(error);
 }
 
-function createTurns() {
-  const lines = new Map<string, ReturnType<typeof createLine>>();
-  let length = 0;
-  return {
-    get length() {
-      return length;
-    },
-    push(job: Job, caller: string) {
-      const line = lines.get(caller) ?? createLine();
-      lines.set(caller, line); // where it was, if it was
-      line.push(job);
-      length += 1;
-    },
-    take(count: number, mostAlike: number): Job[] {
-      const taken: Job[] = [];
-      for (const [caller, line] of lines) {
-        const isAlike = taken.length < mostAlike && hasRootOf(line.next(), taken.at(-1));
-        if (line.length > 0 && taken.length >= count && !isAlike) break;
-        lines.delete(caller);
-        const [job] = line.take(1);
-        if (job === undefined) continue;
-        taken.push(job);
-        lines.set(caller, line); // behind the others; this loop comes to it again
-      }
-      length -= taken.length;
-      return taken;
-    },
-  };
-}
-
-/** A list that gives from its front without moving the rest each time. */
-function createLine() {
-  let jobs: Job[] = [];
-  let first = 0;
-  const take = (count: number): Job[] => {
-    const taken = jobs.slice(first, first + count);
-    first += taken.length;
-    if (first * 2 >= jobs.length) {
-      jobs = jobs.slice(first);
-      first = 0;
-    }
-    return taken;
-  };
-  return {
-    get length() {
-      return jobs.length - first;
-    },
-    next: (): Job | undefined => jobs[first],
-    push: (job: Job) => jobs.push(job),
-    take,
-    takeAlike(count: number): Job[] {
-      let alike = 1;
-      while (alike < count && hasRootOf(jobs[first + alike], jobs[first])) alike += 1;
-      return take(alike);
-    },
-  };
+/** @param mostAlike so many when those beyond the count have the root of the last */
+function takeJobs(lines: CallerLines<Job>, count: number, mostAlike = count): Job[] {
+  const taken: Job[] = [];
+  while (taken.length < count || (taken.length < mostAlike && hasRootOf(lines.peek(), taken.at(-1)))) {
+    const next = lines.take();
+    if (next === undefined) break;
+    taken.push(next.item);
+  }
+  return taken;
 }
 
 function hasRootOf(job: Job | undefined, other: Job | undefined): boolean {

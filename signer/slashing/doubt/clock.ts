@@ -3,8 +3,8 @@
 // goes by the signer's clock only when a witness confirms it and none contradicts it. What keys have signed is no
 // witness: a client of one key writes that.
 
+import { inTime } from '../../../common/flow/in-time.ts';
 import type { Witness } from '../../../common/observe/clock.ts';
-import { inTime } from '../../../common/observe/in-time.ts';
 import { SignerError } from '../../api/errors.ts';
 import { type ChainTime, floorAt } from '../jump.ts';
 import type { Present } from './doubts.ts';

@@ -4,8 +4,8 @@
 
 import { existsSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
+import { inTime } from '../../../common/flow/in-time.ts';
 import { type Clock, systemClock } from '../../../common/observe/clock.ts';
-import { inTime } from '../../../common/observe/in-time.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { NEW_STORE, readIncarnations } from '../incarnation.ts';

@@ -3,13 +3,13 @@
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
+import { jittered } from '../../../../common/flow/backoff.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import {
   BatchExecuteStatementCommand,
   type BatchStatementRequest,
   type DynamoDBClient,
-  jittered,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import type { StoreFloor } from '../../types.ts';

@@ -3,8 +3,8 @@
 // merge only raises marks. No item is written below the floor of the store, and retired keys stay retired.
 
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
+import { jittered } from '../../../../common/flow/backoff.ts';
 import { SignerError } from '../../../api/errors.ts';
-import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
 import { listConflicts } from '../../history/merge.ts';

@@ -2,8 +2,8 @@
 // transaction; every check compares one of the two. A jump raises the items of all keys, after the floor of the store.
 
 import { setTimeout as pause } from 'node:timers/promises';
+import { jittered } from '../../../../common/flow/backoff.ts';
 import { SignerError } from '../../../api/errors.ts';
-import { jittered } from '../../../aws/dynamodb.ts';
 import { chunks, inParallel } from '../../../parallel.ts';
 import { begun, ended, isEnded, type Tenures } from '../../../tenure.ts';
 import { higherMarks, isRolledBack, NO_MARKS } from '../../history/rules.ts';

@@ -3,6 +3,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
+import { jittered } from '../../../../common/flow/backoff.ts';
+import { oneAfterTheOther } from '../../../../common/flow/turns.ts';
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
@@ -12,7 +14,6 @@ import {
   type DynamoDBClient,
   GetItemCommand,
   type Item,
-  jittered,
   onAnswerDate,
   PutItemCommand,
   ScanCommand,
@@ -64,7 +65,7 @@ export class Store {
   #known: StoreRecord | undefined;
   #fault: SignerError | undefined;
   #isReplaced = false;
-  #lastChange: Promise<unknown> = Promise.resolve();
+  readonly #inTurn = oneAfterTheOther();
 
   constructor(client: DynamoDBClient, binding: StoreBinding) {
     this.#client = client;
@@ -88,9 +89,7 @@ export class Store {
 
   /** Those of this process follow each other, so they do not contend. */
   change(after: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
-    const change = this.#lastChange.then(() => this.#change(after));
-    this.#lastChange = change.catch(() => undefined);
-    return change;
+    return this.#inTurn(() => this.#change(after));
   }
 
   /** For every signer of it, and bound to this region: a jump is the one way to move a store. */

@@ -1,7 +1,7 @@
 // Promises that belong to another, and may never settle.
 
 import { expect, it } from 'vitest';
-import { inTime, renewedWhenLate } from '../../common/observe/in-time.ts';
+import { inTime, renewedWhenLate } from '../../common/flow/in-time.ts';
 
 const never = () => new Promise<never>(() => undefined);
 const late = (): never => {
