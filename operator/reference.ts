@@ -137,7 +137,7 @@ export const SCOPE_COMMANDS: Readonly<Partial<Record<Scope, readonly string[]>>>
   chamber_seal: ['seal'],
   chamber_status: ['status', 'top', 'doctor', 'recover'],
   slashing_protection: ['slashing export', 'slashing import'],
-  receipts: ['receipts fetch', 'receipts verify', 'receipts find', 'receipts audit'],
+  receipts: ['receipts fetch', 'receipts verify'],
 };
 
 export function authorizationReference(): string {

@@ -90,8 +90,6 @@ export const TREE: Group<World> = {
       commands: {
         fetch: async () => (await receipts()).receiptsFetch,
         verify: async () => (await receipts()).receiptsVerify,
-        find: async () => (await receipts()).receiptsFind,
-        audit: async () => (await import('./commands/receipts-audit.ts')).receiptsAudit,
       },
     },
     verify: async () => (await import('./commands/verify.ts')).verify,

@@ -1,9 +1,11 @@
 // Whether logs of a signer are whole: the checks of specification/receipts.md#checks. It trusts nothing that it is
 // given but what the caller says of attestation documents, and states every finding, not only the first. Of each head
-// it keeps what later checks compare, some 500 bytes; entries go through one by one.
+// it keeps what later checks compare, some 500 bytes; entries go through one by one, once: what is said of an entry is
+// said of the bytes that were judged.
 
+import type { ReceiptEntry } from './entry.ts';
 import { type Head, MAX_NAMED_HEADS, readHead, removableBefore } from './head.ts';
-import { type BootIdentity, bootOf, identityBinding } from './identity.ts';
+import { type BootIdentity, bootOf, identityBinding, type LogKind } from './identity.ts';
 import { decodeEntry } from './read-entry.ts';
 import { isSignedBy, readIdentity } from './read-identity.ts';
 import { leafHash, TreeEdge } from './tree.ts';
@@ -19,6 +21,7 @@ const GAPS = [
   'open_end',
   'lost',
   'unlinked',
+  'unlisted',
 ] as const;
 
 export type ReceiptFault =
@@ -70,16 +73,33 @@ export interface Question {
   readonly toMs: number;
   /** By the auditor's own word, entries under heads that are no later may be removed. */
   readonly removableMs: number;
+  /** By the auditor's own word, what a log of a plain service says counts: anybody can make one. */
+  readonly takesUnattested: boolean;
 }
 
 export const WHOLE_LOGS: Question = {
   fromMs: 0,
   toMs: Number.POSITIVE_INFINITY,
   removableMs: Number.NEGATIVE_INFINITY,
+  takesUnattested: false,
 };
 
 /** Whether a document is authentic and expected, and carries this user_data. */
 export type DocumentJudge = (document: Buffer, userData: Buffer) => boolean;
+
+/** That a head of an accepted boot covers it: nothing less is ever said of an entry. */
+export interface KnownEntry {
+  readonly boot: string;
+  readonly index: number;
+  /** The sequence of the first head that covers it. */
+  readonly head: number;
+  /** Unattested: by the auditor's word alone. */
+  readonly accepted: LogKind;
+  readonly entry: ReceiptEntry;
+}
+
+/** Gets what is known, which is worth nothing when the logs are broken. @returns whether that was looked for */
+export type Look = (known: KnownEntry) => boolean;
 
 export interface VerifiedReceipts {
   readonly verdict: 'whole' | 'gaps' | 'broken';
@@ -96,11 +116,11 @@ export interface VerifiedBoot {
   readonly boot: string;
   readonly identity: BootIdentity;
   readonly heads: readonly KeptHead[];
+  /** By whom its entries count: its document, or the word of the auditor; null: by nobody. */
+  readonly accepted: LogKind | null;
 }
 
-interface JudgedBoot extends VerifiedBoot, Pick<ShownBoot, 'entries'> {
-  readonly isAccepted: boolean;
-}
+type JudgedBoot = VerifiedBoot & Pick<ShownBoot, 'entries'>;
 
 type Find = (fault: ReceiptFault, detail: string) => void;
 
@@ -108,58 +128,76 @@ export function verifyReceipts(
   shown: readonly ShownBoot[],
   isAttested: DocumentJudge,
   question: Question = WHOLE_LOGS,
+  look: Look = () => false,
 ): VerifiedReceipts {
+  const { fromMs, takesUnattested } = question;
   const findings: ReceiptFinding[] = [];
   const boots = new Map<string, JudgedBoot>();
+  const finder =
+    (boot: string): Find =>
+    (fault, detail) =>
+      findings.push({ fault, boot, detail });
   for (const one of shown) {
     const identity = readIdentity(one.identity);
     const boot = identity === undefined ? '' : bootOf(identity.publicKey);
-    const find: Find = (fault, detail) => findings.push({ fault, boot, detail });
+    const find = finder(boot);
     if (identity === undefined) {
       find('malformed_identity', 'an identity has another form');
     } else if (boots.has(boot)) {
       find('two_logs', 'the boot is shown twice');
     } else {
-      const isAccepted = judgeIdentity(identity, isAttested, find);
+      const isAccepted = judgeIdentity(identity, isAttested, find) || (identity.document === null && takesUnattested);
       const heads = headsOf(one.heads, identity, boot, find);
       judgeOrder(heads, find);
-      boots.set(boot, { boot, identity, heads, isAccepted, entries: one.entries });
+      boots.set(boot, { boot, identity, heads, accepted: isAccepted ? identity.kind : null, entries: one.entries });
     }
   }
   const all = [...boots.values()];
+  const history = historyOf(all);
+  const inUse = new Set<string>();
   for (const one of all) {
-    const { boot, heads } = one;
-    const find: Find = (fault, detail) => findings.push({ fault, boot, detail });
-    judgeEntries(one, { removable: removableOf(one, all, question), from: sizeAt(heads, question.fromMs - 1) }, find);
-    const [first] = heads;
-    if (first?.statement.sequence === 0) judgeFirst(first, all, find);
+    const { boot, heads, accepted } = one;
+    const find = finder(boot);
+    const limits = { removable: removableOf(one, all, question), from: sizeAt(heads, fromMs - 1) };
+    judgeEntries(one, limits, find, (index, head, entry) => {
+      if (accepted !== null && look({ boot, index, head, accepted, entry })) inUse.add(boot);
+    });
+    if (heads[0] !== undefined) judgeFirst(heads[0], one, history, find);
   }
-  const asked = findings.filter(({ fault, boot }) => concerns(fault, boots.get(boot)?.heads ?? [], question));
+  const asked = findings.filter((one) => concerns(one, boots.get(one.boot)?.heads ?? [], inUse, question));
   const verdict = asked.length === 0 ? 'whole' : asked.every(({ fault }) => isGap(fault)) ? 'gaps' : 'broken';
-  return { verdict, findings: asked, boots: all.map(({ boot, identity, heads }) => ({ boot, identity, heads })) };
+  return { verdict, findings: asked, boots: all };
 }
 
 export function isGap(fault: ReceiptFault): boolean {
   return (GAPS as readonly string[]).includes(fault);
 }
 
-/** Whether a finding is of the span. What is broken is always; nobody knows when a log without an end ended. */
-function concerns(fault: ReceiptFault, heads: readonly KeptHead[], { fromMs, toMs }: Question): boolean {
-  const [first, last] = [heads[0]?.statement.time, heads.at(-1)?.statement.time];
-  if (!isGap(fault) || fault === 'unlinked' || first === undefined || last === undefined) return true;
-  if (fault === 'open_end' || fault === 'uncovered_entries') return last < toMs;
-  return ranIn(heads, { fromMs, toMs });
+/**
+ * Whether a finding is of the span. What is broken is always; nobody knows when a log without an end ended, nor when the
+ * boots ran that are not there. @param inUse boots of any time in which something was found
+ */
+function concerns(
+  { fault, boot }: ReceiptFinding,
+  heads: readonly KeptHead[],
+  inUse: ReadonlySet<string>,
+  question: Question,
+): boolean {
+  const last = heads.at(-1)?.statement.time;
+  if (!isGap(fault) || fault === 'unlinked' || fault === 'unlisted' || last === undefined) return true;
+  if (fault === 'open_end' || fault === 'uncovered_entries') return last < question.toMs;
+  return inUse.has(boot) || ranIn(heads, question);
 }
 
 /** Whether a boot with these heads ran in the span, as far as they say. */
 export function ranIn(heads: readonly KeptHead[], { fromMs, toMs }: Pick<Question, 'fromMs' | 'toMs'>): boolean {
-  const [first, last] = [heads[0]?.statement.time, heads.at(-1)?.statement.time];
-  return first !== undefined && last !== undefined && first < toMs && last >= fromMs;
+  const none = Number.POSITIVE_INFINITY;
+  return (heads[0]?.statement.time ?? none) < toMs && (heads.at(-1)?.statement.time ?? -none) >= fromMs;
 }
 
 /** How many of its first entries may be removed: by its own heads, those of attested boots, the auditor's word. */
 function removableOf({ boot, heads }: JudgedBoot, all: readonly JudgedBoot[], { removableMs }: Question): number {
-  const saying = all.filter((one) => one.boot === boot || one.isAccepted);
+  const saying = all.filter((one) => one.boot === boot || one.accepted === 'attested');
   const times = saying.flatMap((one) => one.heads.map(({ statement }) => removableBefore(statement) ?? removableMs));
   return sizeAt(
     heads,
@@ -231,11 +269,13 @@ function judgeOrder(heads: readonly KeptHead[], find: Find): void {
 /**
  * @param removable how many of the first entries may be given by their hashes
  * @param from the first entry that may be of the span
+ * @param isCovered gets each entry that a head covers, with the first head that does
  */
 function judgeEntries(
   { entries, heads }: Pick<JudgedBoot, 'entries' | 'heads'>,
   { removable, from }: { readonly removable: number; readonly from: number },
   find: Find,
+  isCovered: (index: number, head: number, entry: ReceiptEntry) => void,
 ): void {
   const edge = new TreeEdge();
   const bySize = heads.toSorted((one, other) => one.size - other.size);
@@ -262,7 +302,9 @@ function judgeEntries(
       break;
     }
     if (entry instanceof Uint8Array) {
-      if (decodeEntry(entry) === undefined) findOnce('malformed_entry', `entry ${edge.size} has another form`);
+      const read = decodeEntry(entry);
+      if (read === undefined) findOnce('malformed_entry', `entry ${edge.size} has another form`);
+      else isCovered(edge.size, bySize[next]?.statement.sequence ?? 0, read);
       edge.append(leafHash(entry));
     } else {
       if (edge.size < removable) removed = edge.size + 1;
@@ -277,30 +319,59 @@ function judgeEntries(
   for (const [fault, detail] of found) find(fault, detail);
 }
 
-/** Against what another storage shows of the time before this boot. */
-function judgeFirst(first: KeptHead, boots: readonly VerifiedBoot[], find: Find): void {
-  const { before, time } = first.statement;
+interface History {
+  /** Those with heads. */
+  readonly boots: readonly VerifiedBoot[];
+  readonly places: ReadonlyMap<string, { readonly other: VerifiedBoot; readonly at: number }>;
+  /** By kind, what the first head of the earliest boot names: the time before what is at hand. */
+  readonly earlier: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+function historyOf(all: readonly VerifiedBoot[]): History {
+  const boots = all
+    .filter(({ heads }) => heads.length > 0)
+    .sort((one, other) => timeOfFirst(one) - timeOfFirst(other) || (one.boot < other.boot ? -1 : 1));
+  const earlier = new Map<string, ReadonlySet<string>>();
+  for (const { identity, heads } of boots) {
+    if (!earlier.has(identity.kind)) earlier.set(identity.kind, new Set(heads[0]?.statement.before?.heads ?? []));
+  }
+  const places = boots.flatMap((other) => other.heads.map(({ digest }, at) => [digest, { other, at }] as const));
+  return { boots, places: new Map(places), earlier };
+}
+
+/** Against what is there of the time before this boot: only a first head names others. */
+function judgeFirst(
+  { statement: { before, time } }: KeptHead,
+  { identity }: VerifiedBoot,
+  { boots, places, earlier }: History,
+  find: Find,
+): void {
   if (before === null) return;
   if (before.gap !== null) {
     find('unlinked', 'the signer could not read which heads were there');
     return;
   }
   const named = new Set<string>();
+  let unlisted = 0;
   for (const digest of before.heads) {
-    const other = boots.find((one) => one.boot !== first.boot && one.heads.some((head) => head.digest === digest));
-    if (other === undefined) {
-      find('unknown_head', `it names ${digest}, which is not there`);
+    const place = places.get(digest);
+    if (place === undefined) {
+      if (earlier.get(identity.kind)?.has(digest) === true) unlisted += 1;
+      else find('unknown_head', `it names ${digest}, which is not there`);
       continue;
     }
+    const { other, at } = place;
     named.add(other.boot);
-    const next = other.heads[other.heads.findIndex((head) => head.digest === digest) + 1];
+    const next = other.heads[at + 1];
     if (next !== undefined && !(ranOn(other, time) && next.statement.time > time - SETTLED_MS)) {
       find('rolled_back', `it names a head of ${other.boot} that was not the last one`);
     }
   }
+  if (unlisted > 0)
+    find('unlisted', `it names ${unlisted} boots before all that are at hand: nothing is known of them`);
+  // The boot itself, and those that began later, ran on.
   const others = boots
-    .filter((other) => other.boot !== first.boot && timeOfFirst(other) < time)
-    .sort((one, other) => lastBefore(other, time) - lastBefore(one, time) || (one.boot < other.boot ? -1 : 1))
+    .toSorted((one, other) => lastBefore(other, time) - lastBefore(one, time) || (one.boot < other.boot ? -1 : 1))
     .slice(0, MAX_NAMED_HEADS);
   for (const other of others) {
     if (named.has(other.boot) || (ranOn(other, time) && timeOfFirst(other) > time - SETTLED_MS)) continue;

@@ -7,7 +7,7 @@ It needs Python 3.9 and nothing else. Give it JSON of a beacon node's API: the `
     signing_root.py vote.json --fork-version 0x06000000 --genesis-validators-root 0x4b363db9…
 
 A signature on the chain is valid for one such root and the key of its validator. The root is what
-`strongroom operator receipts find --signing-root` looks for.
+`strongroom operator receipts verify --signing-root` looks for.
 """
 
 import argparse

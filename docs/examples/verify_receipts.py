@@ -7,6 +7,7 @@ folder for each boot, laid out as the page says (identity, heads, tile/entries),
 
     verify_receipts.py receipts/9f86d081884c7d659a2feaa0c55ad015 receipts/d4735e3a265e16eee03f59718b9b5d03 --pcrs pcrs.json
     verify_receipts.py receipts/* --kept head-of-march.txt
+    verify_receipts.py receipts/* --pcrs pcrs.json --signing-root 0x5f1c…
     verify_receipts.py --vectors test/vectors/receipts-v1.json
 """
 
@@ -17,21 +18,23 @@ import json
 import os
 import re
 import sys
+from bisect import bisect_right
 from datetime import datetime, timezone
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-GAPS = {"unattested", "no_entries", "removed_by_retention", "uncovered_entries", "open_end", "lost", "unlinked"}
+GAPS = {"unattested", "no_entries", "removed_by_retention", "uncovered_entries", "open_end", "lost"}
+ALWAYS = {"unlinked", "unlisted"}
 IDENTITY = ("version", "kind", "public_key", "genesis_validators_root", "document")
 STATEMENT = ("version", "sequence", "time", "previous", "before", "lost", "closed", "slashing", "latch")
 STATEMENT += ("auth_revision", "retention_days")
 CALLER_TAG, IDENTITY_TAG = b"strongroom caller v1\0", b"strongroom receipts v1\0"
 MAX_ENTRY, MAX_HEAD, MAX_IDENTITY, MAX_DOCUMENT, MAX_LINES, MAX_NAMED = 320, 8192, 20480, 12288, 16, 16
 MAX_COUNT, MAX_TIME, SETTLED, MAX_DAYS, DAY = 2**53 - 1, 253402300799999, 30_000, 3650, 86_400_000
-WHOLE = {"from": 0, "to": float("inf"), "removable": -float("inf")}
+WHOLE = {"from": 0, "to": float("inf"), "removable": -float("inf"), "unattested": False, "roots": ()}
 TEXT = re.compile(r"strongroom/receipts/(attested|unattested)/([0-9a-f]{32})\n(0|[1-9][0-9]{0,15})\n([^\n]{44})\n([^\n]+)\n")
-LINE, EXIT = re.compile(r"— ([^ +]+) ([A-Za-z0-9+/]+={0,2})"), {"whole": 0, "gaps": 12, "broken": 11}
+LINE, EXIT = re.compile(r"— ([^ +]+) ([A-Za-z0-9+/]+={0,2})"), {"whole": 0, "gaps": 12, "broken": 11, "missing": 13}
 EMPTY = hashlib.sha256(b"").digest()
 
 
@@ -289,8 +292,9 @@ class Removed(bytes):
 
 
 def judge(boots, is_attested, asked=WHOLE):
-    """The verdict, and each finding as (boot, code). A boot is (identity, heads, entries or None)."""
-    findings, known, shown, accepted = [], {}, {}, set()
+    """The verdict, each finding as (boot, code), and what is known of each entry with a signing root that is asked for,
+    as (root, outcome, boot, index, head, kind): nothing where logs are broken. A boot is (identity, heads, entries)."""
+    findings, known, shown, kinds = [], {}, {}, {}
     for written, notes, entries in boots:
         try:
             identity = read_identity(written)
@@ -304,37 +308,58 @@ def judge(boots, is_attested, asked=WHOLE):
         found = []
         if identity["document"] is None:
             found.append("unattested")
-        elif is_attested(identity):
-            accepted.add(boot)
+            accepted = asked["unattested"]
         else:
-            found.append("not_attested")
+            accepted = is_attested(identity)
+            found += [] if accepted else ["not_attested"]
+        kinds[boot] = identity["kind"], accepted
         known[boot], shown[boot] = take_heads(identity, notes, found), entries
         judge_order(known[boot], found)
         findings += [(boot, code) for code in found]
+    answers, attested = [], {boot for boot, kind in kinds.items() if kind == ("attested", True)}
     for boot, heads in known.items():
         found = []
-        until = removable_until(boot, known, accepted, asked["removable"])
-        judge_entries(heads, shown[boot], size_at(heads, until), size_at(heads, asked["from"] - 1), found)
+        until = removable_until(boot, known, attested, asked["removable"])
+        read = judge_entries(heads, shown[boot], size_at(heads, until), size_at(heads, asked["from"] - 1), found)
+        kind, accepted = kinds[boot]
+        for index, entry in read if accepted else ():
+            if entry["signing_root"] in asked["roots"]:
+                answers.append((entry["signing_root"], entry["reason"] or "signed", boot, index, cover(heads, index), kind))
         if heads and heads[0]["sequence"] == 0:
-            judge_first(heads[0], {name: others for name, others in known.items() if name != boot and others}, found)
+            others = {name: others for name, others in known.items() if name != boot and others}
+            judge_first(heads[0], others, earlier_than_all(kind, known, kinds), found)
         findings += [(boot, code) for code in found]
-    findings = [(boot, code) for boot, code in findings if is_asked(code, known.get(boot), asked)]
+    used = {answer[2] for answer in answers}
+    findings = [(boot, code) for boot, code in findings if is_asked(code, known.get(boot), asked, boot in used)]
     codes = {code for _, code in findings}
-    return "whole" if not codes else "gaps" if codes <= GAPS else "broken", findings
+    verdict = "whole" if not codes else "gaps" if codes <= GAPS | ALWAYS else "broken"
+    return verdict, findings, [] if verdict == "broken" else answers
 
 
-def is_asked(code, heads, asked):
-    """Whether a finding is of the span."""
-    if code not in GAPS or code == "unlinked" or not heads:
+def cover(heads, index):
+    """The sequence of the first head that covers the entry."""
+    by_size = sorted(heads, key=lambda head: head["size"])
+    return by_size[bisect_right([head["size"] for head in by_size], index)]["sequence"]
+
+
+def earlier_than_all(kind, known, kinds):
+    """What the first head of the earliest boot of this kind names: the time before all that is at hand."""
+    begins = [(heads[0]["time"], boot) for boot, heads in known.items() if heads and kinds[boot][0] == kind]
+    return (known[min(begins)[1]][0]["before"] or {"heads": ()})["heads"]
+
+
+def is_asked(code, heads, asked, in_use):
+    """Whether a finding is of the span. In use is a boot of any time in which something was found."""
+    if code not in GAPS or not heads:
         return True
     if code in ("open_end", "uncovered_entries"):
         return heads[-1]["time"] < asked["to"]
-    return heads[0]["time"] < asked["to"] and heads[-1]["time"] >= asked["from"]
+    return in_use or heads[0]["time"] < asked["to"] and heads[-1]["time"] >= asked["from"]
 
 
-def removable_until(boot, known, accepted, until):
+def removable_until(boot, known, attested, until):
     """Entries under heads that are no later may be gone, by its own heads, those of attested boots, the auditor."""
-    saying = [head for name, heads in known.items() if name == boot or name in accepted for head in heads]
+    saying = [head for name, heads in known.items() if name == boot or name in attested for head in heads]
     days = [(head["time"], head["retention_days"]) for head in saying if head["retention_days"] is not None]
     return max([until, *(time - count * DAY for time, count in days)])
 
@@ -380,34 +405,40 @@ def judge_order(heads, found):
 
 
 def judge_entries(heads, entries, removable, begin, found):
+    """@returns what heads cover, as (index, entry)."""
     stated = {}
     for head in heads:
         stated.setdefault(head["size"], set()).add(head["root"])
-    covered, tree, codes = max(stated, default=0), Tree(), set()
+    covered, tree, codes, read = max(stated, default=0), Tree(), set(), []
     if entries is None:
         found += ["no_entries"] if covered > 0 else []
-        return
+        return read
     for count in range(covered + 1):
         if count > 0:
             if count > len(entries):
                 codes.add("missing_entries")
                 break
-            codes |= judge_entry(entries[count - 1], count <= removable, count > begin)
-            tree.append(entries[count - 1] if type(entries[count - 1]) is Removed else leaf_hash(entries[count - 1]))
+            entry = entries[count - 1]
+            if type(entry) is Removed:
+                codes |= judge_removed(count <= removable, count > begin)
+            elif attempt(read_entry, entry) is None:
+                codes.add("malformed_entry")
+            else:
+                read.append((count - 1, read_entry(entry)))
+            tree.append(entry if type(entry) is Removed else leaf_hash(entry))
         if count in stated and stated[count] != {tree.root()}:
             codes.add("other_root")
     if len(entries) > covered:
         codes.add("uncovered_entries")
     found += sorted(codes)
+    return read
 
 
-def judge_entry(entry, is_removable, is_of_span):
-    if type(entry) is Removed:
-        return {"missing_entries"} if not is_removable else {"removed_by_retention"} if is_of_span else set()
-    return {"malformed_entry"} if attempt(read_entry, entry) is None else set()
+def judge_removed(is_removable, is_of_span):
+    return {"missing_entries"} if not is_removable else {"removed_by_retention"} if is_of_span else set()
 
 
-def judge_first(first, others, found):
+def judge_first(first, others, earlier, found):
     time, before = first["time"], first["before"]
     if before["gap"] is not None:
         found.append("unlinked")
@@ -417,7 +448,7 @@ def judge_first(first, others, found):
     named = set()
     for digest in before["heads"]:
         if digest not in places:
-            found.append("unknown_head")
+            found.append("unlisted" if digest in earlier else "unknown_head")
             continue
         boot, at = places[digest]
         named.add(boot)
@@ -473,12 +504,17 @@ def judge_vectors(path):
     for case in vectors["logs"]:
         boots, documents = boots_of(case), vectors["documents"]
         is_attested = lambda one: documents.get(one["document"]) == user_data_of(one).hex()  # noqa: E731
-        verdict, findings = judge(boots, is_attested, {**WHOLE, **case.get("asked", {})})
-        answers[case["name"]] = {"verdict": verdict, "faults": sorted({code for _, code in findings})}
-        compare(case["name"], answers[case["name"]], {"verdict": case["verdict"], "faults": case["faults"]})
+        verdict, findings, known = judge(boots, is_attested, {**WHOLE, **case.get("asked", {})})
+        ours = {"verdict": verdict, "faults": sorted({code for _, code in findings}), "known": shown_known(known)}
+        compare(case["name"], ours, {**{"known": []}, **{name: case[name] for name in ours if name in case}})
+        answers[case["name"]] = ours
     print(json.dumps(answers, indent=1))
     print(f"{count} cases, {len(wrong)} judged otherwise than stated", *wrong, sep="\n  ", file=sys.stderr)
     return 1 if wrong or not count else 0
+
+
+def shown_known(known):
+    return sorted(" ".join(map(str, answer)) for answer in known)
 
 
 def boots_of(case):
@@ -573,6 +609,8 @@ def main():
     flag("--from", dest="begin", metavar="TIME", help="of a span: gaps of other times are left out; RFC 3339 or a day")
     flag("--to", dest="end", metavar="TIME", help="where the span ends")
     flag("--retention-days", metavar="N", type=int, help="entries of ended logs may be gone after so many days")
+    flag("--signing-root", metavar="ROOT", action="append", default=[], help="what was signed; again for others")
+    flag("--unattested", action="store_true", help="what logs of plain services say counts, too: anybody can make one")
     flag("--pcrs", metavar="FILE", help="reference values of the image; without them nothing is attested")
     flag("--test-root", metavar="HEX", help="a test authority: proves nothing of an enclave")
     flag("--vectors", metavar="FILE", help="judge every case of a file of test vectors instead")
@@ -591,9 +629,19 @@ def main():
     asked.update({name: read_time(time) for name, time in (("from", options.begin), ("to", options.end)) if time})
     if options.retention_days is not None:
         asked["removable"] = int(datetime.now(timezone.utc).timestamp() * 1000) - options.retention_days * DAY
-    verdict, findings = judge(boots, document_judge(options.pcrs, options.test_root), asked)
+    roots = [root.lower().removeprefix("0x") for root in options.signing_root]
+    if not all(is_digest(root) for root in roots):
+        parser.error("--signing-root is 32 bytes of hex")
+    asked.update(unattested=options.unattested, roots=set(roots))
+    verdict, findings, known = judge(boots, document_judge(options.pcrs, options.test_root), asked)
     print(verdict, *(f"{boot or 'a boot'}: {code}" for boot, code in findings), sep="\n  ")
-    return EXIT[verdict]
+    for root, outcome, boot, index, head, kind in known:
+        print(f"0x{root} {outcome}: entry {index} of boot {boot}, in head {head}, {kind}")
+    missing = sorted(asked["roots"] - {answer[0] for answer in known if answer[1] == "signed"})
+    if verdict == "broken" or not missing:
+        return EXIT[verdict]
+    print(*(f"0x{root} is in no accepted log as signed" for root in missing), sep="\n")
+    return EXIT["missing"]
 
 
 if __name__ == "__main__":

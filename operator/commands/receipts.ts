@@ -1,220 +1,46 @@
-// `strongroom operator receipts verify` and `find`: the logs of a signer, in a folder or from the signer itself.
-// Nothing is said of an entry before all logs are verified.
+// `strongroom operator receipts fetch` and `verify`: the logs of a signer, in a folder or from the signer itself, what
+// they cover, and what they have of messages that were signed. Of an entry only that is said which the verifier knows
+// (common/receipts/verify.ts); of logs that are broken nothing but why.
 
-import type { Values } from '../../common/command-line/command.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { renderTable } from '../../common/command-line/table.ts';
-import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
+import { decodeHex, encodeHex } from '../../common/formats/hex.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
-import { decodeEntry } from '../../common/receipts/read-entry.ts';
+import type { LogKind } from '../../common/receipts/identity.ts';
 import {
   isGap,
+  type KnownEntry,
   type Question,
   ranIn,
-  type ShownBoot,
-  type VerifiedBoot,
   type VerifiedReceipts,
   WHOLE_LOGS,
 } from '../../common/receipts/verify.ts';
 import { remoteCommand } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
-import { nameOf } from '../receipts/folder.ts';
-import {
-  demandWhole,
-  fetchLogs,
-  isAttestedIn,
-  JUDGED,
-  KEPT,
-  LOGS,
-  RETENTION,
-  readQuestion,
-  SPAN,
-  TIMEOUT_SECONDS,
-  type VerifiedLogs,
-  verifyFolder,
-  withLogs,
-} from '../receipts/logs.ts';
-import { type BootSummary, summariesOf } from '../receipts/summary.ts';
+import { demandWhole, fetchLogs, readQuestion, verifyFolder, withLogs } from '../receipts/logs.ts';
+import { type MissingItem, readListFile, type SignedList, SignedSearch } from '../receipts/signed-list.ts';
+import { type BootSummary, restartLoops, summariesOf, timeOf, timesWithoutLog } from '../receipts/summary.ts';
 
 /** A signing root is signed once by each key of a batch. */
-const MAX_FOUND = 10_000;
+const MAX_SHOWN = 10_000;
+const MAX_LINES = 50;
+/** So long for a single file of a log. */
+const TIMEOUT_SECONDS = 60;
 
-const WANTED = {
-  'signing-root': { placeholder: '0xROOT', meaning: '32 bytes of hex' },
-  key: { placeholder: '0xKEY', meaning: 'A public key; with one of the two that follow' },
-  slot: { placeholder: 'N', meaning: 'Of a block that the key signed' },
-  'target-epoch': { placeholder: 'N', meaning: 'Of a vote that the key signed' },
+const QUESTION = {
+  kept: { placeholder: 'FILE', meaning: 'A head that you kept earlier; repeat for others', repeatable: true },
+  from: { placeholder: 'TIME', meaning: 'RFC 3339, or a day; from the begin when not given' },
+  to: { placeholder: 'TIME', meaning: 'RFC 3339, or a day; up to now when not given' },
+  'retention-days': {
+    placeholder: 'N',
+    meaning: 'Entries may be gone after so many days, also where no attested log says so',
+  },
 } as const;
-
-export const receiptsVerify = remoteCommand(
-  {
-    summary: 'Verify the logs of a signer: that nothing is forged, missing or reordered',
-    flags: { ...KEPT, ...SPAN, ...RETENTION },
-    argument: LOGS,
-    notes: [JUDGED],
-    timeoutSeconds: TIMEOUT_SECONDS,
-    examples: [
-      'receipts verify receipts --pcrs pcrs.json',
-      'receipts verify /var/lib/strongroom/receipts --kept head-of-march.txt --json',
-    ],
-  },
-
-  async (call) => {
-    const question = readQuestion(call.values);
-    await withLogs(call, { kept: call.values.kept, question }, ({ verified }) => {
-      const { verdict, findings } = verified;
-      const boots = summariesOf(verified.boots, isAttestedIn(verified));
-      call.output.answer({ value: verified, text: JSON.stringify({ verdict, findings, boots }) }, (value) =>
-        renderVerdict(value, question),
-      );
-      demandWhole(verified);
-    });
-  },
-);
-
-/** What is broken first. A span says how many boots ran then: logs are whole where there is none, too. */
-export function renderVerdict({ verdict, findings, boots }: VerifiedReceipts, question: Question = WHOLE_LOGS): string {
-  const ordered = findings.toSorted((one, other) => Number(isGap(one.fault)) - Number(isGap(other.fault)));
-  const lines = ordered.map(({ boot, fault, detail }) => `  ${boot || 'a boot'}  ${fault}: ${detail}\n`);
-  const running = boots.filter(({ heads }) => ranIn(heads, question)).length;
-  const isSpan = question.fromMs !== WHOLE_LOGS.fromMs || question.toMs !== WHOLE_LOGS.toMs;
-  const then = isSpan ? `, of which ${running} ran in that time` : '';
-  return `${verdict}: ${boots.length} ${boots.length === 1 ? 'boot' : 'boots'}${then}\n${lines.join('')}`;
-}
-
-export const receiptsFind = remoteCommand(
-  {
-    summary: 'Find what the logs say of a signing root, or of a key and a place, once they are verified',
-    flags: { ...KEPT, ...RETENTION, ...WANTED },
-    argument: LOGS,
-    notes: [JUDGED],
-    timeoutSeconds: TIMEOUT_SECONDS,
-    examples: [
-      'receipts find receipts --signing-root 0x5f1c… --pcrs pcrs.json',
-      'receipts find receipts --key 0x8000… --target-epoch 295401 --json',
-    ],
-  },
-
-  async (call) => {
-    const isWanted = wantedOf(call.values);
-    const question = readQuestion({ ...call.values, from: undefined, to: undefined });
-    await withLogs(call, { kept: call.values.kept, question }, (logs) => {
-      const { verified } = logs;
-      if (verified.verdict === 'broken') demandWhole(verified);
-      const found = receiptsOf(logs, isWanted);
-      if (found.length === 0) throw new CommandFailure(EXIT.notInReceipts, 'no log has such an entry');
-      const { verdict, findings } = verified;
-      const text = JSON.stringify({ verdict, findings, found });
-      call.output.answer({ value: found, text }, (entries) => entries.map(renderReceipt).join(''));
-    });
-  },
-);
-
-interface FoundReceipt {
-  readonly index: number;
-  readonly time: string;
-  readonly operation: string;
-  readonly outcome: string;
-  readonly public_key: string;
-  readonly signing_root: string | null;
-  readonly position: ReceiptEntry['position'];
-  readonly caller: string;
-  /** The sequence of the first head that covers it; null when none does. */
-  readonly head: number | null;
-  readonly boot: BootSummary;
-}
-
-function receiptsOf({ boots, verified }: VerifiedLogs, isWanted: (entry: ReceiptEntry) => boolean): FoundReceipt[] {
-  const summaries = summariesOf(verified.boots, isAttestedIn(verified));
-  return boots
-    .flatMap((shown) => {
-      const boot = summaries.find((one) => one.boot === nameOf(shown));
-      const heads = verified.boots.find((one) => one.boot === boot?.boot)?.heads ?? [];
-      return boot === undefined ? [] : [...receiptsIn(shown, { boot, heads }, isWanted)];
-    })
-    .slice(0, MAX_FOUND);
-}
-
-function* receiptsIn(
-  shown: ShownBoot,
-  { boot, heads }: { readonly boot: BootSummary; readonly heads: VerifiedBoot['heads'] },
-  isWanted: (entry: ReceiptEntry) => boolean,
-): Generator<FoundReceipt, void, undefined> {
-  let index = -1;
-  for (const bytes of shown.entries ?? []) {
-    index += 1;
-    const entry = bytes instanceof Uint8Array ? decodeEntry(bytes) : undefined;
-    if (entry === undefined || !isWanted(entry)) continue;
-    const at = index;
-    yield {
-      index,
-      time: new Date(entry.timeMs).toISOString(),
-      operation: entry.operation,
-      outcome: entry.reason ?? 'signed',
-      public_key: encodeHex(entry.publicKey),
-      signing_root: entry.signingRoot === null ? null : encodeHex(entry.signingRoot),
-      position: entry.position,
-      caller: Buffer.from(entry.caller).toString('hex'),
-      head: heads.find(({ size }) => size > at)?.statement.sequence ?? null,
-      boot,
-    };
-  }
-}
-
-function renderReceipt({
-  time,
-  operation,
-  outcome,
-  public_key,
-  signing_root,
-  boot,
-  index,
-  head,
-}: FoundReceipt): string {
-  const { measurements } = boot;
-  return [
-    `${time}  ${operation}  ${outcome}`,
-    `  key   ${public_key}`,
-    `  root  ${signing_root ?? 'none'}`,
-    `  entry ${index} of boot ${boot.boot}, ${head === null ? 'in no head' : `in head ${head}`}`,
-    measurements === null ? '  by a signer that nobody attests' : '  by the image with',
-    ...Object.entries(measurements ?? {}).map(([name, value]) => `    ${name} ${value}`),
-    '',
-  ].join('\n');
-}
-
-function wantedOf(values: Values<typeof WANTED>): (entry: ReceiptEntry) => boolean {
-  const { key, slot, 'signing-root': written, 'target-epoch': epoch } = values;
-  if (written !== undefined) {
-    const root = decodeHex(written, 32);
-    if (root === undefined || key !== undefined || slot !== undefined || epoch !== undefined) {
-      throw new UsageFailure('--signing-root is 32 bytes of hex, and alone');
-    }
-    return ({ signingRoot }) => signingRoot !== null && Buffer.compare(signingRoot, root) === 0;
-  }
-  const publicKey = canonicalPublicKey(key ?? '');
-  if (publicKey === undefined || (slot === undefined) === (epoch === undefined)) {
-    throw new UsageFailure('say --signing-root, or --key with one of --slot and --target-epoch');
-  }
-  const place = numberOf(slot ?? epoch ?? '', slot === undefined ? '--target-epoch' : '--slot');
-  return ({ position, operation, publicKey: own }) => {
-    const isThere = slot === undefined ? position.targetEpoch === place : position.slot === place;
-    return isThere && (slot === undefined || operation === 'BLOCK_V2') && encodeHex(own) === publicKey;
-  };
-}
-
-function numberOf(written: string, flag: string): number {
-  if (/^(0|[1-9][0-9]{0,15})$/.test(written) && Number.isSafeInteger(Number(written))) return Number(written);
-  throw new UsageFailure(`${flag} is a whole number`);
-}
-
-// `strongroom operator receipts fetch`: the signer's logs into a folder, which is verified as a whole afterwards. What
-// is in the folder stays, and is read again in the next call.
 
 export const receiptsFetch = remoteCommand(
   {
     summary: "Fetch the signer's logs into a folder, and verify them; once more, and it fetches what is new",
-    flags: { ...SPAN, ...RETENTION },
+    flags: QUESTION,
     argument: { name: 'FOLDER', meaning: 'Where to; it is made when it is not there' },
     notes: [
       'Every head and entry is verified before it stays. With --from or --to, the heads of all boots come, and the entries of those boots that ran then; gaps of other times are left out.',
@@ -227,14 +53,246 @@ export const receiptsFetch = remoteCommand(
     const { argument, values, output } = call;
     const question = readQuestion(values);
     const fetched = await fetchLogs(call, argument, question);
-    const { verified } = verifyFolder(call, argument, question);
-    const { verdict, findings } = verified;
-    output.answer({ value: fetched, text: JSON.stringify({ verdict, findings, fetched }) }, (boots, columns) => {
-      const rows = boots.map(({ boot, heads, entries, files }) => {
+    const { verdict, findings, boots } = verifyFolder(call, argument, question);
+    output.answer({ value: fetched, text: JSON.stringify({ verdict, findings, fetched }) }, (all, columns) => {
+      const rows = all.map(({ boot, heads, entries, files }) => {
         return [boot, String(heads), entries === undefined ? 'not asked for' : String(entries), String(files)];
       });
-      return renderTable(['BOOT', 'HEADS', 'ENTRIES', 'NEW FILES'], rows, columns) + renderVerdict(verified, question);
+      const table = renderTable(['BOOT', 'HEADS', 'ENTRIES', 'NEW FILES'], rows, columns);
+      return table + renderVerdict({ verdict, findings, boots }, question);
     });
+    demandWhole({ verdict, findings, boots });
+  },
+);
+
+export const receiptsVerify = remoteCommand(
+  {
+    summary: 'Verify the logs of a signer, and say what they cover, and what they have of what was signed',
+    flags: {
+      ...QUESTION,
+      'signing-root': { placeholder: '0xROOT', meaning: 'Show what the logs have of it: 32 bytes of hex' },
+      signed: {
+        placeholder: 'FILE',
+        meaning:
+          'Say what of it no log has as signed: EIP-3076, or lines with a signing root, before it a key if known',
+      },
+      unattested: { meaning: 'What logs of plain services say counts, too: anybody can make such a log' },
+    },
+    argument: {
+      name: 'FOLDER',
+      meaning: 'It holds one folder for each boot, with its name; without it, the signer is asked',
+      count: 'optional',
+    },
+    notes: [
+      'A log of an enclave is attested by --pcrs and --pcr, of every image that kept one. With a FOLDER nothing is asked of a signer.',
+      'What is in --signed is looked for in all accepted logs that are at hand. --from and --to bound when logs had to be kept; gaps of other times are left out, unless something was found there.',
+    ],
+    timeoutSeconds: TIMEOUT_SECONDS,
+    examples: [
+      'receipts verify receipts --signing-root 0x5f1c… --pcrs pcrs.json',
+      'receipts verify receipts --signed chain.txt --from 2026-11-01 --to 2026-12-01 --unattested',
+    ],
+  },
+
+  async (call) => {
+    const { values, output } = call;
+    const question = readQuestion(values);
+    const root = readRoot(values['signing-root']);
+    const list = values.signed === undefined ? undefined : readListFile(values.signed);
+    const look = new Lookup(question, root, list);
+    const verified = await withLogs(call, question, (known) => look.see(known));
+    if (verified.verdict !== 'broken') refuseOtherNetwork(verified, list);
+    const report = reportOf(verified, question, look);
+    output.answer({ value: report, text: JSON.stringify(report) }, (value, columns) =>
+      renderReport(value, renderVerdict(verified, question), columns),
+    );
+    if (verified.verdict !== 'broken') demandFound(report);
     demandWhole(verified);
   },
 );
+
+interface FoundReceipt {
+  readonly index: number;
+  readonly time: string;
+  readonly operation: string;
+  readonly outcome: string;
+  readonly public_key: string;
+  readonly signing_root: string | null;
+  readonly position: ReceiptEntry['position'];
+  readonly caller: string;
+  /** The sequence of the first head that covers it. */
+  readonly head: number;
+  readonly boot: string;
+}
+
+/** What is known of entries that were asked for, and how many there are. */
+class Lookup {
+  readonly found: FoundReceipt[] = [];
+  readonly counts = new Map<string, { signed: number; refused: number }>();
+  readonly search: SignedSearch | undefined;
+  readonly root: Buffer | undefined;
+  readonly #span: Question;
+
+  constructor(span: Question, root: Buffer | undefined, list: SignedList | undefined) {
+    this.#span = span;
+    this.root = root;
+    this.search = list === undefined ? undefined : new SignedSearch(list);
+  }
+
+  see({ boot, index, head, accepted, entry }: KnownEntry): boolean {
+    const { timeMs, reason, signingRoot } = entry;
+    if (timeMs >= this.#span.fromMs && timeMs < this.#span.toMs) {
+      const count = this.counts.get(boot) ?? { signed: 0, refused: 0 };
+      this.counts.set(boot, count);
+      count[reason === null ? 'signed' : 'refused'] += 1;
+    }
+    const isRoot = this.root !== undefined && signingRoot !== null && Buffer.compare(this.root, signingRoot) === 0;
+    if (isRoot && this.found.length < MAX_SHOWN) {
+      this.found.push({
+        ...{ index, time: timeOf(timeMs), operation: entry.operation, outcome: reason ?? 'signed' },
+        ...{ public_key: encodeHex(entry.publicKey), signing_root: encodeHex(signingRoot), position: entry.position },
+        ...{ caller: Buffer.from(entry.caller).toString('hex'), head, boot },
+      });
+    }
+    return this.search?.see(entry, accepted) === true || isRoot;
+  }
+}
+
+type ReportedBoot = BootSummary & {
+  readonly accepted: LogKind | null;
+  readonly signed: number;
+  readonly refused: number;
+};
+
+/** Of broken logs it says the verdict, and nothing of entries. */
+interface Report {
+  readonly verdict: string;
+  readonly findings: VerifiedReceipts['findings'];
+  readonly boots: readonly (BootSummary | ReportedBoot)[];
+  readonly without_log?: readonly { readonly from: string; readonly to: string }[];
+  readonly restarts?: readonly { readonly from: string; readonly to: string; readonly starts: number }[];
+  readonly found?: readonly FoundReceipt[];
+  readonly list?: {
+    readonly listed: number;
+    readonly not_in_log: number;
+    readonly unattested: number;
+    readonly first: readonly MissingItem[];
+  };
+}
+
+function reportOf({ verdict, findings, boots }: VerifiedReceipts, span: Question, look: Lookup): Report {
+  const summaries = summariesOf(boots);
+  if (verdict === 'broken') return { verdict, findings, boots: summaries };
+  const acceptedOf = new Map(boots.map(({ boot, accepted }) => [boot, accepted]));
+  const { search } = look;
+  const missing = search?.missing ?? [];
+  return {
+    ...{ verdict, findings },
+    boots: summaries.map((one) => ({
+      ...one,
+      accepted: acceptedOf.get(one.boot) ?? null,
+      ...(look.counts.get(one.boot) ?? { signed: 0, refused: 0 }),
+    })),
+    without_log: timesWithoutLog(boots, span).map(({ fromMs, toMs }) => ({ from: timeOf(fromMs), to: timeOf(toMs) })),
+    restarts: restartLoops(boots).map(({ fromMs, toMs, starts }) => ({
+      ...{ from: timeOf(fromMs), to: timeOf(toMs), starts },
+    })),
+    ...(look.root === undefined ? {} : { found: look.found }),
+    ...(search === undefined
+      ? {}
+      : {
+          list: {
+            ...{ listed: search.listed, not_in_log: missing.length, unattested: search.unattested },
+            first: missing.slice(0, MAX_SHOWN),
+          },
+        }),
+  };
+}
+
+/** @throws CommandFailure */
+function demandFound({ boots, found, list }: Report): void {
+  const isShut = boots.some((boot) => 'accepted' in boot && boot.accepted === null);
+  const advice = isShut
+    ? 'logs that nobody attests count with --unattested only'
+    : 'another signer has the key, or a log is withheld: docs/specification/receipts.md#limits';
+  if (found !== undefined && !found.some(({ outcome }) => outcome === 'signed')) {
+    throw new CommandFailure(EXIT.notInReceipts, 'no accepted log has the signing root as signed', advice);
+  }
+  if (list === undefined || list.not_in_log === 0) return;
+  const message = `${list.not_in_log} of ${list.listed} messages are in no accepted log as signed`;
+  throw new CommandFailure(EXIT.notInReceipts, message, advice);
+}
+
+function refuseOtherNetwork({ boots }: VerifiedReceipts, list: SignedList | undefined): void {
+  const root = list?.genesisValidatorsRoot;
+  if (root === undefined || boots.some(({ identity }) => identity.genesisValidatorsRoot === root)) return;
+  throw new UsageFailure('--signed is of another network than the logs');
+}
+
+function readRoot(written: string | undefined): Buffer | undefined {
+  if (written === undefined) return undefined;
+  const root = decodeHex(written, 32);
+  if (root === undefined) throw new UsageFailure('--signing-root is 32 bytes of hex');
+  return Buffer.from(root);
+}
+
+/** What is broken first. A span says how many boots ran then: logs are whole where there is none, too. */
+function renderVerdict({ verdict, findings, boots }: VerifiedReceipts, question: Question): string {
+  const ordered = findings.toSorted((one, other) => Number(isGap(one.fault)) - Number(isGap(other.fault)));
+  const lines = ordered.map(({ boot, fault, detail }) => `  ${boot || 'a boot'}  ${fault}: ${detail}\n`);
+  const running = boots.filter(({ heads }) => ranIn(heads, question)).length;
+  const isSpan = question.fromMs !== WHOLE_LOGS.fromMs || question.toMs !== WHOLE_LOGS.toMs;
+  const then = isSpan ? `, of which ${running} ran in that time` : '';
+  return `${verdict}: ${boots.length} ${boots.length === 1 ? 'boot' : 'boots'}${then}\n${lines.join('')}`;
+}
+
+function renderReport(report: Report, verdict: string, columns: number): string {
+  const { boots, without_log: gaps = [], restarts = [] } = report;
+  const rows = boots.flatMap((boot) => {
+    if (!('accepted' in boot)) return [];
+    const { from, to, closed, signed, refused, names, accepted } = boot;
+    const counts = accepted === null ? ['not accepted', ''] : [String(signed), String(refused)];
+    const times = [from ?? 'no head', closed ? (to ?? '') : `${to ?? ''}, no end`];
+    return [[boot.boot, ...times, ...counts, names === null ? 'not read' : String(names.length)]];
+  });
+  return [
+    rows.length === 0 ? '' : renderTable(['BOOT', 'FROM', 'TO', 'SIGNED', 'REFUSED', 'NAMES'], rows, columns),
+    ...gaps.map(({ from, to }) => `no accepted log from ${from} to ${to}\n`),
+    ...restarts.map(
+      ({ from, to, starts }) => `${starts} starts from ${from} to ${to}: somebody restarts the signer in a loop\n`,
+    ),
+    verdict,
+    ...(report.found ?? []).map((one) => renderReceipt(one, boots)),
+    renderList(report),
+  ].join('');
+}
+
+function renderReceipt(receipt: FoundReceipt, boots: Report['boots']): string {
+  const { time, operation, outcome, public_key, signing_root, boot, index, head } = receipt;
+  const measurements = boots.find((one) => one.boot === boot)?.measurements ?? null;
+  return [
+    `${time}  ${operation}  ${outcome}`,
+    `  key   ${public_key}`,
+    `  root  ${signing_root}`,
+    `  entry ${index} of boot ${boot}, in head ${head}`,
+    measurements === null ? '  by a signer that nobody attests' : '  by the image with',
+    ...Object.entries(measurements ?? {}).map(([name, value]) => `    ${name} ${value}`),
+    '',
+  ].join('\n');
+}
+
+function renderList({ list }: Report): string {
+  if (list === undefined) return '';
+  const { listed, not_in_log: missing, first, unattested } = list;
+  const byWord = unattested > 0 ? `, ${unattested} of them in logs that nobody attests` : '';
+  if (missing === 0) return `all ${listed} messages of the list are in the logs as signed${byWord}\n`;
+  const lines = first.slice(0, MAX_LINES).map((item) => `  ${renderItem(item)}\n`);
+  const more = missing > MAX_LINES ? [`  and ${missing - MAX_LINES} more: --json names up to ${MAX_SHOWN}\n`] : [];
+  return [`${missing} of ${listed} messages are in no accepted log as signed:\n`, ...lines, ...more].join('');
+}
+
+function renderItem({ public_key, signing_root, slot, source_epoch, target_epoch, refused }: MissingItem): string {
+  const place = slot === undefined ? `vote ${source_epoch} to ${target_epoch}` : `block of slot ${slot}`;
+  const what = [public_key, signing_root ?? place].filter((part) => part !== undefined).join(' ');
+  return refused === undefined ? what : `${what}, which was refused: ${refused}`;
+}

@@ -17,6 +17,7 @@ import type { ShownEntry } from '../../common/receipts/verify.ts';
 import type { Session } from '../client.ts';
 import { CommandFailure } from '../exit.ts';
 import { MAX_FILE_BYTES, readBytes, removedOf } from './folder.ts';
+import type { TimeSpan } from './summary.ts';
 
 const ROUTE = '/api/v1/receipts/tiles';
 /** Files that are asked for before they are needed. */
@@ -28,11 +29,6 @@ const HASHES = 'tile/0/';
 const PARTIAL = /^(.*)[.]p[/](\d+)$/;
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
-
-export interface TimeSpan {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
 
 export interface FetchedBoot {
   readonly boot: string;

@@ -41,7 +41,7 @@ export function readBoots(folder: string, kept: readonly string[]): ShownBoot[] 
   });
 }
 
-export function nameOf({ identity }: ShownBoot): string {
+function nameOf({ identity }: ShownBoot): string {
   const read = readIdentity(identity);
   return read === undefined ? '' : bootOf(read.publicKey);
 }

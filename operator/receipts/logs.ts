@@ -12,8 +12,8 @@ import { MAX_RETENTION_DAYS } from '../../common/receipts/head.ts';
 import {
   type DocumentJudge,
   isGap,
+  type Look,
   type Question,
-  type ShownBoot,
   type VerifiedReceipts,
   verifyReceipts,
   WHOLE_LOGS,
@@ -23,76 +23,46 @@ import type { AttestationPolicy } from '../attestation/peer-evidence.ts';
 import { createSession } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
 import { CommandFailure, type OperatorExitCode, UsageFailure } from '../exit.ts';
-import { type FetchedBoot, fetchBoot, type TimeSpan } from './fetch.ts';
+import { type FetchedBoot, fetchBoot } from './fetch.ts';
 import { readBoots } from './folder.ts';
+import type { TimeSpan } from './summary.ts';
 
 const BOOTS_ROUTE = '/api/v1/receipts/boots';
 const NEEDS = 'receipts.storage';
 const RFC3339 = /^\d{4}-\d\d-\d\d(T\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d))?$/i;
-/** So long for a single file of a log. */
-export const TIMEOUT_SECONDS = 60;
-
-/** The argument, the flags and the note that the commands share. */
-export const LOGS = {
-  name: 'FOLDER',
-  meaning: 'It holds one folder for each boot, with its name; without it, the signer is asked',
-  count: 'optional',
-} as const;
-export const KEPT = {
-  kept: { placeholder: 'FILE', meaning: 'A head that you kept earlier; repeat for others', repeatable: true },
-} as const;
-export const SPAN = {
-  from: { placeholder: 'TIME', meaning: 'RFC 3339, or a day; from the begin when not given' },
-  to: { placeholder: 'TIME', meaning: 'RFC 3339, or a day; up to now when not given' },
-} as const;
-export const RETENTION = {
-  'retention-days': {
-    placeholder: 'N',
-    meaning: 'Entries may be gone after so many days, also where no attested log says so',
-  },
-} as const;
-export const JUDGED =
-  'A log of an enclave is attested by --pcrs and --pcr, of every image that kept one. With a FOLDER nothing is asked of a signer.';
-
 const DAY_MS = 86_400_000;
 
 interface QuestionFlags {
+  readonly kept: readonly string[] | undefined;
   readonly from: string | undefined;
   readonly to: string | undefined;
   readonly 'retention-days': string | undefined;
+  readonly unattested?: boolean | undefined;
 }
 
-type LogsCall = Pick<RemoteCall<Record<string, never>>, 'argument' | 'client' | 'connection'>;
-
-export interface VerifiedLogs {
-  readonly boots: readonly ShownBoot[];
-  readonly verified: VerifiedReceipts;
+interface LogsCall extends Pick<RemoteCall<Record<string, never>>, 'argument' | 'client' | 'connection'> {
+  readonly values: Pick<QuestionFlags, 'kept'>;
 }
 
-/** Of the FOLDER, or of what the signer shows now. @param kept files with heads */
-export async function withLogs(
-  call: LogsCall,
-  { kept, question = WHOLE_LOGS }: { readonly kept: readonly string[] | undefined; readonly question?: Question },
-  use: (logs: VerifiedLogs) => void,
-): Promise<void> {
-  if (call.argument !== '') return use(verifyFolder(call, call.argument, question, kept));
+/** Of the FOLDER, or of what the signer shows now. */
+export async function withLogs(call: LogsCall, question: Question, look: Look): Promise<VerifiedReceipts> {
+  if (call.argument !== '') return verifyFolder(call, call.argument, question, look);
   const folder = await mkdtemp(join(tmpdir(), 'strongroom-receipts-'));
   try {
     await fetchLogs(call, folder, question);
-    use(verifyFolder(call, folder, question, kept));
+    return verifyFolder(call, folder, question, look);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
 export function verifyFolder(
-  { connection }: LogsCall,
+  { connection, values }: LogsCall,
   folder: string,
   question: Question,
-  kept: readonly string[] = [],
-): VerifiedLogs {
-  const boots = readBoots(folder, kept);
-  return { boots, verified: verifyReceipts(boots, judgeOf(connection.peer.attestation), question) };
+  look?: Look,
+): VerifiedReceipts {
+  return verifyReceipts(readBoots(folder, values.kept ?? []), judgeOf(connection.peer.attestation), question, look);
 }
 
 /** @throws CommandFailure: what came before it stays in the folder, verified */
@@ -108,11 +78,12 @@ export async function fetchLogs(call: LogsCall, folder: string, span: TimeSpan):
   return fetched;
 }
 
-/** What SPAN and RETENTION ask. @throws UsageFailure */
-export function readQuestion({ from, to, 'retention-days': days }: QuestionFlags): Question {
+/** @throws UsageFailure */
+export function readQuestion({ from, to, 'retention-days': days, unattested = false }: QuestionFlags): Question {
   const question = {
     fromMs: from === undefined ? WHOLE_LOGS.fromMs : readTime('--from', from),
     toMs: to === undefined ? WHOLE_LOGS.toMs : readTime('--to', to),
+    takesUnattested: unattested,
     removableMs: days === undefined ? WHOLE_LOGS.removableMs : Date.now() - readDays(days) * DAY_MS,
   };
   if (question.fromMs >= question.toMs) throw new UsageFailure('--from is not before --to');
@@ -123,13 +94,6 @@ function readDays(written: string): number {
   const days = Number(written);
   if (/^[1-9][0-9]{0,3}$/.test(written) && days <= MAX_RETENTION_DAYS) return days;
   throw new UsageFailure(`--retention-days is no number of days from 1 to ${MAX_RETENTION_DAYS}`);
-}
-
-/** Of the boots whose logs are verified: whether its document is accepted. */
-export function isAttestedIn({ findings, boots }: VerifiedReceipts): (boot: string) => boolean {
-  const refused = new Set(findings.filter(({ fault }) => fault === 'not_attested').map(({ boot }) => boot));
-  const attested = new Set(boots.filter(({ identity }) => identity.document !== null).map(({ boot }) => boot));
-  return (boot) => attested.has(boot) && !refused.has(boot);
 }
 
 /** Of broken logs those that make them so. */

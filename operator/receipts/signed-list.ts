@@ -1,13 +1,19 @@
 // What an auditor says that keys signed, and what logs have of it: an EIP-3076 file, or lines with signing roots. A BLS
 // signature follows from key and root, so a list has these, and no signatures. It refuses a list of another form as a
-// whole: a line that is passed over would never be missing. Apart from the command, because it has no I/O.
+// whole: a line that is passed over would never be missing.
 
+import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
+import { shownErrorCode } from '../../common/command-line/file-faults.ts';
+import { bounded } from '../../common/command-line/text.ts';
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
-import { UsageFailure } from '../exit.ts';
+import { jsonOf, type LogKind } from '../../common/receipts/identity.ts';
+import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
+import { fileFailure } from '../file-failure.ts';
 
 const MAX_SIGNED = 2_000_000;
+const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
 export interface SignedItem {
   readonly public_key?: string;
@@ -42,8 +48,18 @@ const interchangeSchema = z.object({
   ),
 });
 
-/** @param origin for messages @throws UsageFailure */
-export function readSignedList(text: string, origin: string): SignedList {
+/** Of `--signed`. @throws CommandFailure */
+export function readListFile(path: string): SignedList {
+  const place = `--signed: ${bounded(path, 200)}`;
+  try {
+    if (statSync(path).size > MAX_FILE_BYTES) throw localFailure(`${place} is larger than ${MAX_FILE_BYTES} bytes`);
+    return readSignedList(readFileSync(path, 'utf8'), place);
+  } catch (error) {
+    throw error instanceof CommandFailure ? error : fileFailure(place, 'read', shownErrorCode(error));
+  }
+}
+
+function readSignedList(text: string, origin: string): SignedList {
   const list = text.trimStart().startsWith('{') ? readInterchange(text, origin) : readLines(text, origin);
   if (list.items.length === 0) throw new UsageFailure(`${origin} names nothing that was signed`);
   if (list.items.length > MAX_SIGNED) throw new UsageFailure(`${origin} names more than ${MAX_SIGNED} messages`);
@@ -86,12 +102,16 @@ export interface MissingItem extends SignedItem {
   readonly refused?: string;
 }
 
-/** Which of the items no log has as signed. Show it every entry, then ask. */
+/** Which of the items no log has as signed. Show it all that is known, then ask. */
 export class SignedSearch {
   readonly #waiting = new Map<string, SignedItem[]>();
   readonly #refused = new Map<SignedItem, string>();
+  readonly listed: number;
+  /** Items that were found in logs that nobody attests. */
+  unattested = 0;
 
   constructor({ items }: SignedList) {
+    this.listed = items.length;
     for (const item of items) {
       const place = placeOf(item);
       const others = this.#waiting.get(place);
@@ -100,15 +120,24 @@ export class SignedSearch {
     }
   }
 
-  see(entry: ReceiptEntry): void {
+  /** @returns whether it is of the list, and signed */
+  see(entry: ReceiptEntry, accepted: LogKind): boolean {
     const publicKey = encodeHex(entry.publicKey);
+    let found = 0;
     for (const place of placesOf(entry, publicKey)) {
-      const items = this.#waiting.get(place);
-      if (items === undefined) continue;
-      const isOther = ({ public_key }: SignedItem): boolean => public_key !== undefined && public_key !== publicKey;
-      if (entry.reason === null) this.#keep(place, items.filter(isOther));
-      else for (const item of items) if (!isOther(item)) this.#refused.set(item, entry.reason);
+      const items = this.#waiting.get(place) ?? [];
+      const others = items.filter(({ public_key }) => public_key !== undefined && public_key !== publicKey);
+      if (others.length === items.length) continue;
+      if (entry.reason === null) {
+        found += items.length - others.length;
+        if (others.length === 0) this.#waiting.delete(place);
+        else this.#waiting.set(place, others);
+      } else {
+        for (const item of items) if (!others.includes(item)) this.#refused.set(item, entry.reason);
+      }
     }
+    if (accepted === 'unattested') this.unattested += found;
+    return found > 0;
   }
 
   get missing(): MissingItem[] {
@@ -116,11 +145,6 @@ export class SignedSearch {
       const refused = this.#refused.get(item);
       return refused === undefined ? item : { ...item, refused };
     });
-  }
-
-  #keep(place: string, items: SignedItem[]): void {
-    if (items.length === 0) this.#waiting.delete(place);
-    else this.#waiting.set(place, items);
   }
 }
 
@@ -135,12 +159,4 @@ function placesOf({ operation, position, signingRoot }: ReceiptEntry, publicKey:
   const { slot, sourceEpoch, targetEpoch } = position;
   if (operation === 'ATTESTATION') return [...root, `vote ${publicKey} ${sourceEpoch} ${targetEpoch}`];
   return operation === 'BLOCK_V2' ? [...root, `block ${publicKey} ${slot}`] : root;
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,12 +1,18 @@
-// What verified logs cover, for people and programs: each boot with its time and its image, and when no log was kept.
-// It is said of logs that are verified, and judges nothing.
+// What verified logs cover, for people and programs: each boot with its time and its image, when no log was kept, and
+// starts in a loop. It is said of logs that are verified, and judges nothing.
 
 import { readCoseSign1, readPayload } from '../../common/attestation/document.ts';
-import type { KeptHead, VerifiedBoot } from '../../common/receipts/verify.ts';
-import type { TimeSpan } from './fetch.ts';
+import { MAX_NAMED_HEADS } from '../../common/receipts/head.ts';
+import type { VerifiedBoot } from '../../common/receipts/verify.ts';
 
 /** Of the image, its kernel, its program, its configuration and its ceremony (specification/evidence.md#registers). */
 const SHOWN_REGISTERS = [0, 1, 2, 16, 17] as const;
+const HOUR_MS = 3_600_000;
+
+export interface TimeSpan {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
 
 export interface BootSummary {
   readonly boot: string;
@@ -20,48 +26,37 @@ export interface BootSummary {
   readonly lost: number;
   /** Boots before it, whose last heads its first head names; null when it could not read them. */
   readonly names: readonly string[] | null;
-  /** What its attestation document states; null without one. */
+  /** What its attestation document states; null without an accepted one. */
   readonly measurements: Readonly<Record<string, string>> | null;
 }
 
-export function summariesOf(boots: readonly VerifiedBoot[], isAttested: (boot: string) => boolean): BootSummary[] {
+export function summariesOf(boots: readonly VerifiedBoot[]): BootSummary[] {
   const bootOfHead = new Map(boots.flatMap(({ boot, heads }) => heads.map(({ digest }) => [digest, boot] as const)));
-  return boots
-    .map((one) => summaryOf(one, bootOfHead, isAttested(one.boot)))
-    .sort((one, other) => ((one.from ?? '') < (other.from ?? '') ? -1 : 1));
+  const summaries = boots.map(({ boot, identity, heads, accepted }): BootSummary => {
+    const [first, last] = [heads[0]?.statement, heads.at(-1)?.statement];
+    const before = first?.before ?? null;
+    const names = before?.heads.map((digest) => bootOfHead.get(digest) ?? `a head ${digest}, which is not there`);
+    return {
+      ...{
+        boot,
+        kind: identity.kind,
+        from: timeOf(first?.time),
+        to: timeOf(last?.time),
+        closed: last?.closed ?? false,
+      },
+      ...{ heads: heads.length, size: heads.at(-1)?.size ?? 0, lost: last?.lost ?? 0 },
+      names: before === null || before.gap !== null ? null : (names ?? []),
+      measurements: accepted === null || identity.document === null ? null : measurementsOf(identity.document),
+    };
+  });
+  return summaries.sort((one, other) => ((one.from ?? '') < (other.from ?? '') ? -1 : 1));
 }
 
-function summaryOf(
-  { boot, identity, heads }: VerifiedBoot,
-  bootOfHead: ReadonlyMap<string, string>,
-  isAttested: boolean,
-): BootSummary {
-  const last = heads.at(-1);
-  const before = heads[0]?.statement.before ?? null;
-  const names = before?.heads.map((digest) => bootOfHead.get(digest) ?? `a head ${digest}, which is not there`);
-  return {
-    boot,
-    kind: identity.kind,
-    from: timeOf(heads[0]),
-    to: timeOf(last),
-    closed: last?.statement.closed ?? false,
-    heads: heads.length,
-    size: last?.size ?? 0,
-    lost: last?.statement.lost ?? 0,
-    names: before === null || before.gap !== null ? null : (names ?? []),
-    measurements: isAttested && identity.document !== null ? measurementsOf(identity.document) : null,
-  };
-}
-
-/** The times in the span that no log covers, in their order. Without bounds, those between logs. */
+/** The times in the span that no accepted log covers, in their order. Without bounds, those between logs. */
 export function timesWithoutLog(boots: readonly VerifiedBoot[], { fromMs, toMs }: TimeSpan): TimeSpan[] {
   const covered = boots
-    .flatMap(({ heads }) => {
-      const [first, last] = [heads[0], heads.at(-1)];
-      return first === undefined || last === undefined
-        ? []
-        : [{ fromMs: first.statement.time, toMs: last.statement.time }];
-    })
+    .filter(({ accepted, heads }) => accepted !== null && heads.length > 0)
+    .map(({ heads }) => ({ fromMs: heads[0]?.statement.time ?? 0, toMs: heads.at(-1)?.statement.time ?? 0 }))
     .sort((one, other) => one.fromMs - other.fromMs);
   const missing: TimeSpan[] = [];
   let at = fromMs > 0 ? fromMs : (covered[0]?.fromMs ?? 0);
@@ -73,8 +68,25 @@ export function timesWithoutLog(boots: readonly VerifiedBoot[], { fromMs, toMs }
   return toMs === Number.POSITIVE_INFINITY ? missing : [...missing, { fromMs: at, toMs }];
 }
 
-function timeOf(head: KeptHead | undefined): string | null {
-  return head === undefined ? null : new Date(head.statement.time).toISOString();
+/** Times with more starts within an hour than a first head can name: somebody restarts the signer in a loop. */
+export function restartLoops(boots: readonly VerifiedBoot[]): (TimeSpan & { readonly starts: number })[] {
+  const times = boots.flatMap(({ heads }) => heads[0]?.statement.time ?? []).sort((one, other) => one - other);
+  const loops: { fromMs: number; toMs: number; starts: number }[] = [];
+  let first = 0;
+  for (const [index, toMs] of times.entries()) {
+    while ((times[first] ?? 0) <= toMs - HOUR_MS) first += 1;
+    const [fromMs = toMs, starts, last] = [times[first], index - first + 1, loops.at(-1)];
+    if (starts <= MAX_NAMED_HEADS) continue;
+    if (last === undefined || last.toMs < fromMs) loops.push({ fromMs, toMs, starts });
+    else Object.assign(last, { toMs, starts: last.starts + 1 });
+  }
+  return loops;
+}
+
+export function timeOf(timeMs: number): string;
+export function timeOf(timeMs: number | undefined): string | null;
+export function timeOf(timeMs: number | undefined): string | null {
+  return timeMs === undefined ? null : new Date(timeMs).toISOString();
 }
 
 /** Of a document that is authentic. */

@@ -8,10 +8,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { identityBinding } from '../../common/receipts/identity.ts';
+import { encodeEntry } from '../../common/receipts/read-entry.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
 import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import { type MadeLog, makeLog, naming, testBoot, writeLog } from '../receipts/logs.ts';
+import { type MadeLog, makeLog, naming, testBoot, testEntry, writeLog } from '../receipts/logs.ts';
 import { findPython } from '../support/needs.ts';
 import { runWithRoot } from './run-operator.ts';
 
@@ -39,16 +40,20 @@ async function keepLog(isAttested: boolean): Promise<MadeLog['test']> {
   return test;
 }
 
-function receipts(command: 'verify' | 'find' | 'audit', ...flags: string[]) {
+function verify(...flags: string[]) {
   const options = { rootFingerprint: emulator.rootFingerprint };
-  return runWithRoot(['receipts', command, join(folder, 'receipts'), ...flags], options);
+  return runWithRoot(['receipts', 'verify', join(folder, 'receipts'), ...flags], options);
 }
 
 describe('the log of an enclave', () => {
   it('0: is whole under the reference values of its image', async () => {
     const { boot } = await keepLog(true);
-    const { code, stdout, stderr } = await receipts('verify', ...ITS_IMAGE);
-    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'whole: 1 boot\n', stderr: '' });
+    const { code, stdout, stderr } = await verify(...ITS_IMAGE);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/\nwhole: 1 boot\n$/),
+      stderr: '',
+    });
     if (python === undefined) return;
     writeFileSync(join(folder, 'pcrs.json'), JSON.stringify({ measurements: { PCR0: testPcr(0).toString('hex') } }));
     const judged = spawnSync(
@@ -67,7 +72,7 @@ describe('the log of an enclave', () => {
     ['none', []],
   ])('11: is not attested under reference values: %s', async (_what, flags) => {
     const { boot } = await keepLog(true);
-    const { code, stdout } = await receipts('verify', ...flags);
+    const { code, stdout } = await verify(...flags);
     expect(code).toBe(11);
     expect(stdout).toContain(`${boot}  not_attested: `);
   });
@@ -76,8 +81,12 @@ describe('the log of an enclave', () => {
     const { boot } = await keepLog(true);
     const path = join(folder, 'receipts', boot, tilePath('entries', 1, 44));
     writeFileSync(path, Buffer.alloc(44 * 4));
-    expect(await receipts('verify', ...ITS_IMAGE)).toMatchObject({ code: 11 });
-    expect(await receipts('find', '--signing-root', ROOT, ...ITS_IMAGE)).toMatchObject({ code: 11, stdout: '' });
+    expect(await verify(...ITS_IMAGE)).toMatchObject({ code: 11 });
+    const { code, stdout } = await verify('--signing-root', ROOT, ...ITS_IMAGE);
+    expect({ code, lines: stdout.trimEnd().split('\n').map((line) => line.split(':')[0]) }).toEqual({
+      code: 11,
+      lines: ['broken', ...['malformed_entry', 'other_root', 'uncovered_entries'].map((fault) => `  ${boot}  ${fault}`)],
+    });
   });
 
   it('11: whose end was taken away has a gap, and is broken for an auditor who kept a head', async () => {
@@ -87,12 +96,12 @@ describe('the log of an enclave', () => {
     copyFileSync(join(own, headPath(1)), kept);
     rmSync(join(own, headPath(1)));
     rmSync(join(own, tilePath('entries', 1, 44)));
-    const without = await receipts('verify', ...ITS_IMAGE);
+    const without = await verify(...ITS_IMAGE);
     expect({ code: without.code, stderr: without.stderr }).toEqual({
       code: 12,
       stderr: expect.stringContaining('the logs have gaps: open_end'),
     });
-    const { code, stderr } = await receipts('verify', ...ITS_IMAGE, '--kept', kept);
+    const { code, stderr } = await verify(...ITS_IMAGE, '--kept', kept);
     expect(code).toBe(11);
     expect(stderr).toContain('the logs are broken: missing_entries');
   });
@@ -101,7 +110,7 @@ describe('the log of an enclave', () => {
 describe('the log of a plain service', () => {
   it('12: has the gap that nobody attests it', async () => {
     const { boot } = await keepLog(false);
-    const { code, stdout } = await receipts('verify', '--json');
+    const { code, stdout } = await verify('--json');
     expect(code).toBe(12);
     expect(JSON.parse(stdout)).toEqual({
       verdict: 'gaps',
@@ -110,57 +119,98 @@ describe('the log of a plain service', () => {
         {
           ...{ boot, kind: 'unattested', closed: true, heads: 2, size: 300, lost: 0, names: [], measurements: null },
           ...{ from: '2026-11-25T12:00:00.000Z', to: '2026-11-25T12:01:00.000Z' },
+          ...{ accepted: null, signed: 0, refused: 0 },
         },
       ],
+      ...{ without_log: [], restarts: [] },
     });
   });
 
-  it('shows what it has of a signing root', async () => {
+  it('12: shows what it has of a signing root by the word of the auditor, and 13: nothing without it', async () => {
     const { boot } = await keepLog(false);
-    const { code, stdout } = await receipts('find', '--signing-root', ROOT, '--json');
-    expect(code).toBe(0);
-    const { found } = JSON.parse(stdout) as { found: { index: number; boot: { boot: string } }[] };
+    const { code, stdout } = await verify('--signing-root', ROOT, '--unattested', '--json');
+    expect(code).toBe(12);
+    const { found } = JSON.parse(stdout) as { found: { index: number }[] };
     expect(found.map(({ index }) => index)).toEqual([1, 257]);
     expect(found[0]).toMatchObject({
       ...{ operation: 'RANDAO_REVEAL', outcome: 'signed', signing_root: ROOT, head: 1, position: { epoch: 1001 } },
-      boot: { boot, measurements: null },
+      boot,
     });
+    expect((await verify('--signing-root', ROOT, '--unattested')).stdout).toContain('by a signer that nobody attests');
+    const without = await verify('--signing-root', ROOT);
+    expect(without).toMatchObject({ code: 13, stderr: expect.stringContaining('with --unattested only') });
+    expect(without.stdout).not.toContain(ROOT);
   });
 
-  it('shows what it has of a key and a place on the chain', async () => {
+  it('13: has nothing of another signing root, and says of one that was refused that it was', async () => {
     await keepLog(false);
-    const key = `0x${'01'.repeat(48)}`;
-    const { code, stdout } = await receipts('find', '--key', key, '--target-epoch', '1006', '--json');
-    expect(code).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject({ found: [{ index: 6, operation: 'ATTESTATION', outcome: 'signed' }] });
-    for (const other of [
-      ['--slot', '32192'],
-      ['--target-epoch', '999'],
-    ]) {
-      expect(await receipts('find', '--key', key, ...other)).toMatchObject({ code: 13, stdout: '' });
-    }
-    expect(await receipts('find', '--key', `0x${'02'.repeat(48)}`, '--target-epoch', '1006')).toMatchObject({
+    const missing = await verify('--signing-root', `0x${'0102'.repeat(16)}`, '--unattested');
+    expect(missing).toMatchObject({
       code: 13,
+      stderr: expect.stringContaining('no accepted log has the signing root'),
     });
+    const refused = await verify('--signing-root', `0x${'31'.repeat(32)}`, '--unattested');
+    expect(refused).toMatchObject({ code: 13, stdout: expect.stringContaining('double_vote') });
   });
 
-  it('13: has nothing of another signing root', async () => {
+  it('1: is not asked for what is no signing root', async () => {
     await keepLog(false);
-    const missing = await receipts('find', '--signing-root', `0x${'0102'.repeat(16)}`);
-    expect(missing).toMatchObject({ code: 13, stdout: '', stderr: 'strongroom: no log has such an entry\n' });
+    expect(await verify('--signing-root', '0x01')).toMatchObject({ code: 1, stdout: '' });
   });
+});
+
+/** A stolen key signs; whoever hands over the folder has none of the keys of boots. */
+describe('a message that no accepted boot signed', () => {
+  const STOLEN = `0x${'ee11'.repeat(16)}`;
+  const SPAN = ['--from', '2026-11-25T12:00:00Z', '--to', '2026-11-25T12:00:30Z'];
+  const forged = encodeEntry({ ...testEntry(1, 0), signingRoot: Buffer.from('ee11'.repeat(16), 'hex') });
+
+  async function shown(where: 'behind' | 'beside', ...flags: string[]) {
+    const test = await keepLog(true);
+    const genuine = makeLog(test, 1, { sizes: [300], startSeconds: 0 });
+    const before = naming(genuine.heads.at(-1) ?? '');
+    const beside = makeLog(testBoot(9), 9, { sizes: [1], startSeconds: 200, before, entry: () => forged });
+    const made = where === 'beside' ? beside : { ...genuine, entries: [...genuine.entries, forged] };
+    writeLog(join(folder, 'receipts'), made);
+    writeFileSync(join(folder, 'signed'), STOLEN);
+    return [
+      await verify('--signed', join(folder, 'signed'), ...ITS_IMAGE, ...flags),
+      await verify('--signing-root', STOLEN, ...ITS_IMAGE, ...flags),
+    ];
+  }
 
   it.each([
-    [[]],
-    [['--key', `0x${'01'.repeat(48)}`]],
-    [['--key', `0x${'01'.repeat(48)}`, '--slot', '1', '--target-epoch', '1']],
-    [['--key', `0x${'01'.repeat(48)}`, '--slot', '1.5']],
-    [['--signing-root', ROOT, '--slot', '1']],
-    [['--signing-root', '0x01']],
-  ])('1: is not asked for %j', async (flags) => {
-    await keepLog(false);
-    expect(await receipts('find', ...flags)).toMatchObject({ code: 1, stdout: '' });
+    ['behind', SPAN],
+    ['behind', []],
+    ['beside', SPAN],
+    ['beside', []],
+  ] as const)('13: %s the log of an enclave, asked for %j', async (where, flags) => {
+    for (const { code, stdout } of await shown(where, ...flags)) {
+      expect(code).toBe(13);
+      expect(stdout).not.toMatch(/as signed\n|by the image|all 1/);
+    }
   });
+
+  it('12: beside it counts by the word of the auditor, and no span hides that nobody attests it', async () => {
+    const [list, root] = await shown('beside', ...SPAN, '--unattested');
+    expect(list).toMatchObject({ code: 12, stderr: expect.stringContaining('unattested') });
+    expect(list?.stdout).toContain(
+      'all 1 messages of the list are in the logs as signed, 1 of them in logs that nobody',
+    );
+    expect(root).toMatchObject({ code: 12, stdout: expect.stringContaining('by a signer that nobody attests') });
+  });
+});
+
+it('names starts in a loop', async () => {
+  const logs: MadeLog[] = [];
+  for (let index = 0; index < 40; index++) {
+    const before = naming(...logs.slice(-16).map(({ heads }) => heads.at(-1) ?? ''));
+    logs.push(makeLog(testBoot(10 + index), 1, { sizes: [1], startSeconds: index * (index < 20 ? 100 : 400), before }));
+  }
+  for (const log of logs) writeLog(join(folder, 'receipts'), log);
+  const { stdout } = await verify('--unattested');
+  expect(stdout).toContain('20 starts from 2026-11-25T12:00:00.000Z to 2026-11-25T12:31:40.000Z: somebody restarts');
+  expect(stdout.match(/starts from/g)).toHaveLength(1);
 });
 
 describe('an audit', () => {
@@ -170,7 +220,7 @@ describe('an audit', () => {
 
   async function audit(signed: string, ...flags: string[]) {
     writeFileSync(join(folder, 'signed'), signed);
-    return receipts('audit', '--signed', join(folder, 'signed'), ...flags);
+    return verify('--signed', join(folder, 'signed'), ...flags);
   }
 
   interface Vote {
@@ -196,7 +246,10 @@ describe('an audit', () => {
     const other = `0x${'02'.repeat(48)}`;
     const list = [rootOf(0), `0x${'0102'.repeat(16)}`, `${other} ${rootOf(3)}`, `${KEY} ${rootOf(49)}`].join('\n');
     const { code, stdout, stderr } = await audit(list, ...ITS_IMAGE, '--json');
-    expect({ code, stderr }).toEqual({ code: 13, stderr: expect.stringContaining('3 of 4 messages are in no log') });
+    expect({ code, stderr }).toEqual({
+      code: 13,
+      stderr: expect.stringContaining('3 of 4 messages are in no accepted log'),
+    });
     expect(JSON.parse(stdout)).toMatchObject({
       verdict: 'whole',
       list: {
@@ -240,8 +293,11 @@ describe('an audit', () => {
   it('11: says nothing of a list before the log is verified, and broken goes first', async () => {
     const { boot } = await keepLog(true);
     writeFileSync(join(folder, 'receipts', boot, tilePath('entries', 1, 44)), Buffer.alloc(44 * 4));
-    const { code, stderr } = await audit(`0x${'0102'.repeat(16)}`, ...ITS_IMAGE);
-    expect({ code, stderr }).toEqual({ code: 11, stderr: expect.stringContaining('the logs are broken') });
+    for (const listed of [`0x${'0102'.repeat(16)}`, rootOf(1)]) {
+      const { code, stdout, stderr } = await audit(listed, ...ITS_IMAGE);
+      expect({ code, stderr }).toEqual({ code: 11, stderr: expect.stringContaining('the logs are broken') });
+      expect(stdout).not.toContain('messages');
+    }
   });
 
   it('says what each boot has in the time, whom it names, and when no log was kept', async () => {
@@ -250,7 +306,7 @@ describe('an audit', () => {
     const second = makeLog(testBoot(2), 2, { sizes: [5], startSeconds: 3600, before });
     for (const log of [first, second]) writeLog(join(folder, 'receipts'), log);
     const span = ['--from', '2026-11-25T12:00:00.004Z', '--to', '2026-11-25T14:00:00Z'];
-    const { code, stdout } = await receipts('audit', '--json', ...span);
+    const { code, stdout } = await verify('--unattested', '--json', ...span);
     expect(code).toBe(12);
     expect(JSON.parse(stdout)).toMatchObject({
       boots: [
@@ -261,16 +317,15 @@ describe('an audit', () => {
         { from: '2026-11-25T12:02:00.000Z', to: '2026-11-25T13:00:00.000Z' },
         { from: '2026-11-25T13:01:00.000Z', to: '2026-11-25T14:00:00.000Z' },
       ],
-      list: null,
     });
     expect(JSON.parse(stdout)).toMatchObject({ boots: [{ signed: 2, refused: 1 }, {}] });
-    const { stdout: said } = await receipts('audit', ...span);
-    expect(said).toContain('no log from 2026-11-25T12:02:00.000Z to 2026-11-25T13:00:00.000Z\n');
+    const { stdout: said } = await verify('--unattested', ...span);
+    expect(said).toContain('no accepted log from 2026-11-25T12:02:00.000Z to 2026-11-25T13:00:00.000Z\n');
   });
 });
 
 it('1: a folder without a boot is no log', async () => {
-  expect(await receipts('verify')).toMatchObject({ code: 1, stdout: '' });
+  expect(await verify()).toMatchObject({ code: 1, stdout: '' });
 });
 
 it('leaves out a boot that ended before it had a head', async () => {
@@ -278,5 +333,5 @@ it('leaves out a boot that ended before it had a head', async () => {
   const ended = join(folder, 'receipts', 'ab'.repeat(16));
   mkdirSync(ended);
   copyFileSync(join(folder, 'receipts', boot, 'identity'), join(ended, 'identity'));
-  expect(await receipts('verify', ...ITS_IMAGE)).toMatchObject({ code: 0, stdout: 'whole: 1 boot\n' });
+  expect(await verify(...ITS_IMAGE)).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nwhole: 1 boot\n$/) });
 });

@@ -131,6 +131,7 @@ function restartCases(): LogCase[] {
       [{ ...written(one), heads: [], entries: [] }, next(naming(), 400)],
       'missing_head',
     ),
+    ...seventeenAtOnce(),
     stated('two boots that began at once', [one, next(naming(), 0)]),
     stated('a replica whose last head is of the time of the start', [one, next(named(3), 240)]),
     stated('a boot that had ended, of which not the last head is named', [one, next(named(3), 240.001)], 'rolled_back'),
@@ -145,6 +146,28 @@ function restartCases(): LogCase[] {
     stated('a replica that began 30 s before', [one, next(naming(), 30)], 'not_named'),
     stated('a boot that began and ended just before', [only, next(naming(), 10)], 'not_named', 'open_end'),
     stated('a boot that is named by its only head', [only, next(naming(digestNote(only)), 10)], 'open_end'),
+  ];
+}
+
+/** Of 17 boots with a last head at one time, a later one names 16: by the order of their names. */
+function seventeenAtOnce(): LogCase[] {
+  const tests = Array.from({ length: 17 }, (_, index) => testBoot(60 + index));
+  const byName = tests.toSorted((one, other) => (one.boot < other.boot ? -1 : 1));
+  // The last one to begin has the first name.
+  const logs = byName.map((test, index) =>
+    makeLog(test, 3, { sizes: [1], startSeconds: 16 - index, intervalSeconds: 1000 - (16 - index) }),
+  );
+  const next = (named: readonly MadeLog[]): MadeLog => {
+    const before = naming(...named.map((log) => at(log.heads, -1)));
+    return makeLog(testBoot(2), 2, { sizes: [1], startSeconds: 2000, before });
+  };
+  return [
+    stated('17 boots that ended at once, and one that names the first 16 names', [...logs, next(logs.slice(0, 16))]),
+    stated(
+      '17 boots that ended at once, and one that names the last 16 names',
+      [...logs, next(logs.slice(1))],
+      'not_named',
+    ),
   ];
 }
 

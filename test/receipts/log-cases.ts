@@ -20,8 +20,12 @@ export interface LogCase {
   readonly boots: readonly WrittenBoot[];
   readonly verdict: string;
   readonly faults: readonly string[];
-  /** A span and the auditor's word, in milliseconds since 1970. */
-  readonly asked?: Readonly<Partial<Record<'from' | 'to' | 'removable', number>>>;
+  /** A span and the auditor's word, in milliseconds since 1970; and signing roots that are looked for. */
+  readonly asked?: Readonly<
+    Partial<Record<'from' | 'to' | 'removable', number>> & { unattested?: boolean; roots?: readonly string[] }
+  >;
+  /** What is known of entries with these roots, as knownLine() has it. */
+  readonly known?: readonly string[];
 }
 
 export function written({ identity, heads, entries }: MadeLog): WrittenBoot {
@@ -46,6 +50,7 @@ export function withFaults(
     'open_end',
     'lost',
     'unlinked',
+    'unlisted',
   ];
   const verdict = faults.length === 0 ? 'whole' : faults.every((fault) => gaps.includes(fault)) ? 'gaps' : 'broken';
   return { name, boots: boots.map((boot) => ('test' in boot ? written(boot) : boot)), verdict, faults };
@@ -229,7 +234,9 @@ export function logCases(): LogCase[] {
     stated('a restart that could not read', [one, next({ heads: [], gap: 'unreadable' })], 'unlinked'),
     stated('a restart with a table rolled back', [one, next(naming(at(one.heads, 2)))], 'rolled_back'),
     stated('a restart that saw nothing', [one, next(naming())], 'not_named'),
-    stated('a restart that names what is not there', [next(naming(at(one.heads, -1)))], 'unknown_head'),
+    stated('boots of which the earliest is not there', [next(naming(at(one.heads, -1)))], 'unlisted'),
+    stated('a boot in the middle is not there', withoutMiddle(chained.slice(0, 9)), 'unknown_head'),
+    stated('the two earliest of 18 boots are not there', chained.slice(2), 'unlisted'),
     stated(
       'a first head that names itself',
       [one, next({ heads: ['ab'.repeat(32)], gap: null })],
@@ -251,6 +258,8 @@ export function logCases(): LogCase[] {
     ...identityCases(plain),
   ];
 }
+
+const withoutMiddle = (logs: readonly MadeLog[]): MadeLog[] => logs.toSpliced(5, 1);
 
 const lastOf = ({ heads }: MadeLog): string => at(heads, -1);
 

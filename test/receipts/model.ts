@@ -42,7 +42,7 @@ function chanceOf(seed: number): Chance {
 /** Boots one after the other; each names the last heads of those before, and may end in a crash. */
 function chainAtRandom(chance: Chance): MadeLog[] {
   const logs: MadeLog[] = [];
-  const boots = 2 + chance.below(4);
+  const boots = 3 + chance.below(3);
   let startSeconds = 0;
   for (let index = 0; index < boots; index++) {
     const sizes: number[] = [];
@@ -162,9 +162,15 @@ const CHANGES: readonly Change[] = [
     },
   },
   {
-    name: 'an earlier boot is withheld',
+    name: 'a boot in the middle is withheld',
     expected: ['unknown_head'],
-    make: (boots, _logs, chance) => boots.toSpliced(chance.below(boots.length - 1), 1),
+    make: (boots, _logs, chance) => boots.toSpliced(1 + chance.below(boots.length - 2), 1),
+  },
+  {
+    name: 'the earliest boots are not there',
+    expected: ['unlisted'],
+    isGap: true,
+    make: (boots, _logs, chance) => boots.slice(1 + chance.below(boots.length - 1)),
   },
   {
     name: 'a table rolled back before a restart',
@@ -204,7 +210,7 @@ function withLastBoot(
   return [...boots.slice(0, -1), written(made)];
 }
 
-/** Each change in its turn, and every fifteenth case unchanged. */
+/** Each change in its turn, and every sixteenth case unchanged. */
 export function modelCases(firstSeed: number, count: number): ModelCase[] {
   return Array.from({ length: count }, (_, index) => {
     const seed = firstSeed + index;
@@ -217,6 +223,10 @@ export function modelCases(firstSeed: number, count: number): ModelCase[] {
       name: `seed ${seed}: ${change?.name ?? 'nothing is changed'}`,
       change: change?.name ?? 'none',
       boots: changed,
+      asked: {
+        roots: [3, 5, 9, 97].map((byte) => Buffer.alloc(32, byte).toString('hex')),
+        unattested: index % 2 === 0,
+      },
       expected: change?.expected ?? null,
       hasGapsOnly: change === undefined || change.isGap === true,
       verdict: '',

@@ -99,8 +99,9 @@ def cases_of(vectors):
             def is_attested(own):
                 return documents.get(own["document"]) == one.user_data_of(own).hex()
 
-            verdict, findings = one.judge(boots, is_attested, {**one.WHOLE, **case.get("asked", {})})
-            return (verdict, sorted({code for _, code in findings})) == (case["verdict"], case["faults"])
+            verdict, findings, known = one.judge(boots, is_attested, {**one.WHOLE, **case.get("asked", {})})
+            ours = (verdict, sorted({code for _, code in findings}), one.shown_known(known))
+            return ours == (case["verdict"], case["faults"], case.get("known", []))
 
         return judge
 

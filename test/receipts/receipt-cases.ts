@@ -8,6 +8,7 @@ import { decodeEntry, encodeEntry } from '../../common/receipts/read-entry.ts';
 import { tilePath } from '../../common/receipts/tiles.ts';
 import { inclusionProof, leafHash, type NodeReader, nodesOfTiles, TreeEdge } from '../../common/receipts/tree.ts';
 import { edgeCases } from './edge-cases.ts';
+import { knownCases } from './known-cases.ts';
 import { attestedLogs, DOCUMENT, type LogCase, logCases } from './log-cases.ts';
 import { testEntry } from './logs.ts';
 import { retentionCases } from './retention-cases.ts';
@@ -70,7 +71,7 @@ export function makeReceiptVectors(): ReceiptVectors {
     paths: Object.fromEntries(
       [0, 5, 999, 1000, 1_234_067, 123_456_789].map((number) => [String(number), tilePath(0, number, 256)]),
     ),
-    logs: [...logCases(), ...edgeCases(), ...attested.logs, ...retentionCases(DOCUMENT)],
+    logs: [...logCases(), ...edgeCases(), ...attested.logs, ...retentionCases(DOCUMENT), ...knownCases(DOCUMENT)],
   };
 }
 

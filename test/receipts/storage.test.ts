@@ -230,22 +230,38 @@ describe.each(Object.entries(STORAGES))('retention in the %s', (_name, open) => 
   });
 });
 
-describe('the list of the state table', () => {
-  it('has 512 boots, and lets the oldest go', async () => {
+describe('the lists of the state table', () => {
+  const STARTS = 600;
+
+  it(`have all of ${STARTS} starts, and an auditor who comes later finds all their logs whole`, async () => {
     const storage = await STORAGES['state table']?.();
     if (storage === undefined) throw new Error('there is no state table');
-    const names = Array.from({ length: 512 }, (_, index) => index.toString(16).padStart(32, '0'));
+    const started: string[] = [];
+    for (let index = 0; index < STARTS; index++) {
+      const log = await start(storage);
+      log.record(testEntry(1, index));
+      nowMs += 60_000;
+      await log.close();
+      started.push(log.boot);
+    }
+    expect(await storage.boots()).toEqual(started.toReversed());
+    expect(await faultsOf(storage)).toEqual(['unattested']);
+  });
+
+  it('keep each boot when two signers move the oldest at once, and list one once that came back', async () => {
+    const storage = await STORAGES['state table']?.();
+    if (storage === undefined) throw new Error('there is no state table');
     const { identity } = testBoot(1);
-    const note = (boot: string): Buffer => {
-      const head = { ...headOf(makeLog(testBoot(1), 1, { sizes: [], startSeconds: 0 }).heads[0]), boot };
-      return Buffer.from(signedHead(head, identity, Buffer.alloc(64)));
+    const head = headOf(makeLog(testBoot(1), 1, { sizes: [], startSeconds: 0 }).heads[0]);
+    const enlist = (index: number, time: number) => {
+      const boot = index.toString(16).padStart(32, '0');
+      const note = signedHead({ ...head, boot, statement: { ...head.statement, time } }, identity, Buffer.alloc(64));
+      return storage.write(boot, [{ path: CHECKPOINT, content: Buffer.from(note) }]);
     };
-    await inParallel(names, 8, (boot) => storage.write(boot, [{ path: CHECKPOINT, content: note(boot) }]));
-    nowMs += 1000;
-    const newest = await start(storage);
-    expect(headOf(newest.latestHead).statement.before?.heads.length).toBe(16);
-    const boots = await storage.boots();
-    expect(boots.length).toBe(512);
-    expect(boots[0]).toBe(newest.boot);
+    const all = Array.from({ length: 1600 }, (_, index) => index);
+    await inParallel(all, 8, (index) => enlist(index, index + 1));
+    await enlist(0, 5000);
+    const names = all.map((index) => index.toString(16).padStart(32, '0'));
+    expect(await storage.boots()).toEqual([names[0], ...names.slice(1).toReversed()]);
   });
 });

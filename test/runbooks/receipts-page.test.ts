@@ -37,7 +37,7 @@ it.runIf(findPython('cryptography') !== undefined)(
     await world.unit.start();
     const vote = attestation({ source: target - 1, target, head: rootOf(1) })['attestation'];
     writeFileSync(join(world.folder, 'vote.json'), JSON.stringify(vote));
-    const values = { KEY: key, EPOCH: String(target), EXAMPLES: join(ROOT, 'docs/examples'), FORK: '0x06000000' };
+    const values = { KEY: key, EXAMPLES: join(ROOT, 'docs/examples'), FORK: '0x06000000' };
     await rehearse('docs/guides/receipts-audit.md', {
       ...world,
       values: { ...world.values, ...values, NETWORK: MAINNET_ROOT },
