@@ -87,7 +87,8 @@ export function receiptsInStateTable(client: DynamoDBClient, tableName: string):
       const times = new Map<string, number>();
       await inParallel([...Array(listsOf(first)).keys()], MAX_CALLS, async (list) => {
         // Of one that a person took away, the verifier misses what other boots name (`unlisted`).
-        for (const { boot, timeMs } of timesIn(await listAt(list))) times.set(boot, Math.max(timeMs, times.get(boot) ?? 0));
+        for (const { boot, timeMs } of timesIn(await listAt(list)))
+          times.set(boot, Math.max(timeMs, times.get(boot) ?? 0));
       });
       for (const { boot, timeMs } of timesIn(first)) times.set(boot, timeMs);
       return latestFirst([...times].map(([boot, timeMs]) => ({ boot, timeMs }))).map(({ boot }) => boot);

@@ -83,9 +83,18 @@ describe('the log of an enclave', () => {
     writeFileSync(path, Buffer.alloc(44 * 4));
     expect(await verify(...ITS_IMAGE)).toMatchObject({ code: 11 });
     const { code, stdout } = await verify('--signing-root', ROOT, ...ITS_IMAGE);
-    expect({ code, lines: stdout.trimEnd().split('\n').map((line) => line.split(':')[0]) }).toEqual({
+    expect({
+      code,
+      lines: stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(':')[0]),
+    }).toEqual({
       code: 11,
-      lines: ['broken', ...['malformed_entry', 'other_root', 'uncovered_entries'].map((fault) => `  ${boot}  ${fault}`)],
+      lines: [
+        'broken',
+        ...['malformed_entry', 'other_root', 'uncovered_entries'].map((fault) => `  ${boot}  ${fault}`),
+      ],
     });
   });
 
