@@ -174,7 +174,7 @@ export function isGap(fault: ReceiptFault): boolean {
 }
 
 /**
- * Whether a finding is of the span. What is broken is always; nobody knows when a log without an end ended, nor when the
+ * Whether a finding is of the span. What is broken is always; nobody knows when a log without an end ended, nor when
  * boots ran that are not there. @param inUse boots of any time in which something was found
  */
 function concerns(

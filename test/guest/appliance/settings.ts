@@ -20,9 +20,6 @@ export const LOOPBACK_CID = 1;
 export const HEARTBEAT_PORT = 9000;
 export const ENCLAVE_PORTS = { tls: 9443, probes: 9001, metrics: 3000 } as const;
 
-/** Target of the vote whose signature is verified outside. */
-export const FIRST_VOTE_EPOCH = 421_875;
-
 /** In the guest's file system; the stand-ins' files are beside the image's own. */
 export const GUEST = {
   root: '/run/nsm-root',

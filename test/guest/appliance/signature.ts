@@ -8,9 +8,10 @@ import { publicNetwork } from '../../../signer/signing/networks.ts';
 import { computeSigningRoot } from '../../../signer/signing/roots/root.ts';
 import type { OutsideCheck } from '../suite.ts';
 import { voteRequest } from './programs/votes.ts';
-import { FIRST_VOTE_EPOCH } from './settings.ts';
 
 export interface Signed {
+  /** Target of the vote. */
+  readonly epoch: number;
   readonly publicKey: string;
   readonly text: string;
 }
@@ -24,11 +25,11 @@ export const SIGNATURE_IS_VALID: OutsideCheck = {
   },
 };
 
-export function checkFirstSignature({ publicKey, text }: Signed): void {
+export function checkFirstSignature({ epoch, publicKey, text }: Signed): void {
   const signature = Signature.fromHex((JSON.parse(text) as { signature: string }).signature, true);
-  const valid = (epoch: number): boolean => verify(rootOfVote(epoch), PublicKey.fromHex(publicKey, true), signature);
-  assert(valid(FIRST_VOTE_EPOCH), 'the signature is not valid');
-  assert(!valid(FIRST_VOTE_EPOCH + 1), 'the signature is valid for another vote');
+  const valid = (target: number): boolean => verify(rootOfVote(target), PublicKey.fromHex(publicKey, true), signature);
+  assert(valid(epoch), 'the signature is not valid');
+  assert(!valid(epoch + 1), 'the signature is valid for another vote');
 }
 
 function rootOfVote(epoch: number): Uint8Array {

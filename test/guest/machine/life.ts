@@ -11,11 +11,11 @@ import { decodeCbor } from '../../../common/formats/cbor.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
 import { runWithRoot } from '../../operator/run-operator.ts';
 import { PROJECT_ROOT } from '../../support/addon.ts';
+import { latestEpoch } from '../../support/present.ts';
 import { connectRatls, type RatlsClient } from '../../support/ratls-client.ts';
 import type { Appliance } from '../appliance/image.ts';
 import { rootToken, until } from '../appliance/programs/steps.ts';
 import { voteRequest } from '../appliance/programs/votes.ts';
-import { FIRST_VOTE_EPOCH } from '../appliance/settings.ts';
 import { checkFirstSignature } from '../appliance/signature.ts';
 import type { Checks } from '../outside-checks.ts';
 import { run } from '../tools.ts';
@@ -152,16 +152,17 @@ export async function giveAccess({ appliance, parent }: MachineParts, found: Fou
 export async function vote(found: Found): Promise<void> {
   const path = `/api/v1/eth2/sign/${found.publicKey}`;
   const { publicKey = '' } = found;
-  const signed = await demand(found, path, voteRequest(FIRST_VOTE_EPOCH), 200);
-  checkFirstSignature({ publicKey, text: JSON.stringify(signed) });
-  await demand(found, path, voteRequest(FIRST_VOTE_EPOCH, `0x${'99'.repeat(32)}`), 412);
+  const epoch = latestEpoch();
+  const signed = await demand(found, path, voteRequest(epoch), 200);
+  checkFirstSignature({ epoch, publicKey, text: JSON.stringify(signed) });
+  await demand(found, path, voteRequest(epoch, `0x${'99'.repeat(32)}`), 412);
 }
 
 async function seal(found: Found): Promise<void> {
   const [root = ''] = found.tokens;
   const sealed = await ask(found, '/api/v1/chamber/seal', { body: { reason: 'a test' }, token: root });
   assert.equal(sealed.status, 200, sealed.text);
-  const refused = await ask(found, `/api/v1/eth2/sign/${found.publicKey}`, { body: voteRequest(FIRST_VOTE_EPOCH + 1) });
+  const refused = await ask(found, `/api/v1/eth2/sign/${found.publicKey}`, { body: voteRequest(latestEpoch()) });
   assert.equal(refused.status, 503, refused.text);
   assert(refused.text.includes('"reason":"sealed"'), refused.text);
 }

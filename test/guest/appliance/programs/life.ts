@@ -3,10 +3,13 @@
 // upgrade, a rotation. All of it goes through the parent proxy and RA-TLS.
 
 import type { ChildProcess } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runWithRoot } from '../../../operator/run-operator.ts';
-import { CUSTODY_KEYS, FIRST_VOTE_EPOCH, GUEST, type GuestSettings, type LaterImage } from '../settings.ts';
+import { MAINNET_ROOT } from '../../../support/messages.ts';
+import { latestEpoch } from '../../../support/present.ts';
+import { CUSTODY_KEYS, GUEST, type GuestSettings, type LaterImage } from '../settings.ts';
 import { hasEnded, type RunningEnclave, run, shown, start } from './processes.ts';
 import type { StandIns } from './stand-ins.ts';
 import { type Chapter, deleteLatch, demand, nsmRoot, operator, rootToken, type Step, until } from './steps.ts';
@@ -32,6 +35,8 @@ interface Found {
   client?: string;
   auditor?: string;
   publicKey?: string | undefined;
+  /** Target of the vote that was signed. */
+  epoch?: number;
   tunnel?: ChildProcess;
 }
 
@@ -177,20 +182,21 @@ function signing({ settings }: LifeParts, found: Found): readonly Step[] {
       name: 'operator tunnel verifies the enclave and signs for a validator client that has no token',
       async run() {
         found.tunnel = startTunnel(held(found.client));
-        const signed = await until(
-          () => sign(FIRST_VOTE_EPOCH),
-          ({ status }) => status === 200 || status === 412, // a refusal by the record is final
-        );
-        demand(signed.status === 200, `status ${signed.status}: ${signed.text}`);
-        process.stdout.write(`signed: ${JSON.stringify({ publicKey: found.publicKey, ...signed })}\n`);
+        const signed = await presentVote(found);
+        const { epoch, publicKey } = found;
+        process.stdout.write(`signed: ${JSON.stringify({ epoch, publicKey, ...signed })}\n`);
       },
     },
     {
       name: 'the same vote again is signed again, another one for its target is refused with 412',
       async run() {
-        const again = await sign(FIRST_VOTE_EPOCH);
-        demand(again.status === 200, `status ${again.status}: ${again.text}`);
-        const other = await sign(FIRST_VOTE_EPOCH, `0x${'99'.repeat(32)}`);
+        const again = async (): Promise<VoteAnswer> => {
+          const answer = await sign(held(found.epoch));
+          if (answer.status === 412) await presentVote(found); // it has jumped in between
+          return answer;
+        };
+        await until(again, ({ status }) => status === 200);
+        const other = await sign(held(found.epoch), `0x${'99'.repeat(32)}`);
         demand(other.status === 412, `status ${other.status}: ${other.text}`);
       },
     },
@@ -202,11 +208,10 @@ function signing({ settings }: LifeParts, found: Found): readonly Step[] {
         await operator(['auth', 'policy', 'create', '--name', 'auditor', '--rules', rules], management);
         const create = ['auth', 'token', 'create', '--json', '--policies', 'auditor'];
         found.auditor = tokenIn(await operator(create, management));
-        const { measurements, outcomes } = await until(
+        const { measurements } = await until(
           () => auditedVotes(found),
-          (audited) => audited.outcomes.length === 3,
+          ({ notInLog, refused }) => notInLog === 0 && refused > 0,
         );
-        demand(String(outcomes) === 'signed,signed,double_vote', `the log says ${outcomes}`);
         for (const index of ['0', '1', '2', '16', '17'])
           demand(measurements[`PCR${index}`] === settings.registers[index], `PCR${index} is another one`);
       },
@@ -215,21 +220,28 @@ function signing({ settings }: LifeParts, found: Found): readonly Step[] {
 }
 
 interface AuditedVotes {
-  readonly outcomes: readonly string[];
+  readonly notInLog: number;
+  readonly refused: number;
   readonly measurements: Readonly<Record<string, string>>;
 }
 
 /** A signer that runs has a log without an end, which is a gap; that it is not attested would be broken. */
-async function auditedVotes({ auditor, publicKey }: Found): Promise<AuditedVotes> {
-  const folder = join(tmpdir(), 'receipts');
-  const token = held(auditor);
-  await operator(['receipts', 'fetch', folder], { token, expect: EXIT.gaps });
-  const wanted = ['--key', held(publicKey), '--target-epoch', String(FIRST_VOTE_EPOCH), '--json'];
-  const answer = await operator(['receipts', 'find', folder, ...wanted], { token }).catch(() => '{"found":[]}');
-  const { found } = JSON.parse(answer) as {
-    found: { outcome: string; boot: { measurements: Record<string, string> | null } }[];
+async function auditedVotes({ auditor, epoch, publicKey }: Found): Promise<AuditedVotes> {
+  const [folder, list] = [join(tmpdir(), 'receipts'), join(tmpdir(), 'signed.json')];
+  const vote = { source_epoch: String(held(epoch) - 1), target_epoch: String(epoch) };
+  const metadata = { interchange_format_version: '5', genesis_validators_root: MAINNET_ROOT };
+  const data = [{ pubkey: publicKey, signed_blocks: [], signed_attestations: [vote] }];
+  writeFileSync(list, JSON.stringify({ metadata, data }));
+  const call = { token: held(auditor), expect: EXIT.gaps };
+  await operator(['receipts', 'fetch', folder], call);
+  const none = '{"boots":[],"list":{"not_in_log":1}}';
+  const answer = await operator(['receipts', 'verify', folder, '--signed', list, '--json'], call).catch(() => none);
+  const { boots, list: listed } = JSON.parse(answer) as {
+    boots: { refused: number; measurements: Record<string, string> | null }[];
+    list: { not_in_log: number };
   };
-  return { outcomes: found.map(({ outcome }) => outcome), measurements: found[0]?.boot.measurements ?? {} };
+  const [boot] = boots;
+  return { notInLog: listed.not_in_log, refused: boot?.refused ?? 0, measurements: boot?.measurements ?? {} };
 }
 
 function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Found): readonly Step[] {
@@ -239,7 +251,7 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
       name: 'break glass seals: nothing is signed any more',
       async run() {
         await operator(['seal', '--reason', 'test', '--yes'], { token: held(found.management) });
-        const { status, text } = await sign(FIRST_VOTE_EPOCH + 1);
+        const { status, text } = await sign(latestEpoch());
         demand(isSealed({ status, text }), `status ${status}: ${text}`);
       },
     },
@@ -251,7 +263,7 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
         await until(healthy(found.enclave), (status) => status === 503);
         // The probe says 503 while keys are loaded, too, and the tunnel while it connects: the signer itself has to say
         // why.
-        await until(() => sign(FIRST_VOTE_EPOCH + 1), isSealed);
+        await until(() => sign(latestEpoch()), isSealed);
         demand(heartbeats() === 2, `${heartbeats()} heartbeats`);
       },
     },
@@ -268,7 +280,7 @@ function breakGlass({ bootEnclave, standIns, heartbeats }: LifeParts, found: Fou
       name: 'another vote for the target of the first enclave is refused, by its record and by the jump',
       async run() {
         const { status, text } = await until(
-          () => sign(FIRST_VOTE_EPOCH, `0x${'99'.repeat(32)}`),
+          () => sign(held(found.epoch), `0x${'99'.repeat(32)}`),
           (answer) => answer.status === 200 || (answer.status >= 400 && answer.status !== 502 && answer.status !== 503),
         );
         demand(status === 412, `status ${status}: ${text}`);
@@ -335,6 +347,15 @@ function startTunnel(token: string): ChildProcess {
 async function voteThroughTunnel({ publicKey, tunnel }: Found, epoch: number, head?: string): Promise<VoteAnswer> {
   demand(!hasEnded(held(tunnel)), 'the tunnel has ended');
   return vote(TUNNEL, held(publicKey), epoch, head).catch((error: Error) => ({ status: 0, text: error.message }));
+}
+
+/** On a slow machine the signer waits and jumps: then it signs what comes after, an epoch later. */
+async function presentVote(found: Found): Promise<VoteAnswer> {
+  const ask = (): Promise<VoteAnswer> => {
+    found.epoch = latestEpoch();
+    return voteThroughTunnel(found, found.epoch);
+  };
+  return await until(ask, ({ status }) => status === 200, { attempts: 1800 });
 }
 
 function connection(): readonly string[] {
