@@ -161,7 +161,7 @@ export type BindingCodes = ReturnType<typeof bindingCodes>;
 export function bindingCodes(key: Buffer) {
   return {
     binding({ storeId, binding, incarnation, signers }: BoundStore): Buffer {
-      const fields = ['slashing store binding v2', storeId, binding, incarnation, signers];
+      const fields = ['slashing store binding v1', storeId, binding, incarnation, signers];
       return createHmac('sha256', key).update(JSON.stringify(fields)).digest();
     },
     wipe: (): void => void key.fill(0),

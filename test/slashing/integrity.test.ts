@@ -79,7 +79,7 @@ it('the key is copied, and after wiping no code is made any more', () => {
 
 it('a mask is the one-step derivation of NIST SP 800-56C: counter, secret, public key and nonce; none without a key', () => {
   const nonce = new Uint8Array(16).fill(4);
-  const secret = createHmac('sha256', key).update('strongroom digest mask v2').digest();
+  const secret = createHmac('sha256', key).update('strongroom digest mask v1').digest();
   const counter = Buffer.from('00000001', 'hex');
   const expected = createHash('sha256')
     .update(Buffer.concat([counter, secret, publicKey, nonce]))

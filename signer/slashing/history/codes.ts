@@ -78,7 +78,7 @@ const PUBLIC_KEY_BYTES = 48;
 function maskInput(key: Uint8Array): Buffer {
   const input = Buffer.alloc(MASK_INFO_AT + PUBLIC_KEY_BYTES + NONCE_BYTES);
   input.writeUInt32BE(1, 0);
-  const secret = createHmac('sha256', key).update('strongroom digest mask v2').digest();
+  const secret = createHmac('sha256', key).update('strongroom digest mask v1').digest();
   input.set(secret, MASK_SECRET_AT);
   secret.fill(0);
   return input;
@@ -212,7 +212,7 @@ export function historyCodes(integrity: RowIntegrity) {
       };
     },
 
-    storeCode: (fields: readonly IntegrityField[]) => integrity.code('store v2', NO_PUBLIC_KEY, fields),
+    storeCode: (fields: readonly IntegrityField[]) => integrity.code('store v1', NO_PUBLIC_KEY, fields),
   };
 }
 
@@ -320,7 +320,7 @@ export function entrySum() {
   };
 }
 
-const HEAD_DOMAIN = 'head v2';
+const HEAD_DOMAIN = 'head v1';
 const NO_NONCE = new Uint8Array(0);
 
 /** Asked for each, the system's randomness would cost as much as the code. */

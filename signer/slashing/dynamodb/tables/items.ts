@@ -188,19 +188,14 @@ export function safeInteger(attribute: AttributeValue | undefined): number | und
   return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** Items that only checks write have the codes they always had. */
 function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkContent): Parameters<RowIntegrity['code']> {
   const bytes = decodeHex(publicKey, 48);
   if (bytes === undefined) throw new TypeError('a public key is 48 bytes of hex');
   const root = rootOf(mark);
-  if (mark !== undefined && tenure === 0 && signed === undefined) {
-    if (mark.kind === 'block') return ['dynamodb block v1', bytes, [mark.slot, root]];
-    return ['dynamodb attestation v1', bytes, [mark.sourceEpoch, mark.targetEpoch, root]];
-  }
   const { slot, sourceEpoch, targetEpoch } = highWaterMarks(mark);
   const before = signed ?? NO_MARKS;
   const fields = [slot, sourceEpoch, targetEpoch, root, before.slot, before.sourceEpoch, before.targetEpoch];
-  return [`dynamodb ${kind} v2`, bytes, [...fields, tenure]];
+  return [`dynamodb ${kind} v1`, bytes, [...fields, tenure]];
 }
 
 /** A mark that refuses what this one does, and all that the floor says; itself when it does so already. */

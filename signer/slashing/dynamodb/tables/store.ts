@@ -290,7 +290,7 @@ const NOT_BOUND =
 
 // The record of a slashing table, its item NETWORK, under one code.
 
-const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 1;
 
 export interface StoreRecord {
   readonly id: string;
@@ -390,5 +390,5 @@ function sealed(record: StoreRecord): Parameters<RowIntegrity['code']> {
   const { id, incarnation, floor, region } = record;
   const floors = [floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null];
   const fields = [FORMAT_VERSION, Buffer.from(id, 'hex'), Buffer.from(incarnation), ...floors, Buffer.from(region)];
-  return ['dynamodb store v2', NO_PUBLIC_KEY, fields];
+  return ['dynamodb store v1', NO_PUBLIC_KEY, fields];
 }
