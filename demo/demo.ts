@@ -34,6 +34,7 @@ try {
     await once(signer, 'exit');
   }
 }
+if (!isKept()) goOnFromHere();
 
 async function show(): Promise<void> {
   const url = `http://127.0.0.1:${port}/api/v1/eth2/sign/${publicKey}`;
@@ -52,15 +53,18 @@ async function show(): Promise<void> {
   heading(`A second vote for the same target, which says that the payload is missing: ${second.status}`);
   say(second.body);
   expectStatus(second, 412);
+}
 
-  if (isKept()) return;
+function goOnFromHere(): void {
   heading('Go on from here');
   say(`Keep this signer running:  make demo KEEP=1
 Start this signer again:   bin/strongroom server -c ${relative(config)}
 List its keys:             curl -H "Authorization: Bearer $(cat ${relative(join(FOLDER, 'token'))})" http://127.0.0.1:${port}/api/v1/eth2/publicKeys
 Export what it has signed: bin/strongroom slashing export -c ${relative(config)}    (with the signer stopped)
 Every option:              bin/strongroom server --help
-Next:                      README.md (Run it), docs/tutorial/first-signature.md`);
+Next:                      README.md (Run it), docs/tutorial/first-signature.md
+
+It worked: the signer signed one vote, refused the slashable second one, and has stopped.`);
 }
 
 async function keepIt(): Promise<void> {

@@ -83,12 +83,14 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
       else symlinkSync(of, to);
     }
     appendFileSync(join(installed, 'zod/v4/core/util.js'), '\n/* TAMPERED */\n');
-    const { code, stderr } = eif(buildArguments(from, join(folder, 'refused')));
+    const refused = join(folder, 'refused');
+    const { code, stderr } = eif(buildArguments(from, refused));
+    const isThere = existsSync(refused);
+    rmSync(refused, { recursive: true, force: true });
     rmSync(installed, { recursive: true });
     symlinkSync(join(PROJECT_ROOT, 'node_modules'), installed);
-    expect(code).toBe(1);
+    expect([code, isThere]).toEqual([1, false]);
     expect(stderr).toContain('node_modules/zod/v4/core/util.js');
-    expect(existsSync(join(folder, 'refused'))).toBe(false);
   });
 
   it('a module that is compressed', () => {
