@@ -66,13 +66,6 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
       process.exitCode = await (await import('../eif/main.ts')).main(argv);
     },
   },
-  release: {
-    summary: 'Verify the files of a release, offline; sign their provenance',
-    describe: async () => describeGroup((await import('../tools/provenance/main.ts')).TREE),
-    run: async (argv) => {
-      process.exitCode = await (await import('../tools/provenance/main.ts')).main(argv);
-    },
-  },
   web3signer: {
     summary: "Run the signer with Web3Signer's options",
     describe: async () => (await import('../service/web3signer/description.ts')).web3signerDescription(),

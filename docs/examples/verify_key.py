@@ -163,7 +163,7 @@ def check_order(links):
 def is_accepted(pcrs, asked):
     if asked["signature"] is not None and any(asked["signature"]) and pcrs.get(8) == asked["signature"]:
         return True
-    return any(all(pcrs.get(index) == value for index, value in image.items()) for image in asked["images"])
+    return any(all(pcrs.get(index) in values for index, values in image.items()) for image in asked["images"])
 
 
 def judge(links, asked):
@@ -205,9 +205,43 @@ def judge_case(vectors, case):
 
 def read_terms(vectors, case):
     terms = {**vectors["terms"], **case.get("terms", {})}
-    images = [{int(name[3:]): bytes.fromhex(image[name]) for name in image} for image in terms["images"]]
+    images = [{int(name[3:]): {bytes.fromhex(image[name])} for name in image} for image in terms["images"]]
     signature = None if terms["signature"] is None else bytes.fromhex(terms["signature"])
     return {**terms, "images": images, "signature": signature, "root_sha256": vectors["root_sha256"]}
+
+
+def read_images(measured, given):
+    """Accepted values by register, of which an image has one each: of the file, or in their place those of --pcr."""
+    values = {name: measured[name] for name in measured if name != "HashAlgorithm"}
+    single = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        single.setdefault(name if name.startswith("PCR") else "PCR" + name, []).append(value)
+    return {index: accepted for index, accepted in verify.read_reference({**values, **single}, True).items() if index < 3}
+
+
+def read_status(text):
+    """The custody of a status; a member twice is refused, as is what is no status of a signer."""
+    status = json.loads(text, object_pairs_hook=once)
+    custody = status.get("custody") if isinstance(status, dict) else None
+    if not isinstance(custody, dict) or "master_key" not in custody:
+        raise ValueError("it is no status of a signer that shows where its master key comes from")
+    origin = custody["master_key"]
+    is_shown = isinstance(origin, dict) and isinstance(origin.get("links"), list) and isinstance(origin.get("record"), str)
+    if origin is not None and not is_shown:
+        raise ValueError("its master key is shown in another form")
+    return custody
+
+
+def once(members):
+    if len(dict(members)) != len(members):
+        raise ValueError("a member is there twice")
+    return dict(members)
+
+
+def picked(value, members):
+    """What is no object has no member: then the evidence has another form."""
+    return {name: value.get(name) if isinstance(value, dict) else None for name in members + ("document",)}
 
 
 def judge_vectors(path):
@@ -222,10 +256,9 @@ def judge_vectors(path):
 
 def content_of(name, row, root_token):
     """What the content has to be: of the file that the participants have, of the seal that the status shows."""
-    if name == "seal_removal":
-        return hashlib.sha384(row["seal"].encode()).hexdigest()
-    if root_token is None:
-        return row["content"]
+    if name == "seal_removal" or root_token is None:
+        seal = row.get("seal")
+        return hashlib.sha384(seal.encode()).hexdigest() if isinstance(seal, str) else row.get("content")
     with open(root_token, "rb") as file:
         return hashlib.sha384(file.read()).hexdigest()
 
@@ -242,6 +275,7 @@ def main():
     flag = parser.add_argument
     flag("status", nargs="?", default="-", help="the JSON of `operator status --json`; - is stdin")
     flag("--pcrs", metavar="FILE", action="append", default=[], help="pcrs.json of an accepted image; again for others")
+    flag("--pcr", metavar="N=HEX", action="append", default=[], help="in place of the file's PCR N; again for others")
     flag("--ceremony", metavar="HEX", action="append", default=[], help="digest of an accepted ceremony")
     flag("--deployment", metavar="ID", help="signer_state.deployment_id, or the state table's name")
     flag("--network", metavar="0xROOT", help="the network's genesis validators root")
@@ -251,18 +285,16 @@ def main():
     options = parser.parse_args()
     if options.vectors is not None:
         return judge_vectors(options.vectors)
-    if not (options.pcrs and options.ceremony and options.deployment and options.network):
-        parser.error("--pcrs, --ceremony, --deployment and --network are needed: they say which key is the right one")
-    images = []
-    for path in options.pcrs:
-        _, measured = verify.read_json("--pcrs", path, dict, "measurements", "Measurements")
-        images.append({index: bytes.fromhex(measured[f"PCR{index}"]) for index in (0, 1, 2)})
+    if not ((options.pcrs or options.pcr) and options.ceremony and options.deployment and options.network):
+        parser.error("--pcrs or --pcr, --ceremony, --deployment and --network are needed: they say which key is the right one")
+    files = [verify.read_json("--pcrs", path, dict, "measurements", "Measurements")[1] for path in options.pcrs]
+    images = [read_images(measured, options.pcr) for measured in files or [{}]]
     with sys.stdin if options.status == "-" else open(options.status, encoding="utf-8") as source:
-        custody = json.load(source)["custody"]
+        custody = read_status(source.read())
     origin = custody["master_key"]
     try:
         demand(origin is not None, "missing", "the signer shows no evidence: it is sealed, or no enclave")
-        links = [{name: link.get(name) for name in MEMBERS + ("document",)} for link in origin["links"]]
+        links = [picked(link, MEMBERS) for link in origin["links"]]
         text = json.dumps({"version": 1, "links": links}, **COMPACT)
         links = read_links(text)
         asked = {"root_sha256": options.test_root, "images": images, "signature": None}
@@ -274,10 +306,13 @@ def main():
         asked["origin"] = hashlib.sha384(links[0]["data"]).hexdigest()
         for name, purpose in (("root_token", "root_token"), ("seal_removal", "seal_removed")):
             row = custody.get(name)
-            if row is not None:
-                asked.update(purpose=purpose, content=content_of(name, row, options.root_token))
-                text = json.dumps({"version": 1, **{m: row.get(m) for m in ROW_MEMBERS + ("document",)}}, **COMPACT)
-                show(f"{purpose}, SHA-384 {row['content']},", judge_row(read_row(text), asked))
+            if row is None:
+                demand(name != "root_token" or options.root_token is None, "missing", "the status shows no root token")
+                print(f"{purpose}: none is shown, and nothing is said of it")
+                continue
+            stated = read_row(json.dumps({"version": 1, **picked(row, ROW_MEMBERS)}, **COMPACT))
+            asked.update(purpose=purpose, content=content_of(name, row, options.root_token))
+            show(f"{purpose}, SHA-384 {row['content']},", judge_row(stated, asked))
     except Refused as refused:
         print(f"{refused.fault}: {refused}")
         return 6 if refused.fault in NOT_EXPECTED else 5

@@ -26,7 +26,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     ...['main.ts', 'try.ts', 'init.ts'].map((file) => `service/first/${file}`),
     ...['main.ts', 'tree.ts', 'profile-file.ts'].map((file) => `operator/${file}`),
     ...['main.ts', 'description.ts'].map((file) => `service/web3signer/${file}`),
-    ...['tools/setup', 'tools/provenance', 'ceremony', 'eif', 'parent-proxy'].map((folder) => `${folder}/main.ts`),
+    ...['tools/setup', 'ceremony', 'eif', 'parent-proxy'].map((folder) => `${folder}/main.ts`),
     // For `operator recover`: operator/ itself reaches no table.
     'service/commands/latch-table.ts',
     'tools/rehearsal/rehearse.ts',
@@ -57,7 +57,6 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'tools/checkout': [],
   // What is right is computed without the signer's code; only the constants of networks are shared.
   'tools/conformance': ['signer/api/network-table.ts', 'signer/signing/networks.ts'],
-  'tools/provenance': [],
   'tools/reference': EVERYTHING,
   // Its stand-in for the NSM is made of the enclave's own messages and certificates.
   'tools/rehearsal': ['ceremony/', 'signer/', 'enclave/', 'service/'],

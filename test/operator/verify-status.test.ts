@@ -83,13 +83,12 @@ async function judge(status: unknown, terms: Terms = {}, more: readonly string[]
     ...more,
   );
   if (python !== undefined) {
-    const images = pcrs === 'both' ? ['first', 'next'] : [pcrs];
     const digests = of === 'ceremony' ? [digestOf(CEREMONY)] : [digestOf(ROTATED), digestOf(CEREMONY)];
     const theirs = spawnSync(
       python,
       [
         ...[PROGRAM, file, ...place, '--test-root', pki.rootFingerprint],
-        ...images.flatMap((image) => ['--pcrs', at(`${image}.json`)]),
+        ...['--pcrs', at(`${pcrs}.json`)],
         ...digests.flatMap((digest) => ['--ceremony', digest]),
       ],
       { encoding: 'utf8', env: { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' } },
@@ -98,6 +97,11 @@ async function judge(status: unknown, terms: Terms = {}, more: readonly string[]
   }
   return ours;
 }
+
+const withLinks = (links: unknown): unknown => ({
+  custody: { ...made.custody, master_key: { ...made.custody.master_key, links } },
+});
+const withRow = (row: unknown): unknown => ({ custody: { ...made.custody, root_token: row } });
 
 /** A copy with another first link. */
 function withFirstLink(change: Record<string, unknown>): ShownStatus {
@@ -141,6 +145,9 @@ describe('the status of a signer', () => {
     ['without evidence', () => ({ custody: { master_key: null } }), {}, 5, 'missing'],
     ['of a root token without its document', () => without('root_token'), {}, 5, 'not_authentic'],
     ['of a seal that it does not show', () => otherSeal(), {}, 6, 'other_record'],
+    ['with a link that is no object', () => withLinks([[]]), {}, 5, 'malformed'],
+    ['with a row that is no object', () => withRow([]), {}, 5, 'malformed'],
+    ['with a row of another form', () => withRow({ ...made.custody.root_token, content: 5 }), {}, 5, 'malformed'],
     ['of another record', () => ofRecord('00'.repeat(48)), {}, 6, 'other_record'],
   ])('%s: refused', async (_what, status, terms, code, fault) => {
     const judged = await judge(status(), terms);
@@ -148,6 +155,53 @@ describe('the status of a signer', () => {
     expect(judged.stdout).toMatch(
       new RegExp(`^${fault} +.*\\n(?: .*\\n)*verdict +${code === 6 ? 'authentic, and NOT' : 'NOT authentic'}`, 'm'),
     );
+  });
+
+  describe.runIf(python !== undefined)('before verify_key.py alone', () => {
+    const verify = (status: string, ...flags: readonly string[]) => {
+      writeFileSync(join(folder, 'shown.json'), status);
+      const place = ['--deployment', SHOWN_DEPLOYMENT.id, '--network', SHOWN_DEPLOYMENT.network];
+      const known = [...place, '--ceremony', digestOf(CEREMONY), '--test-root', pki.rootFingerprint];
+      const argv = [PROGRAM, join(folder, 'shown.json'), ...known, ...flags];
+      const env = { PATH: process.env['PATH'] ?? '', PYTHONDONTWRITEBYTECODE: '1' };
+      const { status: code, stdout, stderr } = spawnSync(python ?? '', argv, { encoding: 'utf8', env });
+      return { code, said: stdout + stderr };
+    };
+    const first = (): readonly string[] => ['--pcrs', join(folder, 'first.json')];
+    const text = (status: unknown = made): string => JSON.stringify(status);
+
+    it('a root token that is not shown is missing for who has its file, and said of whoever has not', () => {
+      const other = written('other.age', 'a ciphertext of somebody else');
+      expect(verify(text(), ...first(), '--root-token', other)).toMatchObject({ code: 6 });
+      const taken = text(withRow(null));
+      const judged = verify(taken, ...first(), '--root-token', other);
+      expect(judged).toMatchObject({
+        code: 5,
+        said: expect.stringContaining('missing: the status shows no root token'),
+      });
+      const without = verify(taken, ...first());
+      expect(without).toMatchObject({ code: 0, said: expect.stringContaining('root_token: none is shown') });
+    });
+
+    it('registers one by one, in lists and in the place of those of a file', () => {
+      const registers = (image: Readonly<Record<string, string>>): string[] =>
+        Object.entries(image).flatMap(([name, value]) => ['--pcr', `${name.slice(3)}=${value}`]);
+      expect(verify(text(), ...registers({ ...NEXT }), ...registers({ ...FIRST })).code).toBe(0);
+      expect(verify(text(), '--pcrs', join(folder, 'both.json'), ...registers({ ...NEXT })).code).toBe(6);
+      expect(verify(text(), ...first(), '--pcr', '0=zz')).toMatchObject({ code: 1 });
+    });
+
+    it('what is no status, or has a member twice', () => {
+      for (const status of [
+        '[]',
+        '{}',
+        text().replace('{', '{"custody":null,'),
+        text(ofRecord(5 as never)),
+        '{"custody":[]}',
+      ]) {
+        expect(verify(status, ...first())).toMatchObject({ code: 1, said: expect.stringMatching(/^verify_key\.py: /) });
+      }
+    });
   });
 
   it('of another authority is not authentic, and nothing of it is shown', async () => {

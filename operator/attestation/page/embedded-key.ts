@@ -7,7 +7,18 @@ import type { Html } from '../../../common/formats/html.ts';
 import { type StatusEvidence, statusIn } from '../evidence-file.ts';
 import type { KeyFinding, KeyTerms } from '../key-report.ts';
 import { sha256Of } from '../report.ts';
-import { asObject, hex, optional, optionNames, readBlock, registers, text, valuesOf, writeBlock } from './embedded.ts';
+import {
+  asObject,
+  hex,
+  moment,
+  optional,
+  optionNames,
+  readBlock,
+  registers,
+  text,
+  valuesOf,
+  writeBlock,
+} from './embedded.ts';
 import type { KeyPageContext } from './page-context.ts';
 
 const FORMAT = 'strongroom master key page v1';
@@ -15,7 +26,7 @@ const FORMAT = 'strongroom master key page v1';
 const schema = z.strictObject({
   format: z.literal(FORMAT),
   subject: text,
-  made_at: z.int(),
+  made_at: moment,
   given: z.array(z.tuple([text, text])).max(16),
   parent_writes_tables: z.boolean(),
   parent_reads: optionNames.exactOptional(),

@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import type { DocumentProvider } from '../../../common/attestation/contract.ts';
+import { MAX_TIMESTAMP_MS } from '../../../common/attestation/document.ts';
 import type { ReferenceValues } from '../../../common/attestation/policy.ts';
 import type { Html } from '../../../common/formats/html.ts';
 import { parseStrictJson } from '../../../common/formats/strict-json.ts';
@@ -17,6 +18,8 @@ const BLOCK = /<pre class="evidence">([A-Za-z0-9+/=]+)<\/pre>/g;
 
 export const hex = z.string().regex(/^(?:[0-9a-f]{2})*$/);
 export const text = z.string().max(4096);
+/** Up to the year 9999, as all times of evidence. */
+export const moment = z.int().min(0).max(MAX_TIMESTAMP_MS);
 /** Accepted values by register. */
 export const registers = z.record(z.string().regex(/^(?:[12]?\d|3[01])$/), z.array(hex));
 /** Of what the parent reads in the configuration. */
@@ -24,8 +27,8 @@ export const optionNames = z.array(text).max(16);
 const schema = z.strictObject({
   format: z.literal(FORMAT),
   subject: text,
-  at: z.int(),
-  made_at: z.int(),
+  at: moment,
+  made_at: moment,
   max_age_seconds: z.int().min(0),
   nonce: hex.exactOptional(),
   any_configuration: z.boolean(),
@@ -41,7 +44,7 @@ const schema = z.strictObject({
         kind: z.enum(['document', 'certificate', 'fresh_document']),
         sha256: hex,
         base64: z.string(),
-        at: z.int(),
+        at: moment,
         live: z.boolean(),
         nonce: hex.exactOptional(),
       }),

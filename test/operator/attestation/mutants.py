@@ -20,7 +20,8 @@ import types
 EVERY = 1 if os.environ.get("TEST_SCALE") else 10
 CHECKS = {"demand", "form", "check"}
 # They read arguments and files, and make no verdict.
-NOT_JUDGING = {"read_reference", "read_asked", "read_evidence", "read_json", "judge_vectors", "content_of", "main"}
+READS_STATUS = {"read_images", "read_status", "once", "picked", "content_of"}
+NOT_JUDGING = {"read_reference", "read_asked", "read_evidence", "read_json", "judge_vectors", "main", *READS_STATUS}
 NEGATIVE = "no member of evidence may be negative"
 DEPTH = "nothing that is accepted has more than three levels; the limit ends what is nested without end"
 NAMES = "a name of another kind is no member, and refused as that"

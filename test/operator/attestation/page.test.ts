@@ -242,6 +242,7 @@ describe('a page that is judged again', () => {
     const altered = withBlock({ ...block, evidence: [{ ...one, base64: bytes.toString('base64') }] });
     const refused: readonly (readonly [string, number, string])[] = [
       [altered, 5, 'its evidence was altered'],
+      ...['at', 'made_at'].map((name) => [withBlock({ ...block, [name]: 9e15 }), 5, 'another form'] as const),
       [page.replace(whole, ''), 5, 'it holds no evidence'],
       [page.replace(whole, `${whole}${whole}`), 5, 'more than one'],
       [withBlock({ ...block, more: 1 }), 5, 'another form'],
