@@ -90,6 +90,10 @@ const PARENT_WRITES_TABLES =
   'the parent instance writes the tables of this enclave: master key, seal, tokens and slashing records are what it says ' +
   '(tee.nitro.unsafe_parent_writes_tables)';
 
+function receiptsText({ uncovered_entries, uncovered_seconds, lost }: NonNullable<ChamberStatus['receipts']>): string {
+  return `${uncovered_entries} decisions of ${duration(uncovered_seconds)} are in no kept head yet; ${lost} are lost`;
+}
+
 function noKeys(loading: ChamberStatus['keys_loading']): string {
   return loading === null ? 'no active key is loaded' : 'its keys are still being loaded';
 }
@@ -183,7 +187,7 @@ function watcher(state: ChamberStatus['state_watcher']): string {
 }
 
 function serviceFields(status: ChamberStatus): [string, string][] {
-  const { slashing, network, version, uptime_seconds, tee, keys, keys_loading: loading } = status;
+  const { slashing, network, version, uptime_seconds, receipts, tee, keys, keys_loading: loading } = status;
   return [
     ['slashing protection', `${slashing.backend}, ${slashing.status} since ${slashing.since}`],
     ['slashing store', storeText(slashing)],
@@ -199,6 +203,7 @@ function serviceFields(status: ChamberStatus): [string, string][] {
     ['network', network],
     ['version', version],
     ['uptime', duration(uptime_seconds)],
+    ...(receipts === null ? [] : [['receipts', receiptsText(receipts)] as [string, string]]),
     ['TEE platform', tee.platform],
   ];
 }

@@ -117,6 +117,8 @@ export const chamberStatusSchema = z.object({
   network: z.string(),
   version: z.string(),
   uptime_seconds: z.number(),
+  /** Of `receipts.storage`: what no kept head covers, since when, and what had no room. */
+  receipts: z.object({ uncovered_entries: z.int(), uncovered_seconds: z.number(), lost: z.int() }).nullable(),
   tee: z.object({
     platform: z.enum(['off', 'nitro']),
     measurements: z.record(z.string(), z.string()),

@@ -5,6 +5,7 @@
 import { inTime } from '../../common/flow/in-time.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Log } from '../../common/observe/log.ts';
+import type { ChamberStatus } from '../api/chamber.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { HealthCheck } from '../api/health.ts';
 import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
@@ -31,6 +32,7 @@ export interface Receipts {
   /** Why nothing may be signed now. */
   readonly hindrance: () => Extract<ErrorReason, 'receipts_unavailable'> | undefined;
   readonly check: () => HealthCheck;
+  readonly status: () => NonNullable<ChamberStatus['receipts']>;
 }
 
 export interface ReceiptsParts {
@@ -103,6 +105,7 @@ export async function openReceipts(
     record: recordsDecisions(receiptLog),
     hindrance: () => (config.required && !receiptLog.isKept ? 'receipts_unavailable' : undefined),
     check: () => checkOf(receiptLog, config.required),
+    status: () => statusOf(receiptLog),
   };
 }
 
@@ -145,6 +148,11 @@ function factsOf(
 
 function checkOf(receiptLog: ReceiptLog, isRequired: boolean): HealthCheck {
   if (receiptLog.isKept) return { id: 'receipts', status: 'UP' };
-  const detail = 'the log of receipts is not kept';
+  const { uncovered_entries: entries, uncovered_seconds: seconds, lost } = statusOf(receiptLog);
+  const detail = `the log of receipts is not kept: ${entries} decisions of ${seconds} s are in no kept head, ${lost} are lost`;
   return { id: 'receipts', status: isRequired ? 'DOWN' : 'DEGRADED', detail };
+}
+
+function statusOf({ uncovered, lost }: ReceiptLog): NonNullable<ChamberStatus['receipts']> {
+  return { uncovered_entries: uncovered.entries, uncovered_seconds: Math.round(uncovered.seconds), lost };
 }

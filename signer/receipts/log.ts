@@ -30,8 +30,10 @@ import { TILE_WIDTH } from '../../common/receipts/tree.ts';
 import { type FullFile, Growth, type PartialFile } from './growth.ts';
 import type { ReceiptStorage } from './storage.ts';
 
-/** Intervals without a kept head, after which the log counts as not kept. */
-const MISSED_INTERVALS = 3;
+/** A head is begun each interval, and the storage has one more to take it: then the log counts as not kept. */
+const MOST_INTERVALS = 2;
+/** What no kept head covers is not more than the decisions of so long, unless signatures wait for the log. */
+const MOST_SECONDS = 3600;
 /** Written together, and at once when so many wait: the entries of 8,192 decisions. */
 const GROUP_FILES = 32;
 
@@ -61,6 +63,7 @@ export interface ReceiptLogParts {
 /** Signed, and the next one that is kept. */
 interface PendingHead {
   readonly head: Head;
+  readonly begunAtMs: number;
   readonly note: string;
   /** Of the tiles that were not full, as the head covers them. */
   readonly partials: readonly PartialFile[];
@@ -94,6 +97,9 @@ export class ReceiptLog {
   #pending: PendingHead | undefined;
   #latest: string | undefined;
   #keptAtMs: number | undefined;
+  /** Decisions since then are in no kept head; before the first one, since the start. */
+  #coveredAtMs: number;
+  #covered = 0;
   #isClosed = false;
   /** What goes to the storage goes there one after the other. */
   readonly #inTurn = oneAfterTheOther();
@@ -104,6 +110,7 @@ export class ReceiptLog {
     this.#key = key;
     this.#options = options;
     this.#parts = parts;
+    this.#coveredAtMs = parts.clock.monotonic();
   }
 
   get kind(): LogKind {
@@ -134,10 +141,17 @@ export class ReceiptLog {
     return (this.#parts.clock.monotonic() - this.#keptAtMs) / 1000;
   }
 
-  /** Whether a head was kept of late, and there is room: what `receipts.required` asks before a signature. */
+  /** Entries that no kept head covers, and since when: a kill would take these. */
+  get uncovered(): { readonly entries: number; readonly seconds: number } {
+    const seconds = (this.#parts.clock.monotonic() - this.#coveredAtMs) / 1000;
+    return { entries: this.#size - this.#covered, seconds };
+  }
+
+  /** Whether kept heads cover all but the last intervals, and there is room: what `receipts.required` asks. */
   get isKept(): boolean {
     const hasRoom = this.entriesInMemory < this.#options.maxWaitingEntries;
-    return hasRoom && this.headAgeSeconds <= this.#options.intervalSeconds * MISSED_INTERVALS;
+    const isOfLate = this.uncovered.seconds <= this.#options.intervalSeconds * MOST_INTERVALS;
+    return hasRoom && this.#latest !== undefined && isOfLate;
   }
 
   /**
@@ -146,7 +160,8 @@ export class ReceiptLog {
    * @returns whether there was room
    */
   record(entry: Omit<ReceiptEntry, 'timeMs'>): boolean {
-    const isFull = !this.#options.required && this.entriesInMemory >= this.#options.maxWaitingEntries;
+    const isLate = this.#parts.clock.monotonic() - this.#coveredAtMs > MOST_SECONDS * 1000;
+    const isFull = !this.#options.required && (isLate || this.entriesInMemory >= this.#options.maxWaitingEntries);
     if (this.#isClosed || isFull) {
       this.#lost += 1;
       return false;
@@ -206,7 +221,7 @@ export class ReceiptLog {
   }
 
   /** Tiles first: a head that is kept has all that it covers. */
-  async #keepPending({ head, note, partials }: PendingHead): Promise<void> {
+  async #keepPending({ head, begunAtMs, note, partials }: PendingHead): Promise<void> {
     const { storage } = this.#parts;
     await this.#identify();
     while (this.#files.length > 0) await this.#writeGroup();
@@ -219,6 +234,7 @@ export class ReceiptLog {
     this.#pending = undefined;
     this.#latest = note;
     this.#keptAtMs = this.#parts.clock.monotonic();
+    [this.#coveredAtMs, this.#covered] = [begunAtMs, head.size];
   }
 
   async #writeGroup(): Promise<void> {
@@ -257,6 +273,7 @@ export class ReceiptLog {
   #sign(before: HeadStatement['before'], closed: boolean): PendingHead {
     // Heads do not go back, whatever the clock does.
     const time = Math.max(this.#lastTimeMs, this.#parts.clock.now());
+    const begunAtMs = this.#parts.clock.monotonic();
     const facts = this.#parts.facts();
     const lost = this.#lost;
     const { size, root, partials } = this.#growth.tree(Buffer.from(this.#bundle.bytes));
@@ -269,7 +286,7 @@ export class ReceiptLog {
     this.#previous = digestOfHead(text);
     this.#lastTimeMs = time;
     const note = signedHead(head, this.#identity, sign(null, Buffer.from(text), this.#key));
-    return { head, note, partials };
+    return { head, begunAtMs, note, partials };
   }
 }
 

@@ -120,6 +120,7 @@ export const STATUS: ChamberStatus = {
   network: 'mainnet',
   version: '0.1.0',
   uptime_seconds: 273_812,
+  receipts: { uncovered_entries: 12, uncovered_seconds: 31, lost: 0 },
   tee: {
     platform: 'nitro',
     measurements: { 0: 'aa'.repeat(48), 1: 'bb'.repeat(48), 2: 'cc'.repeat(48) },
@@ -148,6 +149,7 @@ export const STATELESS: ChamberStatus = {
     warning: null,
   },
   uptime_seconds: 0,
+  receipts: null,
   tee: { platform: 'off', measurements: {}, configuration_digest: null, parent_writes_tables: false },
 };
 

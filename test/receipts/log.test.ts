@@ -220,15 +220,42 @@ describe('a log whose storage fails', () => {
     expect(judged(log)).toEqual({ verdict: 'gaps', faults: ['unattested'] });
   });
 
-  it('is not kept any more after three intervals, and is again with the next head', async () => {
+  it('is not kept any more after two intervals, says what a kill would take, and is kept with the next head', async () => {
     const log = await start();
     expect(log.isKept).toBe(true);
-    nowMs += 180_000;
+    for (let index = 0; index < 3; index++) log.record(testEntry(1, index));
+    nowMs += 120_000;
+    expect(log.uncovered).toEqual({ entries: 3, seconds: 120 });
     expect(log.isKept).toBe(true);
     nowMs += 1;
     expect(log.isKept).toBe(false);
     await log.keepHead();
     expect(log.isKept).toBe(true);
+  });
+
+  it('counts the time from when a head was begun: what came while the storage took it is in none', async () => {
+    const log = await start();
+    decide(log, 3);
+    const kept = log.keepHead();
+    await nextTurn(); // it is begun
+    nowMs += 100_000;
+    for (let index = 0; index < 2; index++) log.record(testEntry(1, index));
+    await kept;
+    expect(log.uncovered).toEqual({ entries: 2, seconds: 100 });
+  });
+
+  it('that no head covers for an hour counts what follows as lost, unless it is required', async () => {
+    for (const required of [false, true]) {
+      const log = await start({ ...OPTIONS, required });
+      nowMs += 3_600_000;
+      expect(log.record(testEntry(1, 0))).toBe(true);
+      nowMs += 1;
+      expect(log.record(testEntry(1, 1))).toBe(required);
+      expect(log.lost).toBe(required ? 0 : 1);
+      await log.keepHead();
+      expect(log.record(testEntry(1, 2))).toBe(true);
+      await log.close();
+    }
   });
 
   it('keeps a bounded number of entries in memory, and counts the rest as lost in its heads', async () => {

@@ -13,7 +13,7 @@ export interface ModelCase extends LogCase {
   readonly hasGapsOnly: boolean;
 }
 
-interface Chance {
+export interface Chance {
   /** A whole number below the bound. */
   below(bound: number): number;
 }
@@ -27,7 +27,7 @@ interface Change {
 }
 
 /** mulberry32: enough for choices that can be made again. */
-function chanceOf(seed: number): Chance {
+export function chanceOf(seed: number): Chance {
   let state = seed >>> 0;
   return {
     below(bound) {

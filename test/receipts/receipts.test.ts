@@ -10,12 +10,15 @@ import { describe, expect, it } from 'vitest';
 import { decodeEntry, encodeEntry } from '../../common/receipts/read-entry.ts';
 import { findPython } from '../support/needs.ts';
 import { sized, testSeed } from '../support/scale.ts';
+import { hostileCases } from './hostile.ts';
 import { judged } from './judged.ts';
 import { modelCases } from './model.ts';
 import { makeReceiptVectors, type ReceiptVectors } from './receipt-cases.ts';
 
 const FILE = fileURLToPath(new URL('../vectors/receipts-v1.json', import.meta.url));
 const PROGRAM = fileURLToPath(new URL('../../docs/examples/verify_receipts.py', import.meta.url));
+/** Only so that a program that hangs is named. */
+const LIMIT_MS = 1_800_000;
 const python = findPython('cryptography');
 const published = JSON.parse(readFileSync(FILE, 'utf8')) as ReceiptVectors;
 
@@ -89,6 +92,34 @@ describe('logs at random', () => {
     const own = cases.map((one) => [one.name, judged(published, one)]);
     expect(JSON.parse(judgedByPython(vectors).stdout)).toEqual(Object.fromEntries(own));
   });
+});
+
+describe('logs that attackers altered and signed again', () => {
+  const BATCH = 500;
+  const count = sized(300, 10_000);
+  const none = { entries: [], trees: [], inclusion: [], consistency: [], paths: {} };
+
+  it.runIf(python !== undefined)(
+    `${count} of them are judged alike by verify_receipts.py`,
+    { timeout: LIMIT_MS },
+    () => {
+      const verdicts = new Map<string, number>();
+      let known = 0;
+      for (let at = 0; at < count; at += BATCH) {
+        const { documents, logs } = hostileCases(testSeed(1) + at, Math.min(BATCH, count - at));
+        const vectors = { ...published, ...none, documents, logs };
+        const own = Object.fromEntries(logs.map((one) => [one.name, judged(vectors, one)]));
+        expect(JSON.parse(judgedByPython(vectors).stdout)).toEqual(own);
+        for (const one of Object.values(own)) {
+          verdicts.set(one.verdict, (verdicts.get(one.verdict) ?? 0) + 1);
+          known += one.known.length;
+        }
+      }
+      // They are of all kinds, and entries of some are known.
+      expect([...verdicts.keys()].toSorted()).toEqual(['broken', 'gaps', 'whole']);
+      expect(known).toBeGreaterThan(count / 20);
+    },
+  );
 });
 
 /** Of logs that nobody changed: what is neither unattested nor without an end. */

@@ -23,7 +23,7 @@ function run(script: string) {
 
 function sign(key: string): void {
   run(`rm -f SHA256SUMS.sig; ssh-keygen -q -t ed25519 -N '' -C '' -f ${key}`);
-  const { status, text } = run(SIGN.replace('KEY', key).replace('build/release/', ''));
+  const { status, text } = run(SIGN.replace('KEY', key));
   if (status !== 0) throw new Error(text);
 }
 

@@ -168,8 +168,8 @@ async function typedFiles(origin: Origin): Promise<ReadonlyMap<string, string>> 
 }
 
 // How the files of a release came to be: an in-toto statement (v1) with SLSA's provenance (v1) of the build. The
-// publisher signs the list of all files, which names it (docs/guides/install.md). What anybody can do without a signature
-// is to build again and compare.
+// publisher signs the list of all files, which names it (docs/guides/install.md). What anybody can do without a
+// signature is to build again and compare.
 
 interface Named {
   readonly name: string;

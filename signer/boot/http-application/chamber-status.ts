@@ -14,6 +14,7 @@ import { floorFields } from '../../slashing/jump.ts';
 import { REPORTED_PCRS } from '../../tee/nsm.ts';
 import type { Custody } from '../custody.ts';
 import type { LoadingKeys } from '../keys.ts';
+import type { Receipts } from '../receipts.ts';
 import { memoryPolicy } from '../secret-key-memory.ts';
 import { parentsRisk } from '../slashing-protection/start-doubts.ts';
 import { clockTrouble, type OpenSlashing } from '../slashing-protection.ts';
@@ -24,6 +25,7 @@ export interface StatusParts extends Pick<OpenSlashing, 'binding' | 'slashing' |
   readonly watcher: Watcher | undefined;
   readonly loading: Pick<LoadingKeys, 'keys' | 'table' | 'progress'>;
   readonly core: Pick<BlsCore, 'unlockedKeys'>;
+  readonly receipts: Pick<Receipts, 'status'> | undefined;
 }
 
 export function chamberRoutes(
@@ -44,6 +46,7 @@ export function chamberRoutes(
       network: config.network.name,
       version: VERSION,
       uptime_seconds: Math.round((clock.monotonic() - startedAt) / 1000),
+      receipts: parts.receipts?.status() ?? null,
       tee: {
         platform: config.tee.platform,
         measurements: enclave?.measurements ?? {},
