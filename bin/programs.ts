@@ -18,9 +18,14 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
     run: (argv) => runFirstStep('try', argv),
   },
   init: {
-    summary: 'Write a configuration, folders and tokens for a signer on this machine',
+    summary: 'Write a configuration, folders and tokens for a signer on this machine, for new keys',
     describe: async () => (await import('../service/first/init.ts')).init.description,
     run: (argv) => runFirstStep('init', argv),
+  },
+  migrate: {
+    summary: 'Bring the keys of a validator client or of Web3Signer, which is stopped, with their record',
+    describe: async () => (await import('../service/first/migrate.ts')).migrate.description,
+    run: (argv) => runFirstStep('migrate', argv),
   },
   server: {
     summary: 'Run the signer',
@@ -107,6 +112,7 @@ export const OVERVIEW: Description = {
   examples: [
     'strongroom try',
     'strongroom init',
+    'strongroom migrate --from lighthouse ~/.lighthouse/mainnet --record slashing_protection.json',
     'strongroom server --check -c strongroom.yaml',
     'strongroom server -c strongroom.yaml',
     'strongroom operator status',
@@ -119,7 +125,7 @@ export async function describeAll(): Promise<Description> {
   return { ...OVERVIEW, commands: Object.fromEntries(await Promise.all(described)) };
 }
 
-async function runFirstStep(command: 'try' | 'init', argv: readonly string[]): Promise<void> {
+async function runFirstStep(command: 'try' | 'init' | 'migrate', argv: readonly string[]): Promise<void> {
   const { main } = await import('../service/first/main.ts');
   process.exitCode = await main([command, ...argv]);
 }

@@ -18,7 +18,7 @@ const MODES_OF_WEB3SIGNER = ['eth1', 'eth2', 'filecoin'];
 const VERSION_OPTIONS = ['--version', '-v'];
 const OWN_OPTIONS = ['--help', '-h', ...VERSION_OPTIONS];
 /** Runs with no arguments at all: its configuration may be in the environment. */
-const RUNS_ALONE = ['try', 'init', 'server', 'web3signer', 'parent-proxy', 'completion'];
+const RUNS_ALONE = ['try', 'init', 'migrate', 'server', 'web3signer', 'parent-proxy', 'completion'];
 /** These programs go on when the reader of their log has ended. */
 const SERVES = ['server', 'web3signer', 'parent-proxy'];
 /** What a library leaves open, such as a connection to a neighbour that does not answer, keeps a command so long. */

@@ -1,12 +1,12 @@
 // What a command of the operator is made of: its description, and what it does. A remote command has a client for the
 // signer of the settings, whose flags stand in its help beside its own.
 
-import { createInterface } from 'node:readline';
 import type { DocumentProvider } from '../common/attestation/contract.ts';
 import type { Description, Flag, Flags, Values } from '../common/command-line/command.ts';
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { type Command, command } from '../common/command-line/program.ts';
 import { NO_PROGRESS, type Progress, showProgress, type Work } from '../common/command-line/progress.ts';
+import { canAsk, readLine } from '../common/command-line/question.ts';
 import { note, type Terminal } from '../common/command-line/terminal.ts';
 import { columnsOf, wrap } from '../common/command-line/wrap.ts';
 import { type Client, type ClientOptions, createClient } from './client.ts';
@@ -124,7 +124,7 @@ interface Question {
 
 /** @throws CommandFailure with exit code 7 unless the word is typed */
 async function confirm(terminal: Terminal, { at, consequence, word, flag }: Question): Promise<void> {
-  if (!terminal.stdin.isTTY || !terminal.stderr.isTTY) {
+  if (!canAsk(terminal)) {
     throw new CommandFailure(
       EXIT.notConfirmed,
       'not confirmed: there is no terminal to ask on',
@@ -138,16 +138,4 @@ async function confirm(terminal: Terminal, { at, consequence, word, flag }: Ques
     `Type the word${word.includes(' ') ? 's' : ''} "${word}" to go on, anything else to stop: `,
   );
   if (typed !== word) throw new CommandFailure(EXIT.notConfirmed, 'not confirmed: nothing was sent');
-}
-
-async function readLine({ stdin, stderr }: Terminal, question: string): Promise<string | undefined> {
-  const lines = createInterface({ input: stdin, output: stderr });
-  try {
-    const { promise, resolve } = Promise.withResolvers<string | undefined>();
-    lines.once('close', () => resolve(undefined));
-    lines.question(question, resolve);
-    return await promise;
-  } finally {
-    lines.close();
-  }
 }

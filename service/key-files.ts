@@ -175,7 +175,7 @@ async function unusableKeys({ key_sources: { filesystem } }: Config, { decrypt, 
 }
 
 /** As many keystores at once as a start opens. */
-function openPool(keystoreLoadConcurrency: number): KeystorePool {
+export function openPool(keystoreLoadConcurrency: number): KeystorePool {
   const options = { keystoreLoadConcurrency, memoryLimitBytes: memoryLimitBytes(), cores: availableParallelism() };
   const silent = () => undefined;
   return new KeystorePool(options, { log: { debug: silent, info: silent, warn: silent, error: silent } });

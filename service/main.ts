@@ -43,6 +43,7 @@ export async function serve(
     sayFailure(process, 'strongroom server', 'there is no configuration', [
       'name a file: strongroom server -c strongroom.yaml',
       'or have one written, with tokens and folders: strongroom init',
+      'or bring keys that have signed elsewhere, with their record: strongroom migrate --help',
       'or set options by flags or SVC_* variables: strongroom server --help',
     ]);
     process.exitCode = EXIT.configuration;

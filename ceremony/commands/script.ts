@@ -1,6 +1,7 @@
 // `strongroom ceremony script`: the day of a ceremony on paper, as numbered steps with a box for every person who does
 // or watches something. Its commands, as printed and in order, make a record that lacks nothing (transcript/day.ts).
 
+import { shellWord } from '../../common/command-line/printable.ts';
 import { command } from '../../common/command-line/program.ts';
 import { wrap } from '../../common/command-line/wrap.ts';
 import { type Ceremony, ceremonyDigest } from '../definition.ts';
@@ -138,7 +139,7 @@ function beginning({ kmsKeys, rootTokenRecipients }: Ceremony, { file, forEnclav
     commands: [
       record(
         'start',
-        `--ceremony ${quoted(file)}`,
+        `--ceremony ${shellWord(file)}`,
         '--title "Custody ceremony"',
         ...(forEnclaves ? [] : ['--signers hosts']),
       ),
@@ -163,7 +164,7 @@ function digestStep({ file }: Day): Step {
       ['PARTICIPANTS', 'found their own recipient'],
       ['WITNESS', 'compared it with the digest that they brought'],
     ],
-    commands: [`strongroom ceremony plan ${quoted(file)}`, deed('WITNESS', 'compared-digest')],
+    commands: [`strongroom ceremony plan ${shellWord(file)}`, deed('WITNESS', 'compared-digest')],
   };
 }
 
@@ -316,10 +317,6 @@ function broken(parts: readonly string[]): string {
     else lines.push(`    ${part}`);
   }
   return lines.join(' \\\n');
-}
-
-function quoted(text: string): string {
-  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
 function stepLines({ title, boxes, commands, blanks = [] }: Step, number: number): string[] {

@@ -24,3 +24,8 @@ function escapeUnits(character: string): string {
     .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
     .join('');
 }
+
+/** A text as one word of a command that is copied into a shell. */
+export function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

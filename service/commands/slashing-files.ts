@@ -113,7 +113,8 @@ export const importCommand = slashingCommand(
       return (open) =>
         importWeb3Signer(open, { database, options: { strategy: complete ? 'complete' : 'minimal', acceptsFuture } });
     const strategy = complete ? 'complete' : asMinimal ? 'minimal' : 'by_key';
-    return (open) => importFile(open, file ?? '-', { strategy, acceptsFuture });
+    return (open) =>
+      importFile(open, file === undefined || file === '-' ? stdinOf(open) : bytesOf(file), { strategy, acceptsFuture });
   },
 );
 
@@ -156,11 +157,20 @@ async function writeHistories(
   return validators;
 }
 
-async function importFile(open: OpenStore, file: string, options: ImportOptions): Promise<ExitCode> {
+/** What the import of a record does for a migration, too. */
+export interface RecordImport extends ImportOptions {
+  /** Gets the keys that the record names. */
+  readonly named?: Set<string> | undefined;
+}
+
+export async function importFile(
+  open: OpenStore,
+  source: AsyncIterable<Uint8Array>,
+  options: RecordImport,
+): Promise<ExitCode> {
   const { network, terminal } = open;
-  const source = file === '-' ? terminal.stdin : bytesOf(file);
-  const genesisValidatorsRoot = encodeHex(network.genesisValidatorsRoot);
-  const summary = await merge(open, readInterchange(source as AsyncIterable<Buffer>, genesisValidatorsRoot), options);
+  const histories = readInterchange(source, encodeHex(network.genesisValidatorsRoot));
+  const summary = await merge(open, histories, options);
   terminal.stdout.write(
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +
       `already present: ${summary.alreadyPresent}\nconflicts: ${summary.conflicts}\n`,
@@ -172,13 +182,17 @@ async function importFile(open: OpenStore, file: string, options: ImportOptions)
 async function merge(
   { backend, terminal }: OpenStore,
   histories: AsyncIterable<ValidatorHistory>,
-  options: ImportOptions,
+  { named, ...options }: RecordImport,
 ): Promise<ImportSummary> {
   using progress = showProgress(terminal, { doing: 'reading', unit: 'keys' });
-  return await backend.importHistories(withProgress(histories, progress), options);
+  return await backend.importHistories(withProgress(histories, progress, named), options);
 }
 
-async function* bytesOf(path: string): AsyncGenerator<Buffer> {
+function stdinOf({ terminal }: OpenStore): AsyncIterable<Buffer> {
+  return terminal.stdin as AsyncIterable<Buffer>;
+}
+
+export async function* bytesOf(path: string): AsyncGenerator<Buffer> {
   try {
     yield* createReadStream(path);
   } catch (error) {
@@ -196,15 +210,15 @@ const LOOKS_APART_MS = 12_000;
 interface DatabaseImport {
   /** Where the database is, as it was written: a URL, or a reference to one. */
   readonly database: string;
-  readonly options: ImportOptions;
+  readonly options: RecordImport;
 }
 
 /** @throws Web3SignerDatabaseError, SignerError; nothing is merged then */
-async function importWeb3Signer(open: OpenStore, { database, options }: DatabaseImport): Promise<ExitCode> {
+export async function importWeb3Signer(open: OpenStore, { database, options }: DatabaseImport): Promise<ExitCode> {
   const { backend, keeper, network, clock, terminal, logger } = open;
   const address = addressOf(database, terminal);
   if (typeof address === 'string') {
-    sayFailure(terminal, 'strongroom', `--from-web3signer: ${address}`);
+    sayFailure(terminal, 'strongroom', `the database of Web3Signer: ${address}`);
     return EXIT.failed;
   }
   const connections = new PostgresConnections(
@@ -213,7 +227,8 @@ async function importWeb3Signer(open: OpenStore, { database, options }: Database
   );
   const merge = async ({ histories, findings }: Web3SignerReading): Promise<ImportSummary> => {
     using progress = showProgress(terminal, { doing: 'reading', unit: 'keys' });
-    return await mergeWeb3Signer(backend, { histories: withProgress(histories, progress), findings }, options);
+    const { named, ...how } = options;
+    return await mergeWeb3Signer(backend, { histories: withProgress(histories, progress, named), findings }, how);
   };
   try {
     const { genesisValidatorsRoot } = network;
@@ -242,7 +257,7 @@ function addressOf(text: string, terminal: OpenStore['terminal']): PostgresAddre
   if (text === url && reading.password !== '') {
     note(
       terminal,
-      'warning: --from-web3signer holds a password, which other users can see: put the URL into a variable and write env:NAME',
+      'warning: the URL of the database holds a password, which other users can see: put it into a variable and write env:NAME',
     );
   }
   return reading;
@@ -252,9 +267,11 @@ function addressOf(text: string, terminal: OpenStore['terminal']): PostgresAddre
 async function* withProgress(
   histories: AsyncIterable<ValidatorHistory>,
   progress: Progress,
+  named?: Set<string>,
 ): AsyncGenerator<ValidatorHistory> {
   let validators = 0;
   for await (const history of histories) {
+    named?.add(history.publicKey);
     validators += 1;
     progress.reach(validators);
     yield history;

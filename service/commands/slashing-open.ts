@@ -27,6 +27,8 @@ export interface StoreUse {
   readonly isForJump: boolean;
   /** Whether the answer, or what is taken back, counts for the fleet: then the store is the one that it signs over. */
   readonly needsBound: boolean;
+  /** What the store says of itself is said from this level on; `warn` unless given. */
+  readonly level?: 'warn' | 'error';
 }
 
 export interface OpenedStore {
@@ -42,11 +44,11 @@ export interface OpenedStore {
 
 export async function withStore<Result>(
   config: Config,
-  { stderr, isForJump, needsBound }: StoreUse,
+  { stderr, isForJump, needsBound, level = 'warn' }: StoreUse,
   use: (store: OpenedStore) => Promise<Result>,
 ): Promise<Result> {
   const network = networkOf(config, readConfigFile);
-  const logger = createLogger({ level: 'warn', format: 'text', color: false }, stderr);
+  const logger = createLogger({ level, format: 'text', color: false }, stderr);
   const custody = await commandCustody(config, { network }, { logger });
   const integrityKey = custody?.integrityKey;
   const parts = { stores: SERVICE_STORES, network, integrityKey, isForJump };

@@ -63,7 +63,8 @@ function explain(error: unknown): Failure | undefined {
   return { saidBy: 'strongroom', ...failureOf(error) };
 }
 
-function failureOf(error: unknown): Failure {
+/** Why a record was not imported; undefined for any other fault. */
+export function importFailure(error: unknown): Failure | undefined {
   if (error instanceof InterchangeError) {
     const problem = `the file is refused as a whole, nothing was merged: ${error.message}`;
     return { problem, exitCode: EXIT.refused };
@@ -76,6 +77,10 @@ function failureOf(error: unknown): Failure {
     const remedies = ['compare the clocks and correct what is imported; --accept-future takes it as it is'];
     return { problem: error.message, remedies, exitCode: EXIT.refused };
   }
+  return undefined;
+}
+
+function failureOf(error: unknown): Failure {
   if (error instanceof OutputFileError) return { problem: withAdvice(error) };
-  return { problem: error instanceof Error ? error.message : String(error) };
+  return importFailure(error) ?? { problem: error instanceof Error ? error.message : String(error) };
 }

@@ -1,26 +1,26 @@
-// The configuration that `strongroom init` writes: one signer on this machine, commented, with every path from the
-// root. It is alone because it is the text of a file; a test starts a signer with it.
+// The configuration that `strongroom init` and `strongroom migrate` write: one signer on this machine, commented, with
+// every path from the root. It is alone because it is the text of a file; a test starts a signer with it.
 
-export interface Places {
+export interface Configuration {
   readonly network: string;
-  /** Keys as they are there: descriptors (*.yaml), or keystores with their passwords. */
-  readonly keys:
-    | { readonly descriptors: string }
-    | { readonly keystores: string; readonly passwords: { readonly folder: string } | { readonly file: string } };
+  /** The command that writes it, and what its reader has to know first: lines. */
+  readonly writtenBy: string;
+  readonly first: readonly string[];
+  readonly keys: string;
+  readonly passwords: string;
+  /** Whether there are descriptors (*.yaml) among the keys. */
+  readonly hasDescriptors: boolean;
   readonly records: string;
   readonly tokens: { readonly client: string; readonly operator: string };
 }
 
 export const PORTS = { http: 9000, metrics: 3000, tls: 9443 } as const;
 
-export function configurationText({ network, keys, records, tokens }: Places): string {
-  return `# Written by strongroom init. Every option: docs/reference/configuration.md and strongroom server --help.
+export function configurationText({ network, writtenBy, first, records, tokens, ...keys }: Configuration): string {
+  return `# Written by ${writtenBy}. Every option: docs/reference/configuration.md and strongroom server --help.
 #   strongroom server --check -c FILE   says everything that would stop a start
 #   strongroom server -c FILE           starts the signer
-# New keys, or keys that have signed elsewhere? If they have, stop what signs with them, and import their record before
-# the first start, or this signer may sign what gets them slashed (docs/guides/migrate.md):
-#   strongroom slashing import RECORD -c FILE
-
+${first.map((line) => `# ${line}\n`).join('')}
 network: ${network}
 
 # Plain HTTP shows tokens to the network: it serves this machine only.
@@ -41,7 +41,10 @@ metrics:
 
 key_sources:
   filesystem:
-${keySources(keys)}
+${descriptors(keys)}    # Keystores (EIP-2335), as deposit tools write them: NAME.json, its password in NAME.txt.
+    keystores:
+      path: ${quoted(keys.keys)}
+      passwords_path: ${quoted(keys.passwords)}
 
 # The records of what was signed. One signer only: never start a second one with these keys and another database, nor
 # with a copy of this one. A fleet shares a store: backend postgres or dynamodb.
@@ -70,17 +73,9 @@ logging:
 `;
 }
 
-function keySources(keys: Places['keys']): string {
-  if ('descriptors' in keys)
-    return `    # A YAML file for each key, with its keystore and a file with the password.
-    paths: [${quoted(keys.descriptors)}]`;
-  const { keystores, passwords } = keys;
-  const from =
-    'folder' in passwords ? `passwords_path: ${quoted(passwords.folder)}` : `password_file: ${quoted(passwords.file)}`;
-  return `    # Keystores (EIP-2335), as deposit tools write them: NAME.json${'folder' in passwords ? ', its password in NAME.txt' : ''}.
-    keystores:
-      path: ${quoted(keystores)}
-      ${from}`;
+function descriptors({ keys, hasDescriptors }: Pick<Configuration, 'keys' | 'hasDescriptors'>): string {
+  if (!hasDescriptors) return '';
+  return `    # A YAML file for each key that is not encrypted.\n    paths: [${quoted(keys)}]\n`;
 }
 
 /** A YAML text: JSON's are. */

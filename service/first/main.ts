@@ -1,8 +1,8 @@
-// `strongroom try` and `strongroom init`: what a person runs first, with nothing but what was installed. Each is one
-// command of the tree's top. Exit codes: 0 done, 1 usage, or a place that cannot be written.
+// `strongroom try`, `strongroom init` and `strongroom migrate`: what a person runs first, with nothing but what was
+// installed. Each is one command of the tree's top. Exit codes: 0 done, 1 usage, or a place that cannot be written;
+// those of `strongroom slashing import` for a record that is refused.
 
 import { EXIT } from '../../common/command-line/exit-codes.ts';
-import { OutputFileError } from '../../common/command-line/output-file.ts';
 import { type Failure, type Group, runProgram } from '../../common/command-line/program.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
 import { FirstStepFailure } from './failure.ts';
@@ -12,6 +12,7 @@ export const FIRST_STEPS: Group<Terminal> = {
   commands: {
     try: async () => (await import('./try.ts')).tryIt,
     init: async () => (await import('./init.ts')).init,
+    migrate: async () => (await import('./migrate.ts')).migrate,
   },
 };
 
@@ -20,12 +21,7 @@ export function main(argv: readonly string[], terminal: Terminal = process): Pro
 }
 
 function explain(error: unknown): Failure | undefined {
-  if (error instanceof FirstStepFailure) return { problem: error.message, remedies: error.remedies };
-  if (error instanceof OutputFileError)
-    return {
-      problem: error.message,
-      remedies: error.advice === undefined ? [] : [error.advice],
-      exitCode: EXIT.failed,
-    };
-  return undefined;
+  if (!(error instanceof FirstStepFailure)) return undefined;
+  const { message: problem, remedies, exitCode = EXIT.failed } = error;
+  return { problem, remedies, exitCode };
 }

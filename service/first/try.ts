@@ -70,7 +70,8 @@ function onPath(): string {
   return line === undefined ? '' : `  ${line}\n`;
 }
 
-const NEXT = `  strongroom init                  write a configuration, folders and tokens of your own
+const NEXT = `  strongroom init                  write a configuration, folders and tokens of your own, for new keys
+  strongroom migrate --help        bring keys that have signed elsewhere, with their record
   strongroom server --check -c …   find what would stop a start
   strongroom help                  the other programs: slashing records, an operator's commands, enclaves
   docs/README.md                   a path for each reader, beside the program`;

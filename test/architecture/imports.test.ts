@@ -23,7 +23,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   bin: [
     'signer/api/version.ts',
     ...['main.ts', 'config/help.ts', 'commands/slashing.ts'].map((file) => `service/${file}`),
-    ...['main.ts', 'try.ts', 'init.ts'].map((file) => `service/first/${file}`),
+    ...['main.ts', 'try.ts', 'init.ts', 'migrate.ts'].map((file) => `service/first/${file}`),
     ...['main.ts', 'tree.ts', 'profile-file.ts'].map((file) => `operator/${file}`),
     ...['main.ts', 'description.ts'].map((file) => `service/web3signer/${file}`),
     ...['tools/setup', 'ceremony', 'eif', 'parent-proxy'].map((folder) => `${folder}/main.ts`),

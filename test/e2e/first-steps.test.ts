@@ -4,7 +4,6 @@
 import {
   chmodSync,
   existsSync,
-  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -16,10 +15,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parse, stringify } from 'yaml';
+import { parse } from 'yaml';
 import { pathLine } from '../../service/first/path-line.ts';
 import { runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
-import { testKey } from '../../tools/rehearsal/test-key.ts';
+import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { attestation, signCall } from '../support/requests.ts';
 
 const BIN = realpathSync(join(import.meta.dirname, '../../bin'));
@@ -103,17 +102,16 @@ describe('strongroom init', () => {
 
   it('a signer starts with it: the client signs and may not look, the operator looks and may not sign', async () => {
     const cwd = emptyFolder();
-    const key = testKey(7);
-    mkdirSync(join(cwd, 'mine'));
-    const descriptor = { type: 'file-raw', keyType: 'BLS', privateKey: key.secret };
-    writeFileSync(join(cwd, 'mine/key.yaml'), stringify(descriptor), { mode: 0o600 });
-    expect(await runStrongroom(['init', 'here', '--keys', 'mine'], { cwd })).toMatchObject({
+    const [secret, password] = [testSecret(7), 'a password'];
+    const key = { publicKey: publicKeyOf(secret) };
+    expect(await runStrongroom(['init', 'here'], { cwd })).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(
-        /Next\n(?: {2}export PATH.*\n)? {2}New keys, or keys that have signed elsewhere\?.*\n {4}strongroom slashing import FILE -c here\//,
+        /Next\n(?: {2}export PATH.*\n)? {2}New keys, or keys that have signed elsewhere\? For those, .*: strongroom migrate/,
       ),
-      stderr: expect.stringContaining('names a store that is new: it knows nothing of what was signed'),
     });
+    writeFileSync(join(cwd, 'here/keys/one.json'), JSON.stringify(encryptKeystore(secret, password)));
+    writeFileSync(join(cwd, 'here/passwords/one.txt'), password);
     const config = parse(readFileSync(join(cwd, 'here/strongroom.yaml'), 'utf8')) as Written & Record<string, unknown>;
     const token = (name: string): string => readFileSync(join(cwd, 'here/tokens', name), 'utf8').trim();
     const signer = await startSigner({ config: { ...config, ...FOR_TESTS } });

@@ -275,7 +275,7 @@ describe('strongroom slashing import --from-web3signer', () => {
     const refused = await run('import', '--from-web3signer', url);
     expect(refused).toMatchObject({ code: 2, stdout: '' });
     expect(refused.stderr).toContain('refused as a whole, nothing was merged: it has no table database_version\n');
-    expect(refused.stderr).toContain('warning: --from-web3signer holds a password');
+    expect(refused.stderr).toContain('warning: the URL of the database holds a password');
     url = url.replace(encodeURIComponent(server.password), 'wrong-hunter2');
     const denied = await run('import', '--from-web3signer', 'env:OLD_DATABASE');
     expect(denied).toMatchObject({ code: 2 });

@@ -33,15 +33,9 @@ export type KeystoreFile =
     };
 
 export async function readKeystoreFile({ keystoreFile, passwordFile }: KeystorePlace): Promise<KeystoreFile> {
-  const file = await readSmallFile(keystoreFile, MAX_KEYSTORE_BYTES);
-  if ('refused' in file) return { refused: `keystoreFile ${keystoreFile}: ${file.refused}` };
-  const text = file.content.toString('utf8');
-  const keystore = parseKeystoreJson(text);
-  if ('refused' in keystore) {
-    const foreign = foreignKind(keystoreFile, jsonOf(text));
-    const refused = `keystoreFile ${keystoreFile}: ${keystore.reason}`;
-    return foreign === undefined ? { refused } : { refused, foreign };
-  }
+  const file = await readKeystoreAlone(keystoreFile);
+  if ('refused' in file) return file;
+  const { keystore } = file;
   const password = await readPassword(passwordFile);
   if ('refused' in password) {
     const stated = keystore.publicKey === undefined ? {} : { publicKey: keystore.publicKey };
@@ -50,7 +44,28 @@ export async function readKeystoreFile({ keystoreFile, passwordFile }: KeystoreP
   return { keystore, password: password.content, contents: contentsOf(file.content, password.content) };
 }
 
-async function readPassword(path: string): Promise<{ readonly content: Uint8Array } | { readonly refused: string }> {
+/** Without its password. */
+export async function readKeystoreAlone(
+  keystoreFile: string,
+): Promise<
+  | { readonly keystore: Keystore; readonly content: Buffer }
+  | { readonly refused: string; readonly foreign?: ForeignKind }
+> {
+  const file = await readSmallFile(keystoreFile, MAX_KEYSTORE_BYTES);
+  if ('refused' in file) return { refused: `keystoreFile ${keystoreFile}: ${file.refused}` };
+  const { content } = file;
+  const text = content.toString('utf8');
+  const keystore = parseKeystoreJson(text);
+  if (!('refused' in keystore)) return { keystore, content };
+  const foreign = foreignKind(keystoreFile, jsonOf(text));
+  const refused = `keystoreFile ${keystoreFile}: ${keystore.reason}`;
+  return foreign === undefined ? { refused } : { refused, foreign };
+}
+
+/** Its first line. */
+export async function readPassword(
+  path: string,
+): Promise<{ readonly content: Uint8Array } | { readonly refused: string }> {
   const file = await readSmallFile(path, MAX_PASSWORD_FILE_BYTES);
   if ('refused' in file) return file;
   const lineEnd = file.content.indexOf('\n');

@@ -239,7 +239,7 @@ export class PortableBlsCore implements BlsCore {
 }
 
 /** blst refuses zero and what is not below the group order; the seam calls that a RangeError. */
-function publicKeyOf(secretKey: Uint8Array): Uint8Array {
+export function publicKeyOf(secretKey: Uint8Array): Uint8Array {
   if (secretKey.length !== SECRET_KEY_BYTES) throw new TypeError('a secret key has 32 bytes');
   try {
     return SecretKey.fromBytes(secretKey).toPublicKey().toBytes();
