@@ -5,7 +5,7 @@
 // nothing to start a signer with. What it sees of the client (processes, times) finds a mistake and proves nothing: its
 // operator's word, which it asks for, is what counts.
 
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
 import { plural, shellWord } from '../../common/command-line/printable.ts';
@@ -133,23 +133,33 @@ export const migrate = command(
     terminal.stdout.write(`${source.name}\n  ${plural(keys.length, 'key')} in ${shown(source.folder)}\n`);
     for (const one of left) note(terminal, `  left: ${one}`);
 
-    writeAll([dirname(to.records)], []);
     terminal.stdout.write('\nRecord\n');
     const named = new Set<string>();
-    const code = await importRecord(source, { config, record, named }, terminal);
+    const code = await inNewStore(to, () => importRecord(source, { config, record, named, keys }, terminal));
     if (code !== EXIT.ok) {
       note(terminal, 'No key and no configuration was written.');
       return code;
     }
     const known = keys.filter(({ publicKey }) => named.has(publicKey));
     const unknown = keys.filter(({ publicKey }) => !named.has(publicKey));
-    if (known.length === 0)
-      throw new FirstStepFailure('the record names none of these keys', ['is it the record of this client?']);
     writeFolder(source, to, { known, unknown }, text);
     await tell(to, toldOf(source, to, { known, unknown }, values), terminal);
     return EXIT.ok;
   },
 );
+
+/** A new store is removed when the record is refused: it may be of the wrong network. */
+async function inNewStore(to: SignerFolder, work: () => Promise<ExitCode>): Promise<ExitCode> {
+  const made = existsSync(to.path) ? dirname(to.records) : to.path;
+  const isNew = !existsSync(made);
+  writeAll([dirname(to.records)], []);
+  try {
+    return await work();
+  } catch (error) {
+    if (isNew) rmSync(made, { recursive: true, force: true });
+    throw error;
+  }
+}
 
 /** @throws FirstStepFailure */
 function realFolder(path: string): string {
@@ -281,14 +291,15 @@ async function askWhetherStopped({ name }: Source, { stopped }: Given, terminal:
 interface Import {
   readonly config: Config;
   readonly record: ClientRecord;
-  /** Gets the keys that the record names. */
+  /** Gets the keys that the record names, and has to have some of these. */
   readonly named: Set<string>;
+  readonly keys: readonly OpenedKey[];
 }
 
 /** @returns other than 0 when it said why the record is not good @throws FirstStepFailure */
 async function importRecord(
   { name }: Source,
-  { config, record, named }: Import,
+  { config, record, named, keys }: Import,
   terminal: Terminal,
 ): Promise<ExitCode> {
   // A new store warns that it knows nothing: what is imported now is what it will know.
@@ -298,7 +309,10 @@ async function importRecord(
       'database' in record
         ? await importWeb3Signer(open, { database: record.database, options: { named, strategy: 'minimal' } })
         : await importFile(open, record.bytes(), { named });
-    if (code === EXIT.ok) await refuseYoungRecord(name, open.backend, open.network.time);
+    if (code !== EXIT.ok) return code;
+    if (!keys.some(({ publicKey }) => named.has(publicKey)))
+      throw new FirstStepFailure('the record names none of these keys', ['is it the record of this client?']);
+    await refuseYoungRecord(name, open.backend, open.network.time);
     return code;
   };
   try {
@@ -306,8 +320,9 @@ async function importRecord(
   } catch (error) {
     if (error instanceof FirstStepFailure) throw error;
     const message = error instanceof Error ? error.message : String(error);
-    const { problem, remedies, exitCode } = importFailure(error) ?? { problem: message };
-    throw new FirstStepFailure(problem, remedies, exitCode);
+    const { problem, remedies = [], exitCode } = importFailure(error) ?? { problem: message };
+    const network = problem.includes('of another network') ? ['name the network of the keys: --network NAME'] : [];
+    throw new FirstStepFailure(problem, [...remedies, ...network], exitCode);
   }
 }
 

@@ -128,7 +128,7 @@ describe('without a record', () => {
       1,
       expect.stringMatching(/\.yml is not the record .*\n.*teku slashing-protection/),
     ]);
-    expect(existsSync(join(made.cwd, 'strongroom/strongroom.yaml'))).toBe(false);
+    expect(written(made.cwd)).toEqual([]);
   });
 
   it('keys that the record does not name are put aside, and none when it names no key', async () => {
@@ -144,7 +144,7 @@ describe('without a record', () => {
     writeFileSync(join(other.cwd, 'slashing_protection.json'), JSON.stringify(interchangeOf([third])));
     const refused = await migrate(other);
     expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('the record names none of these keys')]);
-    expect(existsSync(join(other.cwd, 'strongroom/strongroom.yaml'))).toBe(false);
+    expect(written(other.cwd)).toEqual([]);
   });
 
   it('prysm without a backup of its keys: its command', async () => {
@@ -173,14 +173,18 @@ describe('a client that is not stopped', () => {
         spawn(process.execPath, ['-e', 'setInterval(() => {}, 1e6)', 'vc'], { argv0: 'lighthouse' }),
       );
       await once(child, 'spawn');
-      const { code, stderr } = await migrate(made);
-      expect([code, stderr]).toEqual([
-        1,
-        expect.stringContaining(`Lighthouse runs here: process ${child.pid} (lighthouse)`),
-      ]);
-      expect(written(made.cwd)).toEqual([]);
-      expect((await migrate(made, '--unsafe-ignore-processes')).code).toBe(0);
-      child.kill();
+      try {
+        const { code, stderr } = await migrate(made);
+        expect([code, stderr]).toEqual([
+          1,
+          expect.stringContaining(`Lighthouse runs here: process ${child.pid} (lighthouse)`),
+        ]);
+        expect(written(made.cwd)).toEqual([]);
+        expect((await migrate(made, '--unsafe-ignore-processes')).code).toBe(0);
+      } finally {
+        child.kill();
+        await once(child, 'exit');
+      }
     },
   );
 
@@ -251,8 +255,7 @@ describe('a client that is not stopped', () => {
       1,
       expect.stringMatching(/Nimbus signed for the time up to .* less than 2 epochs ago\n/),
     ]);
-    expect(existsSync(join(made.cwd, 'strongroom/strongroom.yaml'))).toBe(false);
-    expect(existsSync(join(made.cwd, 'strongroom/keys'))).toBe(false);
+    expect(written(made.cwd)).toEqual([]);
   });
 });
 
@@ -278,6 +281,19 @@ describe('what fails leaves no configuration', () => {
     );
     const { code, stderr } = await migrate(made);
     expect([code, stderr]).toEqual([2, expect.stringContaining('of another network, hoodi, not of mainnet')]);
+    expect(written(made.cwd)).toEqual([]);
+  });
+
+  it('a record with slashable messages: they are named, and no key is written', async () => {
+    const made = makeClientFolder('nimbus');
+    const record = JSON.parse(JSON.stringify(interchangeOf(made.publicKeys)));
+    record.data[0].signed_attestations.push({ source_epoch: '20', target_epoch: '21', signing_root: rootOf(9) });
+    writeFileSync(join(made.cwd, 'slashing_protection.json'), JSON.stringify(record));
+    const { code, stderr } = await migrate(made);
+    expect([code, stderr]).toEqual([
+      9,
+      expect.stringMatching(/1 slashable message; [^$]*\nNo key and no configuration was written\.\n$/),
+    ]);
     expect(written(made.cwd).filter((name) => !name.startsWith('records'))).toEqual([]);
   });
 
