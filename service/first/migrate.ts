@@ -230,9 +230,8 @@ function recordOf({ client, name, folder, network }: Source, { record }: Given, 
 
 function refuseProcesses({ client, name, folder }: Source, values: Given, terminal: Terminal): void {
   if (values['unsafe-ignore-processes']) return;
-  const files = recordsOf(client, folder);
-  const running = processesOf(CLIENT_FOLDERS[client].process, files === undefined ? [] : [files]);
-  if (running === undefined) note(terminal, `note: whether ${name} runs cannot be seen: no list of processes`);
+  const running = processesOf(CLIENT_FOLDERS[client].process, recordsOf(client, folder));
+  if (running === undefined) note(terminal, `note: whether ${name} runs cannot be seen on this system`);
   else if (running.length > 0) {
     const named = running.map(({ pid, program }) => `${pid} (${program})`).join(', ');
     throw new FirstStepFailure(`${name} runs here: process ${named}`, [
