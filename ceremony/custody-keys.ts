@@ -37,7 +37,7 @@ export type KeyAnswer =
   | { readonly ok: true; readonly arn: string; readonly bytes: Buffer }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
 
-export type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>> &
+type ShareContext = Readonly<Record<'service' | 'generation' | 'index', string>> &
   Partial<Readonly<Record<'network' | 'deployment', string>>>;
 
 /** @param deployment undefined for a share of a record from before records named one */

@@ -1,6 +1,6 @@
 // The ARN of a KMS key, taken apart. An alias can be pointed at another key, and a bare key id says no region.
 
-export interface KeyArn {
+interface KeyArn {
   readonly partition: string;
   readonly region: string;
   readonly account: string;

@@ -22,7 +22,7 @@ export interface Loss {
   readonly survivable: boolean;
 }
 
-export interface PlanWarning {
+interface PlanWarning {
   readonly code:
     | 'threshold_one'
     | 'no_loss_survivable'

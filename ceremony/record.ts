@@ -25,7 +25,7 @@ export interface WrappedShare {
   readonly ciphertext: Buffer;
 }
 
-export interface RecordContent {
+interface RecordContent {
   readonly deployment: Deployment;
   readonly generation: number;
   readonly threshold: number;

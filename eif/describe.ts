@@ -24,7 +24,7 @@ export interface ImageDescription {
   readonly signature: SignatureCheck | undefined;
 }
 
-export interface SourceFile {
+interface SourceFile {
   readonly path: string;
   readonly sha256: string;
 }

@@ -7,7 +7,7 @@ import type { EnclaveImage } from './format/format.ts';
 
 export type Measurements = Readonly<Record<string, string>>;
 
-export interface MeasuredLater {
+interface MeasuredLater {
   readonly configuration?: Uint8Array | undefined;
   readonly ceremonyDigest?: Uint8Array | undefined;
   readonly signingCertificate?: Uint8Array | undefined;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Architecture } from './format/format.ts';
 import { readPinned } from './inputs.ts';
 
-export interface PinnedNode {
+interface PinnedNode {
   readonly package: string;
   readonly version: string;
   readonly sha256: string;

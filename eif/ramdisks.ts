@@ -19,12 +19,12 @@ export const COMPILED_PATH = `${APPLICATION_FOLDER}/${COMPILED_FILE}`;
 export const SOURCES_PATH = `${APPLICATION_FOLDER}/sources.txt`;
 export const BAKED_PATH = CONFIGURATION_PATH.slice(1);
 
-export interface InitContents {
+interface InitContents {
   readonly init: Buffer;
   readonly modules: readonly KernelModule[];
 }
 
-export interface ApplicationContents {
+interface ApplicationContents {
   readonly bundle: readonly BundleFile[];
   readonly sources: readonly Input[];
   readonly compiled: Buffer;

@@ -29,7 +29,7 @@ import { createNsm } from './nsm/client.ts';
 import { type FetchLimits, fetchConfiguration, readBakedConfiguration } from './parent/configuration-source.ts';
 import type { EnclavePlatform } from './platform.ts';
 
-export interface MeasuringParts {
+interface MeasuringParts {
   readonly log: Log;
   readonly configurationPath?: string | undefined;
   readonly limits?: FetchLimits | undefined;

@@ -16,7 +16,7 @@ import { openEnclaveLog } from './parent/log-ring.ts';
 import { type EnclaveWays, enclaveParts } from './parts.ts';
 import { type EnclavePlatform, openNitroPlatform } from './platform.ts';
 
-export interface EnclaveStart {
+interface EnclaveStart {
   readonly configurationPath?: string | undefined;
   readonly patience?: (EnclaveWays['patience'] & { readonly configuration?: FetchLimits }) | undefined;
 }

@@ -12,7 +12,7 @@ export interface Person {
   readonly custodyKeys: readonly number[];
 }
 
-export interface DeedTerms {
+interface DeedTerms {
   readonly role: Role;
   /** What they say when they use no other words; undefined: only they can say it. */
   readonly words: ((person: Person) => string) | undefined;

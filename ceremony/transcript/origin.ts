@@ -14,7 +14,7 @@ import { acceptedCeremonies } from './meaning.ts';
 /** What is said of a key: of an entry, before it has its place and after. */
 export type Stated = Pick<MasterKeyEntry, 'deployment' | 'record' | 'evidence' | 'root_token'>;
 
-export type JudgedOrigin =
+type JudgedOrigin =
   | {
       readonly ok: true;
       readonly links: readonly VerifiedKeyLink[];

@@ -26,7 +26,7 @@ export interface Certificate {
 }
 
 /** Each with the one algorithm that signs with it (RFC 5480, RFC 5758). */
-export type KeyKind = 'P-384' | 'P-256';
+type KeyKind = 'P-384' | 'P-256';
 
 const POINT = 0x04; // uncompressed
 const KINDS = {

@@ -29,7 +29,7 @@ export interface RowEvidence extends RowStatement {
 
 export type VerifiedRow = RowEvidence & Attested;
 
-export type RowTerms = Pick<KeyEvidenceTerms, 'provider' | 'deployment' | 'accepts'> &
+type RowTerms = Pick<KeyEvidenceTerms, 'provider' | 'deployment' | 'accepts'> &
   Pick<RowStatement, 'purpose' | 'origin' | 'content'>;
 
 /** As `keyStatementBinding`. */

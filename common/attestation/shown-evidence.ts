@@ -31,7 +31,7 @@ export interface ShownEvidence {
   readonly rows: readonly ShownRow[];
 }
 
-export interface ShownRow {
+interface ShownRow {
   readonly purpose: RowPurpose;
   readonly evidence: string;
   readonly content: string | undefined;

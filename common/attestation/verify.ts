@@ -37,7 +37,7 @@ interface Report {
   readonly failures: readonly Failure[];
 }
 
-export interface AuthenticVerdict extends Report {
+interface AuthenticVerdict extends Report {
   readonly authentic: true;
   readonly expected: boolean;
   readonly document: AttestationDocument;

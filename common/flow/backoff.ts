@@ -10,7 +10,7 @@ export function jitteredInterval(milliseconds: number): number {
   return milliseconds * (0.9 + Math.random() / 10);
 }
 
-export interface Backoff {
+interface Backoff {
   readonly firstMs: number;
   readonly mostMs: number;
 }

@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import { decodeHex, encodeHex } from './hex.ts';
 
-export interface AddressRefused {
+interface AddressRefused {
   readonly refused: 'not_an_address' | 'wrong_checksum';
 }
 

@@ -17,7 +17,8 @@ class Html {
 }
 
 export type { Html };
-export type HtmlValue = string | number | Html | readonly HtmlValue[] | undefined;
+
+type HtmlValue = string | number | Html | readonly HtmlValue[] | undefined;
 /** Values are escaped, lists are joined, nothing stands for undefined. */
 export type HtmlTemplate = (markup: TemplateStringsArray, ...values: readonly HtmlValue[]) => Html;
 
@@ -35,7 +36,7 @@ export function htmlTemplate(shown: (text: string) => string): HtmlTemplate {
 /** For texts that were checked when they came in: they are shown as they are. */
 export const html: HtmlTemplate = htmlTemplate((text) => text);
 
-export interface HtmlPage {
+interface HtmlPage {
   readonly title: string;
   /** It holds no text of others. */
   readonly style: string;

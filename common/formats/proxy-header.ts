@@ -3,7 +3,7 @@
 import { strict as assert } from 'node:assert';
 import { addressText } from './ip-address.ts';
 
-export interface ProxyEndpoint {
+interface ProxyEndpoint {
   readonly address: string;
   readonly port: number;
 }

@@ -6,7 +6,7 @@
 const PLAIN_INTEGER = /^[0-9]+$/;
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
-export type StrictJson =
+type StrictJson =
   | { readonly kind: 'json'; readonly value: unknown }
   | { readonly kind: 'refused'; readonly hint: string };
 
@@ -74,7 +74,7 @@ const FIRST_NAME = 3;
 const MEMBER_COLON = 4;
 const AFTER_VALUE = 5;
 
-export interface JsonScan {
+interface JsonScan {
   readonly refusal?: string;
   readonly inexactNumbers: boolean;
 }

@@ -45,9 +45,9 @@ const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
 };
 
 /** `text`: every scalar is the text that stands there, quoted or not. */
-export type YamlScalars = 'typed' | 'text';
+type YamlScalars = 'typed' | 'text';
 
-export interface RefusedDocument {
+interface RefusedDocument {
   readonly problems: readonly YamlProblem[];
 }
 

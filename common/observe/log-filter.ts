@@ -19,7 +19,7 @@ export type LogModule = (typeof LOG_MODULES)[number];
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'off'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export interface LogFilter {
+interface LogFilter {
   readonly level: LogLevel;
   readonly modules: ReadonlyMap<LogModule, LogLevel>;
 }

@@ -18,12 +18,12 @@ export interface Tracing {
   close(timeoutMs: number): Promise<void>;
 }
 
-export interface TracedRequest {
+interface TracedRequest {
   readonly method: string;
   readonly route: string | undefined;
 }
 
-export interface TracingOptions {
+interface TracingOptions {
   readonly endpoint: string;
   readonly serviceName: string;
   /** PEM; the process-wide roots unless given. */

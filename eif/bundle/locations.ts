@@ -6,7 +6,7 @@ import { BuildError } from '../inputs.ts';
 
 export const ADDON_SOURCE = 'build/native/strongroom.node';
 
-export interface LocatedFiles {
+interface LocatedFiles {
   readonly contents: string;
   readonly workers: readonly string[];
   readonly addon: boolean;

@@ -12,7 +12,7 @@ import { type PublishedRecord, readPublishedRecord } from '../record.ts';
 import { naming, readImageBytes } from './images.ts';
 import { json } from './text.ts';
 
-export interface ReferenceFlags {
+interface ReferenceFlags {
   readonly reference: string;
   readonly record: string | undefined;
   readonly config: string | undefined;

@@ -33,7 +33,7 @@ export function parseEnvelope(bytes: Uint8Array): Envelope {
   return { ...parseRecipient(recipient), ...parseContent(encryptedContent) };
 }
 
-export interface EnvelopeKey {
+interface EnvelopeKey {
   readonly privateKey: KeyObject;
   readonly keyIdentifier: Buffer;
 }

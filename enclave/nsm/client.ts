@@ -14,7 +14,7 @@ import {
   type NsmOutcome,
 } from '../../signer/tee/nsm.ts';
 
-export interface NsmOptions {
+interface NsmOptions {
   readonly timeoutMs?: number;
   readonly maxCalls?: number;
   readonly signsNothing?: true | undefined;

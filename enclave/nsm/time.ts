@@ -7,7 +7,7 @@ import { evidenceOf } from './evidence.ts';
 
 const READ_EVERY_MS = 60_000;
 
-export interface NsmClock {
+interface NsmClock {
   now(): number;
   /** Rejects, and goes on by the last reading, when the module does not answer. */
   read(): Promise<void>;

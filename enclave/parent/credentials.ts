@@ -10,7 +10,7 @@ import { CREDENTIALS_PATH, CREDENTIALS_PORT, MAX_CREDENTIALS_BYTES } from '../..
 import type { Transport } from '../../signer/native/transport.ts';
 import { keepTrying, type Patience } from '../platform.ts';
 
-export interface ExpiringCredentials {
+interface ExpiringCredentials {
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
   readonly sessionToken: string;

@@ -18,7 +18,7 @@ const BACKLOG = 1024;
 
 export type EgressOutcome = 'connected' | 'unreachable' | 'over_limit';
 
-export interface EgressParts {
+interface EgressParts {
   readonly parent: Transport;
   readonly hostsPath: string;
   /** Where an alias listens for its declared port, where ports below 1024 are not to be had. */

@@ -22,7 +22,7 @@ export interface RatlsIdentity {
   readonly nsmAheadMs: number;
 }
 
-export interface IdentityOptions {
+interface IdentityOptions {
   readonly nsm: Pick<Nsm, 'attest' | 'signsNothing'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly validitySeconds: number;

@@ -33,7 +33,7 @@ import type { IdentitySource } from './rotation.ts';
 const REFUSED_CONNECTIONS = ['limit', 'displaced', 'proxy_header', 'no_evidence', 'handshake'] as const;
 export type RefusedConnection = (typeof REFUSED_CONNECTIONS)[number];
 
-export interface RatlsListenOptions {
+interface RatlsListenOptions {
   readonly transport: Transport;
   readonly port: number;
   readonly maxConnections: number;

@@ -16,7 +16,7 @@ export interface RotationOptions {
   readonly validitySeconds: number;
 }
 
-export interface RotationParts {
+interface RotationParts {
   readonly nsm: Pick<Nsm, 'attest' | 'signsNothing'>;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;

@@ -18,7 +18,7 @@ export interface ForwardingListener {
 /** A read of a TCP socket; two of them and the kernel's buffers are what a slow connection holds. */
 export const TCP_BUFFER_BYTES = 32 * 1024;
 
-export interface Forwarding {
+interface Forwarding {
   readonly gate: Gate;
   countArrival(outcome: 'forwarded' | 'connect_failed' | 'gone'): void;
   countFailure(reason: ConnectFailure): void;

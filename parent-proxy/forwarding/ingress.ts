@@ -11,7 +11,7 @@ import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
 import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
 
-export interface IngressOptions {
+interface IngressOptions {
   readonly name: Ingress;
   readonly listen: ListenAddress;
   readonly enclavePort: number;

@@ -149,7 +149,7 @@ export interface ErrorBody {
   readonly request_id: string;
 }
 
-export interface SignerErrorOptions {
+interface SignerErrorOptions {
   /** What to add to the catalogue's message for the caller: never a secret, never a configured value. */
   readonly hint?: string;
   /** Logged, never sent. */

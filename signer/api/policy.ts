@@ -13,8 +13,8 @@ const MAX_RULES_PER_POLICY = 256;
 /** Twice the designed size of a signer (specification/limits.md#keys). */
 const MAX_KEYS_PER_RULE = 200_000;
 /** One for each of many customers. As many in one stored policy take about half of its row. */
-export const MAX_FEE_RECIPIENTS_PER_RULE = 4096;
-export const MAX_BUILDERS_PER_RULE = 256;
+const MAX_FEE_RECIPIENTS_PER_RULE = 4096;
+const MAX_BUILDERS_PER_RULE = 256;
 export const MAX_POLICIES_PER_TOKEN = 64;
 export const MAX_CIDRS_PER_TOKEN = 64;
 const MAX_CIDR_CHARACTERS = 49;

@@ -3,7 +3,7 @@
 
 import type { Operation, Scope } from './operations.ts';
 
-export interface ScopeEntry {
+interface ScopeEntry {
   readonly lets: string;
   readonly routes: readonly string[];
   readonly orAlso?: string;

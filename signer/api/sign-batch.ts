@@ -16,7 +16,7 @@ export const BATCH_OPERATIONS = [
 ] as const satisfies readonly (Operation & WireType)[];
 
 /** Each key also needs a place in the queue of permits (signing.queue_buffer_size). */
-export const MAX_BATCH_KEYS = 2048;
+const MAX_BATCH_KEYS = 2048;
 
 export interface SignBatch {
   readonly identifiers: string[];
@@ -24,7 +24,7 @@ export interface SignBatch {
   readonly request: SignRequest;
 }
 
-export type ParsedSignBatch =
+type ParsedSignBatch =
   | { readonly kind: 'batch'; readonly batch: SignBatch }
   | { readonly kind: 'refused'; readonly reason: ErrorReason; readonly hint: string };
 

@@ -12,7 +12,7 @@ export interface Cidr {
   readonly text: string;
 }
 
-export interface CidrRefusal {
+interface CidrRefusal {
   readonly refused: string;
 }
 

@@ -5,7 +5,7 @@ import { type ClientCertificate, commonNamesOf } from '../tls/client-certificate
 import type { Cidr } from './cidr.ts';
 import type { BoundCaller, DeclareClients, JudgedClient } from './static.ts';
 
-export type ClientMatch =
+type ClientMatch =
   | { readonly kind: 'certificate'; readonly sha256: string; readonly commonName?: string }
   | { readonly kind: 'spki'; readonly sha256: string }
   | { readonly kind: 'subject'; readonly subject: string };

@@ -46,7 +46,7 @@ export type JudgedClient =
   | { readonly kind: 'known'; readonly bound: BoundCaller }
   | { readonly kind: 'refused'; readonly reason: AuthenticationRefusal };
 
-export const DIGEST_KEY_BYTES = 32;
+const DIGEST_KEY_BYTES = 32;
 
 export interface StaticAuthenticator extends Authenticator {
   /** Also for requests under way. @throws Error as createStaticAuthenticator; then everything stays as it was */

@@ -42,7 +42,7 @@ function parseBasic(base64: string): Credential {
   return { kind: 'token', token: decoded.subarray(colon + 1) };
 }
 
-export type TokenKind = 'client' | 'management';
+type TokenKind = 'client' | 'management';
 
 const PREFIX = { client: 'sr_client_', management: 'sr_mgmt_' } as const;
 const TOKEN_BYTES = 32;

@@ -19,7 +19,7 @@ export interface AwsCredentials {
   readonly sessionToken?: string;
 }
 
-export type AwsCredentialProvider = () => Promise<AwsCredentials & { readonly expiration?: Date }>;
+type AwsCredentialProvider = () => Promise<AwsCredentials & { readonly expiration?: Date }>;
 
 export interface AwsClientOptions {
   readonly region?: string;

@@ -43,7 +43,7 @@ export {
 export type Item = Record<string, AttributeValue>;
 
 /** The answer calls the table by its name or by its ARN. */
-export function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | undefined): Entry | undefined {
+function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | undefined): Entry | undefined {
   const entries = Object.values(byTable ?? {});
   if (entries.length > 1) throw new Error('DynamoDB answered for tables that were not asked for');
   return entries[0];

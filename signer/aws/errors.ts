@@ -41,7 +41,7 @@ const FAULTS: Readonly<Record<string, AwsFault>> = {
 };
 
 /** The AWS SDK names neither what lacks nor what to export. */
-export const LACKING_REGION = {
+const LACKING_REGION = {
   problem: 'AWS_REGION is not set to a region',
   remedy: 'export AWS_REGION=eu-central-1 (the region of the tables)',
 };

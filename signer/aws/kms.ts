@@ -27,7 +27,7 @@ export interface KmsOptions extends Omit<AwsClientOptions, 'region'> {
 
 export type EncryptionContext = Readonly<Record<string, string>>;
 
-export type Reachability =
+type Reachability =
   | { readonly ok: true; readonly arn: string }
   | { readonly ok: false; readonly attempts: readonly KeyAttempt[] };
 

@@ -21,7 +21,7 @@ const AWS = z.strictObject({
 const DATABASE = z.strictObject({ database_password: z.string().regex(PRINTABLE) });
 const BOTH = AWS.extend(DATABASE.shape);
 
-export interface SealedTableCredentials {
+interface SealedTableCredentials {
   readonly ciphertext: Buffer;
   readonly keyArn: string;
 }

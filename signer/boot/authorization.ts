@@ -20,14 +20,14 @@ export interface Authorization {
   readonly replaceTokens: ((config: AuthorizationConfig) => void) | undefined;
 }
 
-export interface AuthorizationConfig {
+interface AuthorizationConfig {
   readonly static_auth: Config['static_auth'];
   readonly tls: Pick<Config['tls'], 'known_clients'>;
 }
 
 export type ReadKnownClients = (clients: Config['tls']['known_clients']) => DeclareClients;
 
-export interface AuthorizationParts {
+interface AuthorizationParts {
   readonly custody: Custody | undefined;
   readonly readKnownClients: ReadKnownClients | undefined;
   readonly telemetry: Pick<Telemetry, 'metrics'>;

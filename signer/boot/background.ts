@@ -15,7 +15,7 @@ import type { OpenSlashing } from './slashing-protection.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { World } from './world.ts';
 
-export interface Watched extends Pick<OpenSlashing, 'slashing' | 'trouble'> {
+interface Watched extends Pick<OpenSlashing, 'slashing' | 'trouble'> {
   readonly core: BlsCore;
   readonly loading: LoadingKeys;
   readonly permits: Permits;
@@ -71,7 +71,7 @@ async function countConnections(metrics: Metrics, listeners: OpenListeners): Pro
   }
 }
 
-export interface WatchParts {
+interface WatchParts {
   readonly auth: WatcherParts['auth'] | undefined;
   readonly custody: Custody | undefined;
   readonly telemetry: Pick<Telemetry, 'metrics'>;

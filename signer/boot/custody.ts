@@ -55,7 +55,7 @@ export interface Custody {
 
 export type CustodyConfig = Pick<Config, 'ceremony' | 'server' | 'signer_state' | 'tee'>;
 
-export interface CustodyParts {
+interface CustodyParts {
   readonly aws: AwsAccess;
   readonly network: Network;
   readonly tableName: string;

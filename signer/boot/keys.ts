@@ -34,7 +34,7 @@ export interface LoadingKeys {
 
 export type OpenKeyFiles = (config: Pick<Config['key_sources'], 'filesystem' | 'memory'>) => Promise<KeyFileSource>;
 
-export interface LoadingKeysParts {
+interface LoadingKeysParts {
   readonly aws: AwsAccess;
   readonly custody: Custody | undefined;
   readonly memory: SecretMemory;

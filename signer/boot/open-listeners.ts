@@ -8,7 +8,7 @@ import type { Application } from './http-application.ts';
 import type { Telemetry } from './telemetry.ts';
 
 /** In an enclave a port is a vsock port. */
-export type ListenerPort = Pick<AddressInfo, 'port'>;
+type ListenerPort = Pick<AddressInfo, 'port'>;
 
 export interface OpenListeners {
   readonly http: ListenerPort;

@@ -24,10 +24,10 @@ export type OpenAwsAccess = (
   world: World,
 ) => Promise<AwsAccess>;
 
-export type OpenTime = (world: World, opened: AsyncDisposableStack) => Promise<SignerTime>;
+type OpenTime = (world: World, opened: AsyncDisposableStack) => Promise<SignerTime>;
 
 /** The declared connections to the outside; nothing where there is no parent between. */
-export type OpenEgress = (
+type OpenEgress = (
   egress: Config['tee']['nitro']['egress'],
   parts: { readonly telemetry: Pick<Telemetry, 'metrics'> },
   world: World,
@@ -41,7 +41,7 @@ export type OpenListenersStep = (
   opened: AsyncDisposableStack,
 ) => Promise<OpenListeners>;
 
-export interface ReloadedParts {
+interface ReloadedParts {
   readonly authorization: Pick<Authorization, 'replaceTokens'>;
   readonly inFlight: InFlightSigning;
   readonly listeners: () => Pick<OpenListeners, 'reloadCertificate'> | undefined;
@@ -49,7 +49,7 @@ export interface ReloadedParts {
   readonly turns: KeyTurns;
 }
 
-export interface RunningReload {
+interface RunningReload {
   request(): void;
   readonly mount: MountRoutes;
 }

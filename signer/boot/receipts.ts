@@ -35,7 +35,7 @@ export interface Receipts {
   readonly status: () => NonNullable<ChamberStatus['receipts']>;
 }
 
-export interface ReceiptsParts {
+interface ReceiptsParts {
   readonly binding: Pick<StoreBinding, 'status'> | undefined;
   readonly custody: Custody | undefined;
   readonly ending: Pick<Ending, 'leftMs'>;

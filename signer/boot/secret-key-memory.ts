@@ -15,7 +15,7 @@ export interface SecretMemory {
 
 export type OpenBlsCore = (options: OpenNativeOptions) => Promise<BlsCore>;
 
-export interface SecretMemoryParts {
+interface SecretMemoryParts {
   readonly openBlsCore: OpenBlsCore;
   readonly telemetry: Pick<Telemetry, 'metrics'>;
 }

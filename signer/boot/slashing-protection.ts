@@ -32,7 +32,7 @@ import type { World } from './world.ts';
 const STORE_SHARE = 0.8;
 const LEAVE_WAIT_MS = 10_000;
 
-export interface SlashingProtectionParts {
+interface SlashingProtectionParts {
   readonly aws: AwsAccess;
   readonly custody: Custody | undefined;
   readonly ending: Pick<Ending, 'leftMs'>;
@@ -54,7 +54,7 @@ export interface OpenSlashing {
   readonly trouble: StoreTrouble | undefined;
 }
 
-export interface StoreTrouble {
+interface StoreTrouble {
   readonly doubts: Pick<Doubts, 'unsettled' | 'hindrance' | 'floorOfStart'>;
   readonly future: () => FutureFloor | undefined;
 }

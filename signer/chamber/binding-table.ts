@@ -155,7 +155,7 @@ export interface BindingRow extends BoundStore {
   readonly beatAt: string;
 }
 
-export type BindingCodes = ReturnType<typeof bindingCodes>;
+type BindingCodes = ReturnType<typeof bindingCodes>;
 
 /** @param key 32 bytes, taken over: `wipe` ends it */
 export function bindingCodes(key: Buffer) {
@@ -168,7 +168,7 @@ export function bindingCodes(key: Buffer) {
   };
 }
 
-export function encodeBound(store: BoundStore, codes: BindingCodes): Item {
+function encodeBound(store: BoundStore, codes: BindingCodes): Item {
   return {
     store_id: { S: store.storeId },
     binding: { N: String(store.binding) },
@@ -178,7 +178,7 @@ export function encodeBound(store: BoundStore, codes: BindingCodes): Item {
   };
 }
 
-export function decodeBinding(item: Item | undefined, codes: BindingCodes): BindingRow | undefined {
+function decodeBinding(item: Item | undefined, codes: BindingCodes): BindingRow | undefined {
   if (item === undefined) return undefined;
   const store = {
     storeId: item['store_id']?.S ?? '',

@@ -11,7 +11,7 @@ import type { MasterKey } from './master-key.ts';
 import type { Latch } from './state-rows.ts';
 import type { StateTable } from './state-table.ts';
 
-export interface ChamberParts {
+interface ChamberParts {
   readonly table: Pick<StateTable, 'writeLatch'>;
   readonly clock: Clock;
   readonly log: Log;
@@ -96,7 +96,7 @@ export interface CustodyKeyHealth {
   readonly status: string;
 }
 
-export interface CustodyHealthParts {
+interface CustodyHealthParts {
   reachable(
     arns: readonly string[],
   ): Promise<{ readonly ok: true } | { readonly ok: false; readonly attempts: readonly KeyAttempt[] }>;

@@ -34,7 +34,7 @@ export interface KeyOrigin {
   readonly sealRemoval: (VerifiedRow & { readonly seal: string }) | undefined;
 }
 
-export interface ProvenRows {
+interface ProvenRows {
   readonly masterKey: MasterKeyRow;
   readonly rootToken: Pick<RootTokenRow, 'value' | 'evidence'> | undefined;
 }

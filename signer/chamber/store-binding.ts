@@ -45,7 +45,7 @@ export interface StoreBindingOptions {
   readonly replica: string;
 }
 
-export interface StoreBindingParts {
+interface StoreBindingParts {
   readonly table: BindingTable;
   readonly backend: Pick<SlashingBackend, 'name' | 'identity' | 'incarnate'>;
   /** Raise the store to the present; rejects when no clock can be believed. */

@@ -20,7 +20,7 @@ export function stalenessBoundSeconds(intervalSeconds: number): number {
   return Math.max(STALE_INTERVALS * intervalSeconds, STALE_AT_LEAST_SECONDS);
 }
 
-export interface WatcherOptions {
+interface WatcherOptions {
   readonly intervalSeconds: number;
   readonly generation: number;
   /** By the monotonic clock: when the start began to read the table. */

@@ -30,7 +30,7 @@ import {
 import { withSecrets } from './values/static-auth.ts';
 import { type ConfigWarning, type WarningRule, warningsOf } from './warnings.ts';
 
-export interface ReadingParts {
+interface ReadingParts {
   readonly rules: readonly Rule[];
   readonly warnings: readonly WarningRule[];
   /** What `env:NAME` and `file:/PATH` lead to; undefined in an enclave. */

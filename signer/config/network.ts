@@ -23,9 +23,9 @@ import {
 import type { Config } from './options.ts';
 import type { ConfigFinding } from './rules/rule.ts';
 
-export type NetworkOptions = Pick<Config, 'network' | 'custom_network'>;
+type NetworkOptions = Pick<Config, 'network' | 'custom_network'>;
 
-export type NetworkReading =
+type NetworkReading =
   | { readonly network: Network; readonly unknownForks: ConsensusConfig['unknownForks'] }
   | { readonly findings: readonly ConfigFinding[] };
 

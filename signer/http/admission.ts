@@ -26,7 +26,7 @@ const BODY_TIMEOUT_MS = 30_000;
 /** How much an audit line shows of an identifier that is no public key. */
 const MAX_SHOWN_CHARACTERS = 100;
 
-export interface AdmissionDependencies {
+interface AdmissionDependencies {
   readonly maxRequestBodyBytes: number;
   readonly authenticator: Authenticator;
   readonly keys: Pick<KeyStore, 'find' | 'state'>;

@@ -26,7 +26,7 @@ export interface HttpObserver {
   routeFailed(kind: 'thrown' | 'escaped'): void;
 }
 
-export interface RefusedKey {
+interface RefusedKey {
   readonly publicKey: string;
   readonly reason: ErrorReason;
   readonly deniedBy: string | undefined;

@@ -64,7 +64,7 @@ export interface RequestContext {
   bodyDeadline: NodeJS.Timeout | undefined;
 }
 
-export interface BatchCounts {
+interface BatchCounts {
   readonly keys: number;
   readonly outcomes: Map<'signed' | ErrorReason, number>;
 }
@@ -143,7 +143,7 @@ export const MAX_UNANSWERED_REQUESTS = 16;
 /** For the rest of a body that nobody reads: as long as an admitted client has for a whole one. */
 const UNREAD_BODY_MS = 30_000;
 
-export interface OpenRequests {
+interface OpenRequests {
   /** False when the connection has too many already: it is closed, and the request goes no further. */
   begin(request: HttpRequest, response: ServerResponse): boolean;
 }

@@ -19,7 +19,7 @@ export function largestEnvelopeOf({ access, caller, publicKey }: RequestContext)
   return evaluateBeforeBody(caller.access, envelope).allowed ? largestEnvelope(access) : 0;
 }
 
-export type ReadBody =
+type ReadBody =
   | ParsedSignRequest
   | { readonly kind: 'refused'; readonly reason: 'body_too_large'; readonly hint: string };
 
@@ -30,7 +30,7 @@ export interface LargeBodyParts {
   readonly readmit: (request: HttpRequest) => ErrorReason | undefined;
 }
 
-export interface LargeBodies {
+interface LargeBodies {
   /** Longer bodies take too long for one turn of the main thread, or are larger than max_request_body_bytes. */
   readonly largestReadAtOnce: number;
   read(request: HttpRequest, body: Uint8Array, signal: AbortSignal): Promise<ReadBody>;

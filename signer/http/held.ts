@@ -25,7 +25,7 @@ export interface HeldRequests {
   hold(request: HttpRequest, limitMs: number, isThere: () => boolean, goOn: () => void): boolean;
 }
 
-export interface HeldParts {
+interface HeldParts {
   readonly keys: Pick<KeyStore, 'state'>;
   readonly signingRefusal: () => ErrorReason | undefined;
   readonly clock: { monotonic(): number };

@@ -18,7 +18,7 @@ const ENDS_CONNECTION: ReadonlySet<ErrorReason> = new Set([
 ]);
 const CHALLENGES = ['Basic realm="strongroom"', 'Bearer'];
 
-export function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: SignerError): Answer {
+function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: SignerError): Answer {
   request.context.reason = error.reason;
   const body = errorBody(error, request.id);
   const headers: Record<string, string | string[]> = {};

@@ -16,7 +16,7 @@ const PART_MAY_BE_DONE = 'a part of it may be done, and what is under way goes o
 const MAY_BE_REPEATED = 'repeat the request: what is done of it already stays so';
 
 /** @throws SignerError `overloaded`, `request_timeout`, and what the work throws */
-export type LimitedWork = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
+type LimitedWork = <T>(work: (signal: AbortSignal) => Promise<T>) => Promise<T>;
 
 export function limitWork({ maxConcurrentRequests, requestTimeoutSeconds }: WorkLimits): LimitedWork {
   let running = 0;

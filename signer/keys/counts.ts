@@ -4,7 +4,7 @@ import type { KeySource } from './loaded-key.ts';
 import type { KeyStore } from './store.ts';
 import type { KeyStatus } from './table/types.ts';
 
-export interface KeyCount {
+interface KeyCount {
   readonly source: KeySource;
   readonly status: KeyStatus;
   readonly count: number;

@@ -11,7 +11,7 @@ import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
 import type { HeldKey, SecretKeyVault } from './vault.ts';
 
 /** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
-export type KeyStoreState = 'loading' | 'ready' | 'sealed';
+type KeyStoreState = 'loading' | 'ready' | 'sealed';
 
 /** Changes that the list shows all at once. Added keys can sign at once; removed ones can until the end. */
 export interface KeyBatch {

@@ -17,7 +17,7 @@ export interface ClosedLabel<Value extends string = string> {
   readonly foldsOthers: false;
 }
 
-export interface FoldedLabel {
+interface FoldedLabel {
   readonly values: readonly string[];
   readonly foldsOthers: true;
 }

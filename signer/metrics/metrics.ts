@@ -212,18 +212,18 @@ type LabelValues<L extends Labels> = {
 };
 type LabelArguments<L extends Labels> = keyof L extends never ? [] : [labels: LabelValues<L>];
 
-export interface CounterHandle<L extends Labels> {
+interface CounterHandle<L extends Labels> {
   inc(...labels: LabelArguments<L>): void;
   add(amount: number, ...labels: LabelArguments<L>): void;
   /** Adds what a total that is counted elsewhere has grown by since it was last given. */
   reach(total: number, ...labels: LabelArguments<L>): void;
 }
 
-export interface GaugeHandle<L extends Labels> {
+interface GaugeHandle<L extends Labels> {
   set(value: number, ...labels: LabelArguments<L>): void;
 }
 
-export interface HistogramHandle<L extends Labels> {
+interface HistogramHandle<L extends Labels> {
   observe(value: number, ...labels: LabelArguments<L>): void;
 }
 
@@ -236,4 +236,4 @@ type Handle<Entry> =
         ? HistogramHandle<L>
         : never;
 
-export type MetricHandles = { readonly [Key in keyof typeof METRICS]: Handle<(typeof METRICS)[Key]> };
+type MetricHandles = { readonly [Key in keyof typeof METRICS]: Handle<(typeof METRICS)[Key]> };

@@ -13,7 +13,7 @@ export const RAISE_MEMLOCK =
 /** Opaque, as `Connecting`. */
 export type Keyring = object & { readonly __brand: 'Keyring' };
 
-export type Connecting = object & { readonly __brand: 'Connecting' };
+type Connecting = object & { readonly __brand: 'Connecting' };
 
 /**
  * A descriptor that is returned belongs to whoever called; a negative number is a negated errno. Outside Linux the

@@ -21,7 +21,7 @@ const DEFAULT_CONNECT_TIMEOUT_MS = 3000;
 /** setTimeout's limit. */
 const MAX_TIMEOUT_MS = 0x7fff_ffff;
 
-export interface VsockTransportOptions {
+interface VsockTransportOptions {
   /** The only CID to talk with. */
   readonly peerCid?: number;
   /** Default: what this Node can do best. */

@@ -3,16 +3,16 @@
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import type { Fork } from './networks.ts';
 
-export type ForkEpochs = { readonly [Name in Exclude<ForkName, 'phase0'>]?: number | undefined };
+type ForkEpochs = { readonly [Name in Exclude<ForkName, 'phase0'>]?: number | undefined };
 
-export interface ScheduleProblem {
+interface ScheduleProblem {
   readonly fork: ForkName;
   /** Completes "the epoch of FORK …". */
   readonly problem: string;
   readonly remedy: string;
 }
 
-export type ExtendedSchedule = { readonly forks: readonly Fork[] } | { readonly problems: readonly ScheduleProblem[] };
+type ExtendedSchedule = { readonly forks: readonly Fork[] } | { readonly problems: readonly ScheduleProblem[] };
 
 export function extendSchedule(forks: readonly Fork[], added: ForkEpochs): ExtendedSchedule {
   const problems: ScheduleProblem[] = [];

@@ -9,7 +9,7 @@ import { type Operation, unreachable } from '../api/operations.ts';
 import type { ForkInfo, SignRequest } from '../api/sign-request.ts';
 import type { Fork, Network } from './networks.ts';
 
-export interface ForkRefusal {
+interface ForkRefusal {
   readonly kind: 'refused';
   readonly reason: 'unsupported_fork' | 'fork_mismatch';
   /** For the caller. */

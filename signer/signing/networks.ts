@@ -5,7 +5,7 @@ import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import { type NetworkConstants, PRESET_SLOTS_PER_EPOCH, type Preset, PUBLIC_NETWORKS } from '../api/network-table.ts';
 import { type ChainTime, FLEET_TOLERANCE } from '../slashing/jump.ts';
 
-export type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;
+type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;
 
 export interface Fork {
   readonly name: ForkName;
@@ -47,7 +47,7 @@ export interface Network {
   readonly time: ChainTime | undefined;
 }
 
-export type NetworkParts = Pick<
+type NetworkParts = Pick<
   Network,
   | 'name'
   | 'configName'

@@ -9,7 +9,7 @@ import { CallerLines } from '../../common/flow/caller-lines.ts';
 import { SignerError } from '../api/errors.ts';
 import type { Lane } from './bls/bls.ts';
 
-export interface PermitOptions {
+interface PermitOptions {
   /** Permits of both pools together. */
   readonly maxConcurrentJobs: number;
   readonly queueLimit: number;

@@ -62,7 +62,7 @@ export interface Refused {
   readonly detail?: Readonly<Record<string, unknown>>;
 }
 
-export type SignOutcome = { readonly kind: 'signed'; readonly signature: Uint8Array } | Refused;
+type SignOutcome = { readonly kind: 'signed'; readonly signature: Uint8Array } | Refused;
 
 /** @throws SignerError for faults: overloaded, slashing_*, signing_unavailable; the signal's reason when it aborts */
 export async function sign(
@@ -204,7 +204,7 @@ const FEW_CLAIMS = 16;
 const MAX_CLAIMS_BESIDE_FEW = (MAX_CLAIMS / 4) * 3;
 const HELD_EPOCHS = 2;
 
-export interface EquivocationGuard {
+interface EquivocationGuard {
   /**
    * What lies ahead of the clock takes no room: it would keep it until then.
    * @param root of the content @throws SignerError `overloaded` when there is no room to remember it

@@ -418,7 +418,7 @@ function batchPace(
 
 // Health decides nothing: a store that is down is still asked.
 
-export interface SlashingHealth {
+interface SlashingHealth {
   readonly status: 'up' | 'down' | 'unopened';
   /** Wall time of the answer or failure this comes from, milliseconds since the Unix epoch. */
   readonly since: number;

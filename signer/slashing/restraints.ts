@@ -36,7 +36,7 @@ export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, '
   readonly [RESTRAINED]: true;
 };
 
-export interface Restraints {
+interface Restraints {
   readonly hindrance?: Hindrance | undefined;
   /** Nothing beyond it is signed or imported. Undefined: no genesis time is known, and nothing can be ahead. */
   readonly latest?: (() => StoreFloor) | undefined;
@@ -219,7 +219,7 @@ export function localFloor(store: SlashingBackend, floorOf: () => StoreFloor | n
 }
 
 /** What a floor of the future refuses is no fault of the message, and ends. */
-export function belowFuture(store: SlashingBackend, future: () => FutureFloor | undefined): SlashingBackend {
+function belowFuture(store: SlashingBackend, future: () => FutureFloor | undefined): SlashingBackend {
   const explained = (
     verdict: Verdict,
     message: SlashableMessage | undefined,

@@ -18,14 +18,7 @@ export interface AttestationFields {
 }
 
 /** aws-nitro-enclaves-nsm-api, src/api/mod.rs. */
-export const NSM_OPERATIONS = [
-  'DescribeNSM',
-  'DescribePCR',
-  'ExtendPCR',
-  'LockPCR',
-  'GetRandom',
-  'Attestation',
-] as const;
+const NSM_OPERATIONS = ['DescribeNSM', 'DescribePCR', 'ExtendPCR', 'LockPCR', 'GetRandom', 'Attestation'] as const;
 export type NsmOperation = (typeof NSM_OPERATIONS)[number];
 
 /** `refused` is the device's own word, `failed` everything else. */

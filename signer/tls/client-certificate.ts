@@ -14,7 +14,7 @@ export interface ClientCertificate {
   isTrusted(): boolean;
 }
 
-export interface CertificateQuestions {
+interface CertificateQuestions {
   readonly now: () => number;
   readonly isTrusted: () => boolean;
 }

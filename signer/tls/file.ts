@@ -11,7 +11,7 @@ const DAY_MS = 86_400_000;
 /** Short enough for certificates that live a week or less, which are renewed by themselves. */
 const WARN_DAYS = 1;
 
-export interface CertificateFiles {
+interface CertificateFiles {
   readonly certPath: string;
   readonly keyPath: string;
   readonly clientCaPath?: string | undefined;
@@ -121,7 +121,7 @@ export function certificateWarning(
   return days < WARN_DAYS ? `holds a certificate that expires at ${notAfter}. Renew it` : undefined;
 }
 
-export interface CertificateReloadParts {
+interface CertificateReloadParts {
   readonly intervalSeconds: number;
   readonly log: Log;
   readonly now?: () => number;

@@ -9,7 +9,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Skip } from './case.ts';
 
-export interface Door {
+interface Door {
   readonly url: string;
   readonly keys: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
@@ -17,7 +17,7 @@ export interface Door {
   readonly restart?: readonly [string, ...string[]] | undefined;
 }
 
-export interface DoorFinding {
+interface DoorFinding {
   readonly name: string;
   /** What is not right; empty when it is. */
   readonly says: string;

@@ -11,7 +11,7 @@ export function presentEpoch({ forks }: Chain): number {
   return Math.max(...forks.map(({ epoch }) => epoch ?? 0)) + 40;
 }
 
-export function typesAt(chain: Chain, epoch: number): readonly MessageType[] {
+function typesAt(chain: Chain, epoch: number): readonly MessageType[] {
   return scheduledFork(chain, epoch).name === 'gloas' ? [...SINCE_PHASE0, ...SINCE_GLOAS] : SINCE_PHASE0;
 }
 

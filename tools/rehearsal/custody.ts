@@ -38,7 +38,7 @@ export interface CustodyWorld {
 
 export const CUSTODY_REGION = 'eu-central-1';
 
-export interface CustodyOptions {
+interface CustodyOptions {
   readonly persistent?: boolean;
   readonly kms?: KmsServerOptions;
 }

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import { CreateTableCommand, type CreateTableCommandInput, createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
 
-export interface DynamoDBServerOptions {
+interface DynamoDBServerOptions {
   readonly persistent?: boolean;
   readonly host?: string;
 }

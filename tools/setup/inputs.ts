@@ -103,7 +103,7 @@ function networkIn(config: Config): ReturnType<typeof networkOf> {
   }
 }
 
-export interface ImageInputs {
+interface ImageInputs {
   readonly files: readonly string[];
   readonly registers: readonly string[];
   /** What an image that fetches its configuration is given. */

@@ -11,7 +11,7 @@ export interface GrantedTable {
 
 export type GrantedTables = Readonly<Partial<Record<TableKind, GrantedTable>>>;
 
-export interface SignerPolicyRequest {
+interface SignerPolicyRequest {
   readonly keyArns: readonly string[];
   readonly tables: GrantedTables;
   readonly phase: Phase;

@@ -7,7 +7,7 @@ import { PHASES, type Phase } from './policy-document.ts';
 export const TABLES = ['state', 'keys', 'slashing'] as const;
 export type TableKind = (typeof TABLES)[number];
 
-export interface TableAction {
+interface TableAction {
   readonly action: string;
   readonly phases: readonly Phase[];
   readonly why: string;

@@ -35,6 +35,6 @@ export const AUDIT_MEMBERS = {
   duration_ms: 'From the headers of the request to the end of its answer, in milliseconds.',
 } as const satisfies Readonly<Record<Lowercase<string>, string>>;
 
-export type AuditMember = keyof typeof AUDIT_MEMBERS;
+type AuditMember = keyof typeof AUDIT_MEMBERS;
 
 export type AuditLine = Readonly<Partial<Record<AuditMember, unknown>>> & { readonly audit: true };

@@ -36,7 +36,7 @@ export interface Manifest {
 }
 
 /** One attempt to write. Its id makes what two replicas write at one revision differ, however alike. */
-export interface Commit {
+interface Commit {
   readonly revision: number;
   readonly id: string;
 }

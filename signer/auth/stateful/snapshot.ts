@@ -25,13 +25,13 @@ interface VerifiedRowBase {
   readonly code: string;
 }
 
-export interface PolicyRow extends VerifiedRowBase, PolicyContent {
+interface PolicyRow extends VerifiedRowBase, PolicyContent {
   readonly row: 'policy';
   readonly name: string;
   readonly access: CompiledAccess;
 }
 
-export interface TokenRow extends VerifiedRowBase, TokenContent {
+interface TokenRow extends VerifiedRowBase, TokenContent {
   readonly row: 'token';
   readonly accessor: string;
   readonly cidrs: readonly Cidr[];

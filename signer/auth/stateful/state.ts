@@ -8,7 +8,7 @@ export interface AuthRow {
   readonly mac: Uint8Array;
 }
 
-export type AuthChange = { readonly put: AuthRow } | { readonly delete: string /* pk */ };
+type AuthChange = { readonly put: AuthRow } | { readonly delete: string /* pk */ };
 
 /** Revision and manifest (pk → code of the live row) under one HMAC: a row that is put back counts as missing. */
 export interface AuthHead {

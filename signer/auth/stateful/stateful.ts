@@ -14,7 +14,7 @@ import { type AuthSnapshot, findCaller, isExpired, type TokenCaller } from './sn
 import type { AuthHead, AuthKeys, AuthState } from './state.ts';
 import { type Change, isApplied, prepare } from './write.ts';
 
-export interface StatefulAuthParts extends RejectionHooks {
+interface StatefulAuthParts extends RejectionHooks {
   readonly state: AuthState;
   readonly clock: Clock;
   readonly log: Log;
@@ -27,7 +27,7 @@ export interface ChangeRefused {
 }
 
 /** Decided again for every attempt, at the revision that the change is then conditional on. */
-export interface Actor {
+interface Actor {
   readonly accessor: string;
   readonly needsManagement: boolean;
 }

@@ -13,7 +13,7 @@ export interface Change<Answer> {
   readonly answer: (next: AuthSnapshot) => Answer;
 }
 
-export interface Prepared {
+interface Prepared {
   readonly write: AuthWrite;
   readonly next: AuthSnapshot;
 }

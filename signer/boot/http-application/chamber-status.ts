@@ -20,7 +20,7 @@ import { parentsRisk } from '../slashing-protection/start-doubts.ts';
 import { clockTrouble, type OpenSlashing } from '../slashing-protection.ts';
 import type { World } from '../world.ts';
 
-export interface StatusParts extends Pick<OpenSlashing, 'binding' | 'slashing' | 'store' | 'trouble'> {
+interface StatusParts extends Pick<OpenSlashing, 'binding' | 'slashing' | 'store' | 'trouble'> {
   readonly custody: Custody | undefined;
   readonly watcher: Watcher | undefined;
   readonly loading: Pick<LoadingKeys, 'keys' | 'table' | 'progress'>;

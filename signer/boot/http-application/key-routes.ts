@@ -15,7 +15,7 @@ import { fillMixedRandom } from '../../tee/random.ts';
 import type { LoadingKeys } from '../keys.ts';
 import type { World } from '../world.ts';
 
-export interface KeyRoutesParts {
+interface KeyRoutesParts {
   readonly loading: LoadingKeys;
   readonly network: Network;
   readonly inFlight: InFlightSigning;

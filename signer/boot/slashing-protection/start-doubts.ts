@@ -8,7 +8,7 @@ import type { Doubts } from '../../slashing/doubt/doubts.ts';
 import type { Doubt, SlashingBackend } from '../../slashing/types.ts';
 import { openingFailure } from './store.ts';
 
-export interface StartDoubtsParts {
+interface StartDoubtsParts {
   readonly doubts: Pick<Doubts, 'settle'>;
   readonly store: Pick<SlashingBackend, 'doubt'>;
   readonly isEnclave: boolean;

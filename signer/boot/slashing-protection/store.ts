@@ -13,7 +13,7 @@ import type { AuthoritiesOf } from '../../tee/authorities.ts';
 import type { Telemetry } from '../telemetry.ts';
 import type { World } from '../world.ts';
 
-export interface StoreOpening
+interface StoreOpening
   extends Omit<SlashingStoreParts, 'stores' | 'network'>,
     Pick<Network, 'genesisValidatorsRoot' | 'time'>,
     Pick<World, 'clock'> {
@@ -30,7 +30,7 @@ export type OpenStore = (
 
 export type SlashingStores = Readonly<Partial<Record<Config['anti_slashing']['backend'], OpenStore>>>;
 
-export interface SlashingStoreParts {
+interface SlashingStoreParts {
   readonly stores: SlashingStores;
   readonly aws?: AwsAccess;
   readonly onCall?: Telemetry['dynamodbCalled'];

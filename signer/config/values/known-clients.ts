@@ -6,7 +6,7 @@ import { MAX_CIDRS_PER_TOKEN } from '../../api/policy.ts';
 import { policyNamesSchema, tokenNameSchema } from './static-auth.ts';
 import { safeCidrSchema } from './values.ts';
 
-export const MAX_KNOWN_CLIENTS = 1024;
+const MAX_KNOWN_CLIENTS = 1024;
 const MAX_SUBJECT_CHARACTERS = 1024;
 const MAX_PATH_CHARACTERS = 4096;
 

@@ -56,7 +56,7 @@ export interface SecretSources {
   readonly unsetIsFine?: boolean;
 }
 
-export interface ReadSecret {
+interface ReadSecret {
   readonly secret: Secret | BrokenReference;
   readonly variable?: string;
 }

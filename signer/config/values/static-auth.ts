@@ -6,9 +6,9 @@ import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySc
 import { BrokenReference, readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
 import { safeCidrSchema } from './values.ts';
 
-export const MAX_STATIC_POLICIES = 1024;
-export const MAX_STATIC_TOKENS = 1024;
-export const MIN_SECRET_CHARACTERS = 16;
+const MAX_STATIC_POLICIES = 1024;
+const MAX_STATIC_TOKENS = 1024;
+const MIN_SECRET_CHARACTERS = 16;
 /** A longer one would not fit the request headers. */
 const MAX_SECRET_BYTES = 4096;
 

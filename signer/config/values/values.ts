@@ -14,7 +14,7 @@ import { parsePostgresUrl } from '../../slashing/postgres/connection/address.ts'
 import { BrokenReference, Secret } from './secret.ts';
 
 /** `repeated`: one item a flag, comma-separated elsewhere. */
-export type TextForm = 'text' | 'integer' | 'boolean' | 'list' | 'repeated' | 'object';
+type TextForm = 'text' | 'integer' | 'boolean' | 'list' | 'repeated' | 'object';
 
 export interface Kind<Value> {
   readonly expects: string;

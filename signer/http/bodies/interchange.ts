@@ -5,7 +5,7 @@ import { readInterchange, writeInterchange } from '../../slashing/interchange/fi
 import { InterchangeError } from '../../slashing/interchange/piece-parser.ts';
 import type { SlashingBackend, ValidatorHistory } from '../../slashing/types.ts';
 
-export interface InterchangeParts {
+interface InterchangeParts {
   readonly backend: Pick<SlashingBackend, 'importHistories' | 'exportHistories'>;
   /** `0x` and 64 hex digits. */
   readonly genesisValidatorsRoot: string;

@@ -6,7 +6,7 @@ import { parseStrictJson } from '../../../common/formats/strict-json.ts';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import { explainIssue } from '../../api/issues.ts';
 
-export interface JsonBodyOptions {
+interface JsonBodyOptions {
   readonly mismatch: ErrorReason;
   /** What no body at all stands for; without it that is refused. */
   readonly whenEmpty?: unknown;

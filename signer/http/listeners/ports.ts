@@ -20,7 +20,7 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-export interface TlsListenOptions extends ListenAddress {
+interface TlsListenOptions extends ListenAddress {
   readonly maxConnections: number;
   readonly secureContext: SecureContextOptions;
   /** Undefined: no client is asked for a certificate. */
@@ -41,7 +41,7 @@ const MAX_PLAIN_CONNECTIONS = 16_384;
 const BACKLOG = 4096;
 const SPARE_WHILE_CLOSING = 256;
 
-export interface PlainListenOptions extends ListenAddress {
+interface PlainListenOptions extends ListenAddress {
   /** MAX_PLAIN_CONNECTIONS unless given. */
   readonly maxConnections?: number;
   readonly onLostPlace?: (why: LostPlace) => void;
@@ -113,7 +113,7 @@ function limitConnections(server: Server, maxConnections: number, onLost: (why: 
 }
 
 /** The connections of a TLS listener on a port. @param timeoutMs from the connection to the end of the handshake */
-export function paceHandshakes(server: Server, timeoutMs: number): void {
+function paceHandshakes(server: Server, timeoutMs: number): void {
   const [accept, ...others] = server.listeners('connection');
   if (accept === undefined || others.length > 0) throw new Error('the listener is not as Node makes it');
   const turns = handshakeTurns();

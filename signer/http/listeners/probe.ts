@@ -9,7 +9,7 @@ import { answerClientError, errorBody } from '../refusals.ts';
 import { type HealthAnswer, healthAnswer, type Readiness, UPCHECK_ANSWER } from '../routes/health.ts';
 import { serveTransport, type TransportServer } from './transport-server.ts';
 
-export interface ProbeListenOptions {
+interface ProbeListenOptions {
   readonly transport: Transport;
   readonly port: number;
   readonly onRequest?: (route: string, status: number) => void;

@@ -27,7 +27,7 @@ export interface AttestationRoute {
   readonly limits?: Partial<AttestationLimits>;
 }
 
-export interface AttestationLimits extends FairQueueLimits {
+interface AttestationLimits extends FairQueueLimits {
   readonly maxDocumentsPerConnection: number;
 }
 

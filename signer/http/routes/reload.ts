@@ -6,7 +6,7 @@ import { SignerError } from '../../api/errors.ts';
 import { RELOAD_ACCEPTED, type ReloadStatus } from '../../api/reload.ts';
 import { sendJson } from '../replies.ts';
 
-export interface ReloadRoute {
+interface ReloadRoute {
   readonly status: ReloadStatus;
   begin(): boolean;
 }

@@ -23,11 +23,11 @@ import type { SignHandler } from './sign.ts';
 const SIGN_BATCH_PATH = '/api/v1/eth2/sign';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: false, needsSigning: true } as const;
 
-export interface SignBatchLimits {
+interface SignBatchLimits {
   readonly requestTimeoutSeconds: number;
 }
 
-export interface BatchParts extends ResultParts {
+interface BatchParts extends ResultParts {
   readonly signing: SigningDependencies;
   readonly keys: Pick<KeyStore, 'find' | 'state'>;
   readonly held: Pick<HeldRequests, 'hold'>;

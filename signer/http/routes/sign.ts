@@ -17,12 +17,12 @@ import { accepted, answerFormat, type SuccessAnswer, sendAnswer, sendJson, signa
 const PATH = '/api/v1/eth2/sign/:identifier';
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
 
-export interface SignHandlerOptions {
+interface SignHandlerOptions {
   readonly requestTimeoutSeconds: number;
   readonly maxRequestBodyBytes: number;
 }
 
-export interface SignHandlerDependencies extends Pick<LargeBodyParts, 'envelopes' | 'readmit'> {
+interface SignHandlerDependencies extends Pick<LargeBodyParts, 'envelopes' | 'readmit'> {
   readonly keys: Pick<KeyStore, 'find'>;
   readonly log: Log;
   readonly signing: SigningDependencies;

@@ -19,7 +19,7 @@ const PARTIAL = /^[0-9a-f]{96}\.json\.new$/;
 const MAX_FILE_BYTES = 2 ** 20;
 const LOAD_AT_ONCE = 16;
 
-export interface ImportedParts {
+interface ImportedParts {
   readonly store: KeyStore;
   readonly pool: KeystorePool;
   readonly log: Log;

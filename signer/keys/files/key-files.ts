@@ -10,7 +10,7 @@ import { type KeyFolders, listKeyFiles } from './listing.ts';
 import { type FilesystemLoad, type LoadProgress, LoadReport } from './load-report.ts';
 import { type KeyFilesParts, Look } from './look.ts';
 
-export interface KeyFilesOptions extends KeyFolders {
+interface KeyFilesOptions extends KeyFolders {
   /** `key_sources.filesystem.raw_load_concurrency`: descriptor files read at once. */
   readonly rawLoadConcurrency: number;
   /** `key_sources.filesystem.cache`: a file for the keys of keystores (key-cache.ts). */

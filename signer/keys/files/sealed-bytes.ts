@@ -23,7 +23,7 @@ export function deriveSealKey(secret: Buffer, salt: Buffer): Promise<Buffer> {
   return derive(secret, salt, KEY_BYTES, SCRYPT);
 }
 
-export interface SealedUnder {
+interface SealedUnder {
   readonly key: Buffer;
   readonly nonce: Uint8Array;
   readonly associatedData: Buffer;

@@ -5,7 +5,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
-export type FileContent = { readonly content: Buffer } | { readonly refused: string };
+type FileContent = { readonly content: Buffer } | { readonly refused: string };
 
 export async function readSmallFile(path: string, maximumBytes: number): Promise<FileContent> {
   let file: FileHandle | undefined;

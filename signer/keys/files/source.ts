@@ -8,7 +8,7 @@ import type { KeyStore } from '../store.ts';
 import type { TakeOut } from './key-files.ts';
 import type { FilesystemLoad, LoadProgress } from './load-report.ts';
 
-export interface KeyFileParts {
+interface KeyFileParts {
   readonly store: KeyStore;
   readonly pool: KeystorePool;
   readonly log: Log;

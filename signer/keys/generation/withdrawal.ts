@@ -3,7 +3,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js';
 import { decodeHex } from '../../../common/formats/hex.ts';
 
-export interface WithdrawalTarget {
+interface WithdrawalTarget {
   /** 32 bytes of hex: 0x00 (BLS), 0x01 (execution address) or 0x02 (compounding). */
   readonly withdrawalCredentials?: string | undefined;
   /** 20 bytes of hex, all lower case or with an EIP-55 checksum. */
@@ -11,7 +11,7 @@ export interface WithdrawalTarget {
   readonly compounding?: boolean | undefined;
 }
 
-export type WithdrawalCredentials = { readonly credentials: Buffer } | { readonly refused: string };
+type WithdrawalCredentials = { readonly credentials: Buffer } | { readonly refused: string };
 
 export const DEFAULT_DEPOSIT_GWEI = 32_000_000_000;
 const MIN_DEPOSIT_GWEI = 1_000_000_000;

@@ -2,7 +2,7 @@
 
 import { createDecipheriv, createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';
 
-export type KeyDerivation =
+type KeyDerivation =
   | { readonly kind: 'scrypt'; readonly n: number; readonly r: number; readonly p: number; readonly salt: Uint8Array }
   | { readonly kind: 'pbkdf2'; readonly iterations: number; readonly salt: Uint8Array };
 

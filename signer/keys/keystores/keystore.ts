@@ -5,7 +5,7 @@ import { canonicalPublicKey, decodeHex } from '../../../common/formats/hex.ts';
 import { type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 
 /** `reason` names the place and what is wrong there, never a value of the file. */
-export type ParsedKeystore = Keystore | { readonly refused: 'malformed_keystore'; readonly reason: string };
+type ParsedKeystore = Keystore | { readonly refused: 'malformed_keystore'; readonly reason: string };
 
 /** n = 2^20 with r = 8, four times EIP-2335's own parameters, takes 1 GiB and a little scratch. */
 const MAX_SCRYPT_MEMORY_BYTES = 1040 * 2 ** 20;

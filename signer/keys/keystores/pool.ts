@@ -10,7 +10,7 @@ import type { KeystoreAnswer, KeystoreJob } from './keystore-worker.ts';
 const KEYSTORE_MEMORY_BYTES = 256 * 2 ** 20;
 export const MAX_WAITING_KEYSTORES = 1024;
 
-export interface KeystorePoolOptions {
+interface KeystorePoolOptions {
   readonly keystoreLoadConcurrency: number;
   readonly memoryLimitBytes: number;
   readonly cores: number;

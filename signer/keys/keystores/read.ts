@@ -18,7 +18,7 @@ export interface KeystoreProblem {
   readonly message: string;
 }
 
-export interface ParsedItem {
+interface ParsedItem {
   readonly kind: 'parsed';
   readonly publicKey: string | undefined;
   readonly keystore: Keystore;

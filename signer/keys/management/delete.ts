@@ -7,7 +7,7 @@ import type { TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 import { whileLeaving } from './stop.ts';
 
-export interface DeleteRequest {
+interface DeleteRequest {
   readonly publicKeys: readonly string[];
   readonly fromTable: boolean;
 }

@@ -9,7 +9,7 @@ import { type GeneratedKey, generateKey } from '../generation/generate.ts';
 import type { StoredDeposit } from '../table/types.ts';
 import type { GenerationOptions, KeyManagementParts, TableParts } from './management.ts';
 
-export interface PersistedKey {
+interface PersistedKey {
   readonly publicKey: string;
   readonly backup: string | undefined;
   readonly deposit: StoredDeposit | undefined;
@@ -63,13 +63,13 @@ async function persist(
 const KEYS_MAY_BE_MADE =
   'new keys may be in the table that no answer has named: list the keys, and delete those that you do not know';
 
-export interface DepositRequest {
+interface DepositRequest {
   readonly publicKeys: readonly string[];
   readonly terms: DepositTerms;
   readonly recompute: boolean;
 }
 
-export interface DepositResult {
+interface DepositResult {
   readonly publicKey: string;
   readonly status: 'created' | 'existing' | 'conflict' | 'not_found';
   readonly deposit: StoredDeposit | undefined;

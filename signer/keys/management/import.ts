@@ -16,7 +16,7 @@ import type { KeySource, LoadedKey } from '../loaded-key.ts';
 import type { TableKey } from '../table/types.ts';
 import type { Allows, KeyManagementParts } from './management.ts';
 
-export interface ImportRequest {
+interface ImportRequest {
   readonly items: readonly KeystoreItem[];
   readonly slashingProtection: string | undefined;
   readonly persist: boolean;

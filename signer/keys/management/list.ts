@@ -8,7 +8,7 @@ import type { KeyManagementParts } from './management.ts';
 
 const KEY_SOURCES: readonly KeySource[] = ['filesystem', 'dynamodb', 'memory'];
 
-export interface ListedKey {
+interface ListedKey {
   readonly publicKey: string;
   readonly source: KeySource;
   readonly sources: readonly KeySource[];

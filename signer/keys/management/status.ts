@@ -7,7 +7,7 @@ import type { KeyStatus, TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 import { whileLeaving } from './stop.ts';
 
-export interface StatusChange {
+interface StatusChange {
   readonly publicKey: string;
   readonly status: KeyStatus;
 }

@@ -40,7 +40,7 @@ const CAME_TO = {
     'request, which finishes it',
 } as const;
 
-export interface LeavingKeys {
+interface LeavingKeys {
   /** The copies that were loaded here. */
   readonly copies: ReadonlyMap<string, LoadedKey>;
   /** The numbers that the store answered last. */

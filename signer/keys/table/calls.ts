@@ -33,7 +33,7 @@ export async function readRevisions(connection: TableConnection): Promise<readon
   return SHARDS.map((shard) => revisionIn(byPartition.get(partitionOf(shard))));
 }
 
-export interface PageOptions {
+interface PageOptions {
   readonly after: string | undefined;
   readonly limit: number;
   readonly status?: string | undefined;

@@ -23,7 +23,7 @@ export interface TableLoaderOptions {
   readonly maxConcurrentReads: number;
 }
 
-export interface TableLoaderParts extends TableConnection {
+interface TableLoaderParts extends TableConnection {
   readonly store: KeyStore;
   readonly sealer: KeySealer;
   readonly freshness: TableFreshness;

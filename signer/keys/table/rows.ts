@@ -21,7 +21,7 @@ export interface TableRow {
   readonly deposit: string | undefined;
 }
 
-export type DecodedRow =
+type DecodedRow =
   | { readonly row: TableRow }
   | { readonly refused: string; readonly publicKey: string; readonly generation: number | undefined };
 

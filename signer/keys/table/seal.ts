@@ -17,7 +17,7 @@ const DIGEST_BYTES = 32;
 const ASSOCIATED_BYTES = 1 + PUBLIC_KEY_BYTES + 1 + GENERATION_BYTES + 2 * TIME_BYTES + DIGEST_BYTES;
 const STATUS_BYTE = { inactive: 0, active: 1 } as const;
 
-export type UnsealedRow = Omit<TableRow, 'sealedSecret'>;
+type UnsealedRow = Omit<TableRow, 'sealedSecret'>;
 
 /** Owns the encryption key; after `wipe` everything throws SignerError `sealed`. */
 export class KeySealer {

@@ -17,7 +17,7 @@ import { decodeRow, LOAD_PROJECTION, partitionOf, type TableRow } from './rows.t
 import type { KeySealer } from './seal.ts';
 import type { KeyStatus } from './types.ts';
 
-export interface ShardReaderParts extends TableConnection {
+interface ShardReaderParts extends TableConnection {
   readonly store: Pick<KeyStore, 'find' | 'retire'>;
   readonly sealer: KeySealer;
   readonly freshness: TableFreshness;

@@ -26,7 +26,7 @@ import {
 import type { KeySealer } from './seal.ts';
 import type { KeyTable, NewTableKey, StoredDeposit, TableKey } from './types.ts';
 
-export interface KeyTableParts extends TableConnection {
+interface KeyTableParts extends TableConnection {
   readonly sealer: KeySealer;
   readonly freshness: TableFreshness;
   readonly clock: Clock;

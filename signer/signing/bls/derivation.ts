@@ -9,7 +9,7 @@ import { signingUnavailable } from './queue.ts';
 const MAX_DERIVATIONS = 16;
 export const PUBLIC_KEY_BYTES = 48;
 
-export type DerivePublicKeys = (handles: readonly KeyHandle[]) => Promise<readonly (Uint8Array | undefined)[]>;
+type DerivePublicKeys = (handles: readonly KeyHandle[]) => Promise<readonly (Uint8Array | undefined)[]>;
 
 /** @throws TypeError when it is no whole number of keys, or too many */
 export function countSecretKeys(secretKeys: Uint8Array): number {

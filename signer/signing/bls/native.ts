@@ -29,7 +29,7 @@ const MAX_THREADS = 256;
 
 type JobKind = 'single' | 'grouped';
 
-export interface NativeBlsCoreOptions {
+interface NativeBlsCoreOptions {
   readonly cores?: number | undefined;
   readonly mlock?: MemoryPolicy | undefined;
   /** `signing.root_tables`. Default: true. */

@@ -5,7 +5,7 @@ import type { BlsCore } from './bls.ts';
 import { findNativeBlsCore, type OpenNativeOptions, provedOrClosed } from './open.ts';
 import { PortableBlsCore } from './portable.ts';
 
-export interface OpenBlsCoreOptions extends OpenNativeOptions {
+interface OpenBlsCoreOptions extends OpenNativeOptions {
   /** `portable` leaves the addon alone. Default: native when it is there. */
   readonly prefer?: 'native' | 'portable' | undefined;
 }

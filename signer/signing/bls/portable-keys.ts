@@ -18,7 +18,7 @@ interface Slot {
   live: boolean;
 }
 
-export interface PortableKeys {
+interface PortableKeys {
   readonly region: SharedArrayBuffer;
   /** Take a copy of a valid secret. */
   add(secretKey: Uint8Array): KeyHandle;

@@ -33,7 +33,7 @@ export interface Derivation {
   reject(error: SignerError): void;
 }
 
-export type PinnedDerivation = Derivation & { readonly slots: readonly number[] };
+type PinnedDerivation = Derivation & { readonly slots: readonly number[] };
 
 export interface SigningWorker {
   readonly thread: Worker;

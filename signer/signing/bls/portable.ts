@@ -34,7 +34,7 @@ import { createJobQueue, type Job, settleJobs, signingUnavailable } from './queu
 /** Of five batches of a busy core one is of groups at least. */
 const MAX_PASSED_OVER = 4;
 
-export interface PortableBlsCoreOptions {
+interface PortableBlsCoreOptions {
   readonly log: Log;
   /** Worker threads. Default: the cores of the machine. */
   readonly cores?: number | undefined;

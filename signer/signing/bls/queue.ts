@@ -19,7 +19,7 @@ export interface Job {
   reject(error: SignerError): void;
 }
 
-export interface JobQueue {
+interface JobQueue {
   readonly length: number;
   readonly singles: number;
   readonly grouped: number;

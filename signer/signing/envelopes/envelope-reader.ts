@@ -23,7 +23,7 @@ export interface EnvelopeReader {
   close(): Promise<void>;
 }
 
-export interface EnvelopeReaderOptions {
+interface EnvelopeReaderOptions {
   readonly log: Log;
   /** A body that takes longer ends the worker. */
   readonly timeoutSeconds: number;

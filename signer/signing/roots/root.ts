@@ -29,7 +29,7 @@ export const DOMAIN_TYPES = {
   BUILDER_REQUEST_AUTH: 0x0b000001,
 } as const;
 
-export type DomainType = (typeof DOMAIN_TYPES)[keyof typeof DOMAIN_TYPES];
+type DomainType = (typeof DOMAIN_TYPES)[keyof typeof DOMAIN_TYPES];
 
 const FORK_DATA_ROOT_BYTES = 28;
 
@@ -48,7 +48,7 @@ export function computeDomain(
   return domain;
 }
 
-export type ComputeDomain = typeof computeDomain;
+type ComputeDomain = typeof computeDomain;
 
 /** One network and one fork make nearly all requests. What is given back is shared and not to be written to. */
 export function rememberedDomains(): ComputeDomain {
@@ -229,7 +229,7 @@ const DIGEST_FACTOR = 0x01000193;
 export type ComputeRoot = (request: SignRequest) => Uint8Array;
 
 /** What both give back is shared: nobody writes to it. */
-export interface RememberedRequests {
+interface RememberedRequests {
   readonly parse: (body: Uint8Array) => ParsedSignRequest;
   readonly rootOf: ComputeRoot;
 }

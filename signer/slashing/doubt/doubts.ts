@@ -15,7 +15,7 @@ import type { Doubt, DoubtCause, OnJump, SlashingBackend, StoreFloor, StoreIdent
 /** What a jump made now raises a store to. @throws SignerError clock_unconfirmed, slashing_unavailable */
 export type Present = () => Promise<StoreFloor>;
 
-export interface DoubtsParts {
+interface DoubtsParts {
   readonly store: Pick<SlashingBackend, 'name' | 'jump'>;
   readonly present: Present;
   readonly onJump: OnJump;

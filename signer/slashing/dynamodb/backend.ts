@@ -26,7 +26,7 @@ import {
 import { openStore, type Store, type StoreBinding } from './tables/store.ts';
 import { type SlashingTable, slashingTable } from './tables/table.ts';
 
-export interface DynamoDBBackendOptions extends Omit<StoreBinding, 'region'> {
+interface DynamoDBBackendOptions extends Omit<StoreBinding, 'region'> {
   readonly maxConcurrentWrites: number;
   readonly client: Omit<AwsClientOptions, 'maxSockets'>;
 }

@@ -15,7 +15,7 @@ export type IntegrityField = number | null | Uint8Array;
 
 export type RowIntegrity = ReturnType<typeof rowIntegrity>;
 
-export interface RowIntegrityOptions {
+interface RowIntegrityOptions {
   /** 32 bytes, copied; without it codes are checksums. */
   readonly key?: Uint8Array | undefined;
   /** 32 bytes. */

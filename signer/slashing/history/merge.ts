@@ -35,7 +35,7 @@ export interface MergedKey {
   readonly conflicting: readonly ConflictingEntry[];
 }
 
-export interface KeyToMerge {
+interface KeyToMerge {
   /** 48 bytes. */
   readonly publicKey: Uint8Array;
   readonly state: KeyState;

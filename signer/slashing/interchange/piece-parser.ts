@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 export type JsonValue = string | number | boolean | null | JsonValue[] | { readonly [member: string]: JsonValue };
 
 /** A member of the top object; `index` when it is an element of the streamed array. */
-export interface JsonPiece {
+interface JsonPiece {
   readonly member: string;
   readonly index: number | undefined;
   readonly value: JsonValue;
@@ -20,7 +20,7 @@ export interface JsonEntry {
   readonly value: JsonValue;
 }
 
-export interface PieceOptions {
+interface PieceOptions {
   readonly streamedMember: string;
   /** Of an element: their entries are handed over one by one. */
   readonly lists: readonly string[];

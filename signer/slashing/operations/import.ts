@@ -36,7 +36,7 @@ import {
 /** Their histories are in memory at the same time. */
 const KEYS_AT_ONCE = 8;
 
-export type MergeCounts = Pick<ImportSummary, 'validators' | 'alreadyPresent' | 'conflicts' | 'conflicting'>;
+type MergeCounts = Pick<ImportSummary, 'validators' | 'alreadyPresent' | 'conflicts' | 'conflicting'>;
 
 /** @throws SignerError slashing_integrity, when a key that is named is damaged */
 export async function mergeStaged(

@@ -115,7 +115,7 @@ export const PRUNE_IDLE_PAUSE_MS = { least: 12_000, most: 384_000 } as const;
 /** A step waits while checks do, as in the burst of a slot's votes, and at most so long. */
 export const PRUNE_YIELD_MS = 1_000;
 
-export interface PruningParts {
+interface PruningParts {
   readonly backend: Pick<SlashingBackend, 'pruneStep'>;
   /** Whether checks wait for the store, or are under way. */
   readonly isBusy: () => boolean;

@@ -36,7 +36,7 @@ import { look, postgresStore, stage, stagedOn } from './store.ts';
 import { bindAndRecord, checkBinding, migrate } from './tables/migrate.ts';
 import { type StoreReader, storeReader } from './tables/store.ts';
 
-export interface PostgresBackendOptions extends PostgresConnectionOptions {
+interface PostgresBackendOptions extends PostgresConnectionOptions {
   readonly genesisValidatorsRoot: Uint8Array;
   /** For the same network; the caller wipes it after the backend is closed. */
   readonly integrity: RowIntegrity;

@@ -28,7 +28,7 @@ import {
 } from './file/file.ts';
 import { type DatabaseWorkerData, packBatch, type ReplyMessage, unpackVerdicts } from './wire.ts';
 
-export interface SqliteOptions {
+interface SqliteOptions {
   /** anti_slashing.path; made when it is missing, its folder is not. */
   readonly path: string;
   /** `0x` and 64 hex digits. */

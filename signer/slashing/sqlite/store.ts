@@ -26,7 +26,7 @@ import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, openReader } from './
 
 const MAX_IDLE = 2;
 
-export interface DatabaseStoreParts {
+interface DatabaseStoreParts {
   readonly connection: DatabaseSync;
   readonly options: DatabaseOptions;
   readonly files: Pick<OpenFiles, 'confirm'>;

@@ -48,7 +48,7 @@ export function saidBy(document: Buffer): Attested {
   return { pcrs, publicKey };
 }
 
-export interface DiscloseOptions {
+interface DiscloseOptions {
   readonly attested: Attested | undefined;
   readonly arn: string;
   readonly behaviour: Disclosure | 'honest';

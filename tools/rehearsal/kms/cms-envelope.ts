@@ -4,7 +4,7 @@
 import { constants, createCipheriv, createHash, createPublicKey, publicEncrypt, randomBytes } from 'node:crypto';
 
 /** As KMS sends them: indefinite lengths, the content in segments or in one piece; and the same in definite lengths. */
-export type EnvelopeShape = 'segmented' | 'one_piece' | 'definite';
+type EnvelopeShape = 'segmented' | 'one_piece' | 'definite';
 
 export const ENVELOPE_SHAPES: readonly EnvelopeShape[] = ['segmented', 'one_piece', 'definite'];
 
@@ -19,7 +19,7 @@ export interface EnvelopeParts {
   readonly more: Buffer;
 }
 
-export interface RecipientParts {
+interface RecipientParts {
   readonly version: Buffer;
   readonly identifier: Buffer;
   readonly algorithm: Buffer;

@@ -66,7 +66,7 @@ export function newMaterial(): Key['material'] {
   return { fingerprint: randomBytes(FINGERPRINT_BYTES), secret: randomBytes(32) };
 }
 
-export interface Performed {
+interface Performed {
   readonly operation: KmsOperation;
   readonly request: KmsRequest;
   readonly region: string;

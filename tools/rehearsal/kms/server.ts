@@ -31,7 +31,7 @@ export interface KmsServerOptions {
   readonly clock?: { now(): number };
 }
 
-export interface KmsCall {
+interface KmsCall {
   readonly operation: string;
   readonly arn: string | undefined;
   readonly region: string;

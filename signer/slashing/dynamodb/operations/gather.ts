@@ -185,7 +185,7 @@ const MAX_TRIES = 12;
 const CONFLICT_PAUSE_MS = 5;
 
 /** `floor_changed`: judge again. `rolled_back`: the record holds less than this process has read of it before. */
-export type FirstOutcome = ReplaceOutcome | { readonly kind: 'floor_changed' } | { readonly kind: 'rolled_back' };
+type FirstOutcome = ReplaceOutcome | { readonly kind: 'floor_changed' } | { readonly kind: 'rolled_back' };
 
 /** `floor`: what the write was judged by, as `store.floor` gave it. @throws SignerError */
 export type FirstWrite = (replacement: Replacement, floor: StoreFloor | null) => Promise<FirstOutcome>;

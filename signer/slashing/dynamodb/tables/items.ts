@@ -18,7 +18,7 @@ export type Mark = (BlockNumbers | VoteNumbers) & {
 };
 type BlockNumbers = { readonly kind: 'block'; readonly slot: number } & Marks;
 type VoteNumbers = { readonly kind: 'attestation' } & VoteEpochs & Marks;
-export type MarkKind = Mark['kind'];
+type MarkKind = Mark['kind'];
 
 export interface MarkContent {
   /** Undefined: the tenure ended before anything of the kind was signed. */

@@ -258,7 +258,7 @@ export function startFault(error: unknown, tableName: string): never {
 // Two regions of a global table each accept a write and compare later: two signers could record rival votes.
 
 /** `eventual`: each region accepts writes by itself; `strong`: they agree before they answer. */
-export type Replication = 'none' | 'eventual' | 'strong';
+type Replication = 'none' | 'eventual' | 'strong';
 
 export async function replicationOf(client: DynamoDBClient, tableName: string): Promise<Replication> {
   const { Table } = await client.send(new DescribeTableCommand({ TableName: tableName })).catch((error: unknown) => {
@@ -307,7 +307,7 @@ export interface RecordBinding {
   readonly integrity: RowIntegrity;
 }
 
-export function encodeRecord(record: StoreRecord, { genesisValidatorsRoot, integrity }: RecordBinding): Item {
+function encodeRecord(record: StoreRecord, { genesisValidatorsRoot, integrity }: RecordBinding): Item {
   return {
     pk: { S: NETWORK_PARTITION },
     format_version: { N: String(FORMAT_VERSION) },

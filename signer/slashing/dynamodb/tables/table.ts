@@ -38,7 +38,7 @@ export interface Replacement {
   readonly expected: MarkItem | undefined;
 }
 
-export type TogetherOutcome =
+type TogetherOutcome =
   | { readonly kind: 'replaced' }
   | { readonly kind: 'conflict' }
   | {

@@ -17,9 +17,9 @@ export interface PostgresAddress {
   readonly rootCertificateFile: string | undefined;
 }
 
-export type TlsMode = 'disable' | 'require' | 'verify-ca' | 'verify-full';
+type TlsMode = 'disable' | 'require' | 'verify-ca' | 'verify-full';
 
-export type PostgresUrlReading = PostgresAddress | { readonly kind: 'invalid'; readonly problem: string };
+type PostgresUrlReading = PostgresAddress | { readonly kind: 'invalid'; readonly problem: string };
 
 const TLS_MODES: readonly string[] = ['disable', 'require', 'verify-ca', 'verify-full'] satisfies TlsMode[];
 const PARAMETERS: readonly string[] = ['sslmode', 'sslrootcert'];

@@ -22,7 +22,7 @@ export interface PostgresConnectionOptions {
 }
 
 /** Milliseconds. */
-export interface PostgresTimeouts {
+interface PostgresTimeouts {
   readonly connectMs: number;
   /** For a lock on a row, held by another signer's batch. */
   readonly lockMs: number;

@@ -122,7 +122,7 @@ export interface StoreLineage extends Pick<StoreIdentity, 'floor' | 'incarnation
   readonly revision: number;
 }
 
-export interface KnownStore extends ServerIdentity, Pick<StoreLineage, 'revision' | 'floor'> {
+interface KnownStore extends ServerIdentity, Pick<StoreLineage, 'revision' | 'floor'> {
   /** The latest number in its incarnation: every later state of the store still has it (incarnation.ts). */
   readonly number: string;
   /** Another one since the process learnt that the database is another. */

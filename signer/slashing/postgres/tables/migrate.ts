@@ -155,7 +155,7 @@ export const POSTGRES_MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-export interface BindingTools {
+interface BindingTools {
   readonly codes: HistoryCodes;
   readonly integrity: RowIntegrity;
   readonly genesisValidatorsRoot: Uint8Array;

@@ -211,7 +211,7 @@ function unchanged(text: string): Error {
   return new Error(`a statement did not change the rows that it should: ${text}`);
 }
 
-export interface ChangedHead {
+interface ChangedHead {
   readonly head: Pick<Head, 'id' | 'publicKey'>;
   readonly state: KeyState;
 }

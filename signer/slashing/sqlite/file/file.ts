@@ -133,7 +133,7 @@ function fileOf(path: string): string {
 // second name, has them elsewhere for somebody, and what was committed last is lost, or two signers start. On a network
 // file system neither locks nor syncs are what SQLite takes them for.
 
-export type FileSystemType = (folder: string) => number;
+type FileSystemType = (folder: string) => number;
 
 export function misplacement(path: string, log: Log, typeOf: FileSystemType = fileSystemType): string | undefined {
   const files = ['', '-wal', '-shm', '-lock'].map((suffix) => path + suffix);
