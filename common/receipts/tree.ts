@@ -1,4 +1,4 @@
-// The Merkle tree of RFC 9162 with SHA-256: hashes, its right edge, and proofs of inclusion. It trusts the hashes that
+// The Merkle tree of RFC 9162 with SHA-256: hashes, and its right edge. It trusts the hashes that
 // it is given. Numbers are at most 2^53 − 1, so halves are taken by division, never by shifts of 32 bits.
 
 import { hash } from 'node:crypto';
@@ -145,51 +145,4 @@ export function perfectRoot(hashes: Uint8Array): Buffer {
     }
   }
   return Buffer.from(row.subarray(0, HASH_BYTES));
-}
-
-/** The hash of the perfect subtree over leaves index · 2^level to (index + 1) · 2^level − 1, which are all there. */
-export type NodeReader = (level: number, index: number) => Buffer;
-
-/** Nodes of a tree whose tiles are at hand. @param tile its hashes, as many as there are */
-export function nodesOfTiles(tile: (level: number, index: number) => readonly Buffer[]): NodeReader {
-  return (level, index) => {
-    const tileLevel = Math.floor(level / TILE_LEVELS);
-    const width = 2 ** (level % TILE_LEVELS);
-    const first = index * width;
-    const at = first % TILE_WIDTH;
-    const hashes = tile(tileLevel, Math.floor(first / TILE_WIDTH)).slice(at, at + width);
-    if (hashes.length !== width) throw new RangeError('a tile has fewer hashes than the tree has');
-    return perfectRoot(Buffer.concat(hashes));
-  };
-}
-
-/** RFC 9162 §2.1.3.1 @throws RangeError for a leaf that the tree does not have */
-export function inclusionProof(index: number, size: number, node: NodeReader): Buffer[] {
-  if (!(index >= 0 && index < size)) throw new RangeError('no leaf of this tree');
-  const proof: Buffer[] = [];
-  let low = 0;
-  let high = size;
-  while (high - low > 1) {
-    const middle = low + splitOf(high - low);
-    const goesLeft = index < middle;
-    proof.push(goesLeft ? rangeRoot(middle, high, node) : rangeRoot(low, middle, node));
-    if (goesLeft) high = middle;
-    else low = middle;
-  }
-  return proof.toReversed();
-}
-
-export function rangeRoot(low: number, high: number, node: NodeReader): Buffer {
-  const width = high - low;
-  const split = splitOf(width);
-  // A range of these proofs begins at a multiple of its perfect width.
-  if (width === 1 || split * 2 === width) return node(Math.round(Math.log2(width)), low / width);
-  return nodeHash(rangeRoot(low, low + split, node), rangeRoot(low + split, high, node));
-}
-
-/** RFC 9162 §2.1.1: the largest power of two that is smaller; of one, one. */
-export function splitOf(width: number): number {
-  let split = 1;
-  while (split * 2 < width) split *= 2;
-  return split;
 }

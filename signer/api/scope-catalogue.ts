@@ -58,13 +58,8 @@ export const SCOPE_CATALOGUE: Readonly<Record<Scope, ScopeEntry>> = {
     routes: ['GET /api/v1/chamber/slashing-protection', 'POST /api/v1/chamber/slashing-protection'],
   },
   receipts: {
-    lets: 'read the logs of receipts: heads, tiles, proofs of inclusion',
-    routes: [
-      'GET /api/v1/receipts/head',
-      'GET /api/v1/receipts/boots',
-      'GET /api/v1/receipts/tiles/{boot}/{*}',
-      'GET /api/v1/receipts/inclusion',
-    ],
+    lets: 'read the logs of receipts: heads and tiles',
+    routes: ['GET /api/v1/receipts/head', 'GET /api/v1/receipts/boots', 'GET /api/v1/receipts/tiles/{boot}/{*}'],
   },
   reload: {
     lets: 'have key folders, static tokens, known clients and TLS files read again, and see how that ended',

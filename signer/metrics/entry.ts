@@ -132,7 +132,6 @@ export const route = folded(
   '/api/v1/receipts/head',
   '/api/v1/receipts/boots',
   '/api/v1/receipts/tiles/:boot/*',
-  '/api/v1/receipts/inclusion',
   '/api/v1/chamber/seal',
   '/api/v1/chamber/status',
   '/api/v1/chamber/keys',

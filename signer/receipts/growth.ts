@@ -61,7 +61,7 @@ function treeOf(edge: TreeEdge, bundle: Buffer): GrownTree {
   const tiles = edge.size / TILE_WIDTH;
   for (let at = 0; at < leaves.length; at += HASH_BYTES) edge.append(leaves.subarray(at, at + HASH_BYTES));
   const { size } = edge;
-  // From level 1 on: those of level 0 are the entries' (inclusion.ts).
+  // From level 1 on: those of level 0 are the entries' (shown.ts).
   const files = Array.from({ length: edge.levels - 1 }, (_, below): PartialFile => {
     const level = below + 1;
     const width = TILE_WIDTH ** (level + 1);

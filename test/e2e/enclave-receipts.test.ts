@@ -80,8 +80,7 @@ describe('an enclave with receipts in its state table', () => {
     expect(statement.slashing?.revision).toMatch(/^binding:\d+$/);
     expect(statement.latch).toBe('open');
     expect(statement.auth_revision).toBeGreaterThan(0);
-    const { json } = await client.call('/api/v1/receipts/inclusion?index=0', { token });
-    expect(headOf(json['head'] as string).kind).toBe('attested');
+    expect((await covered(client)).kind).toBe('attested');
     await end('kill');
     expect(await faultsOf(storage(), accepts(registers))).toEqual(['open_end']);
 

@@ -50,7 +50,6 @@ const ROUTES: Readonly<Record<string, readonly [Need, (() => unknown)?]>> = {
   'GET /api/v1/receipts/head': ['state'],
   'GET /api/v1/receipts/boots': ['state'],
   'GET /api/v1/receipts/tiles/{boot}/{*}': ['state'],
-  'GET /api/v1/receipts/inclusion': ['state'],
   'GET /reload': ['state'],
   'POST /reload': ['state', () => ({})],
   'GET /eth/v1/keystores': ['state'],

@@ -3,14 +3,14 @@
 // format.
 
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
-import { consistencyProof } from '../../common/receipts/proofs.ts';
 import { decodeEntry, encodeEntry } from '../../common/receipts/read-entry.ts';
 import { tilePath } from '../../common/receipts/tiles.ts';
-import { inclusionProof, leafHash, type NodeReader, nodesOfTiles, TreeEdge } from '../../common/receipts/tree.ts';
+import { leafHash, TreeEdge } from '../../common/receipts/tree.ts';
 import { edgeCases } from './edge-cases.ts';
 import { knownCases } from './known-cases.ts';
 import { attestedLogs, DOCUMENT, type LogCase, logCases } from './log-cases.ts';
 import { testEntry } from './logs.ts';
+import { consistencyProof, inclusionProof, type NodeReader, nodesOfTiles } from './proofs.ts';
 import { retentionCases } from './retention-cases.ts';
 
 export interface ReceiptVectors {

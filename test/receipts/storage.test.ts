@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signedHead } from '../../common/receipts/head.ts';
-import { provesInclusion } from '../../common/receipts/proofs.ts';
 import { CHECKPOINT, headPath, IDENTITY, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
 import { WHOLE_LOGS } from '../../common/receipts/verify.ts';
@@ -14,7 +13,6 @@ import { receiptsFolder } from '../../service/receipts-folder.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { inParallel } from '../../signer/parallel.ts';
-import { proveInclusion } from '../../signer/receipts/inclusion.ts';
 import { openReceiptLog, type ReceiptLog } from '../../signer/receipts/log.ts';
 import { removeOldEntries } from '../../signer/receipts/retention.ts';
 import { receiptsInStateTable } from '../../signer/receipts/state-table.ts';
@@ -28,6 +26,7 @@ import {
 import { recordingLog } from '../support/recording-log.ts';
 import { faultsOf, headOf, keptBoots } from './kept.ts';
 import { makeLog, testBoot, testEntry } from './logs.ts';
+import { proveInclusion, provesInclusion } from './proofs.ts';
 
 const SIZES = [1, 255, 256, 257, 700];
 
