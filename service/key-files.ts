@@ -19,7 +19,7 @@ import { DECRYPTION_REFUSALS } from '../signer/keys/files/look.ts';
 import { readSmallFile } from '../signer/keys/files/small-files.ts';
 import { KeystorePool, memoryLimitBytes } from '../signer/keys/keystores/pool.ts';
 import { inParallel } from '../signer/parallel.ts';
-import { type Found, failureCode, onThisMachine } from './look.ts';
+import { type Found, failureCode, onThisMachine, SILENT_LOG } from './look.ts';
 
 export const openKeyFiles: OpenKeyFiles = (config) => open(config, false);
 
@@ -55,6 +55,8 @@ function keyFolders({ keystores, paths }: Config['key_sources']['filesystem']): 
   throw new Error('key_sources.filesystem.keystores.path: there are no passwords');
 }
 
+type Named = (publicKey: string, file: string) => void;
+
 interface Looking {
   readonly decrypt: boolean;
   readonly progress: Progress;
@@ -62,23 +64,38 @@ interface Looking {
 
 export interface KeyFilesFound extends Found {
   readonly hasKeyFiles: boolean;
+  /** As the keystores say; of raw keys, which are not opened, nothing. */
+  readonly publicKeys: readonly string[];
 }
 
 export async function lookAtKeyFiles(
   config: Config,
   looking: Looking = { decrypt: false, progress: NO_PROGRESS },
 ): Promise<KeyFilesFound> {
-  const { total, described, bare } = await unusableKeys(config, looking);
+  const files = new Map<string, string[]>();
+  const named: Named = (key, file) => files.set(key, [...(files.get(key) ?? []), file]);
+  const { total, described, bare } = await unusableKeys(config, { ...looking, named });
   const unusable = [
     ...warningOf('key_sources.filesystem.paths', described),
     ...warningOf('key_sources.filesystem.keystores', bare),
+    ...repeated(files),
   ];
   return {
     violations: keyDirectories(config),
     warnings: [...emptyFolders(config), ...unusable],
     unusableKeys: looking.decrypt ? described.length + bare.length : 0,
     hasKeyFiles: total > 0,
+    publicKeys: [...files.keys()],
   };
+}
+
+function repeated(files: ReadonlyMap<string, readonly string[]>): ConfigWarning[] {
+  const some = [...files].filter(([, { length }]) => length > 1);
+  if (some.length === 0) return [];
+  const named = some.slice(0, MAX_NAMED).map(([key, of]) => `${key} in ${of.join(' and ')}`);
+  const more = some.length > MAX_NAMED ? `; and ${some.length - MAX_NAMED} more` : '';
+  const says = `has keys that are there more than once, of which one counts: ${named.join('; ')}${more}`;
+  return [{ at: 'key_sources.filesystem', says }];
 }
 
 function keyDirectories({ key_sources: { filesystem, memory } }: Config): Violation[] {
@@ -149,7 +166,10 @@ function readableFile(path: string): void {
 const MAX_NAMED = 3;
 
 /** Of described ones and of bare keystores; `total` files. Folders that cannot be listed are violations. */
-async function unusableKeys({ key_sources: { filesystem } }: Config, { decrypt, progress }: Looking) {
+async function unusableKeys(
+  { key_sources: { filesystem } }: Config,
+  { decrypt, progress, named }: Looking & { readonly named: Named },
+) {
   const listing = await listKeyFiles(keyFolders(filesystem)).catch(() => undefined);
   if (listing === undefined) return { total: 0, described: [], bare: [] };
   const total = listing.descriptors.length + listing.keystores.length;
@@ -166,8 +186,8 @@ async function unusableKeys({ key_sources: { filesystem } }: Config, { decrypt, 
     return found.flat();
   };
   try {
-    const described = await unusableOf(listing.descriptors, (descriptor) => unusableDocuments(descriptor, pool));
-    const bare = await unusableOf(listing.keystores, (place) => unusableKeystore(place, pool));
+    const described = await unusableOf(listing.descriptors, (descriptor) => unusableDocuments(descriptor, pool, named));
+    const bare = await unusableOf(listing.keystores, (place) => unusableKeystore(place, pool, named));
     return { total, described, bare };
   } finally {
     await pool?.close();
@@ -177,8 +197,7 @@ async function unusableKeys({ key_sources: { filesystem } }: Config, { decrypt, 
 /** As many keystores at once as a start opens. */
 export function openPool(keystoreLoadConcurrency: number): KeystorePool {
   const options = { keystoreLoadConcurrency, memoryLimitBytes: memoryLimitBytes(), cores: availableParallelism() };
-  const silent = () => undefined;
-  return new KeystorePool(options, { log: { debug: silent, info: silent, warn: silent, error: silent } });
+  return new KeystorePool(options, { log: SILENT_LOG });
 }
 
 function warningOf(at: ConfigWarning['at'], unusable: readonly string[]): ConfigWarning[] {
@@ -189,7 +208,7 @@ function warningOf(at: ConfigWarning['at'], unusable: readonly string[]): Config
   return [{ at, says: `has ${count}: the signer starts without, and /healthcheck is DOWN (${named})` }];
 }
 
-async function unusableDocuments(file: string, pool: KeystorePool | undefined): Promise<string[]> {
+async function unusableDocuments(file: string, pool: KeystorePool | undefined, named: Named): Promise<string[]> {
   const read = await readSmallFile(file, MAX_DESCRIPTOR_BYTES);
   if ('refused' in read) return [`${file}: ${read.refused}`];
   const described = parseDescriptors(file, read.content);
@@ -199,7 +218,7 @@ async function unusableDocuments(file: string, pool: KeystorePool | undefined): 
     if ('foreign' in key) continue;
     if ('refused' in key) unusable.push(`${file}, document ${key.document}: ${key.refused}`);
     else if (key.descriptor.type === 'file-raw') key.descriptor.secretKey.fill(0);
-    else unusable.push(...(await unusableKeystore(key.descriptor, pool, true)).map((why) => `${file}: ${why}`));
+    else unusable.push(...(await unusableKeystore(key.descriptor, pool, named, true)).map((why) => `${file}: ${why}`));
   }
   return unusable;
 }
@@ -207,9 +226,12 @@ async function unusableDocuments(file: string, pool: KeystorePool | undefined): 
 async function unusableKeystore(
   place: Parameters<typeof readKeystoreFile>[0],
   pool: KeystorePool | undefined,
+  named: Named,
   isNamed = false,
 ): Promise<string[]> {
   const read = await readKeystoreFile(place);
+  const { publicKey } = 'keystore' in read ? read.keystore : read;
+  if (publicKey !== undefined) named(publicKey, place.keystoreFile);
   if ('refused' in read) return read.foreign === undefined || isNamed ? [read.refused] : [];
   if (pool === undefined) {
     read.password.fill(0);

@@ -1,13 +1,14 @@
 // The listeners of a service: metrics first, then the signing API over plain HTTP and, when configured, TLS. The look
-// opens each for a moment, and accepts nothing. When all are in use and a signer answers at the metrics port, it is
-// most likely this configuration's own, and no reason to refuse: a new version is checked beside the running one
-// (docs/guides/upgrade.md).
+// opens each for a moment, and accepts nothing. When all are in use and a signer answers at the metrics port, it is this
+// configuration's own where it has this configuration's database open, and no reason to refuse: a new version is checked
+// beside the running one (docs/guides/upgrade.md). Of a store elsewhere nothing tells whose it is.
 
 import { lookup } from 'node:dns/promises';
 import http, { type Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import type { Violation } from '../common/command-line/violations.ts';
 import { errorCode } from '../common/formats/error-code.ts';
 import type { Authenticator } from '../signer/auth/authenticator.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from '../signer/boot/open-listeners.ts';
@@ -27,6 +28,7 @@ import {
   warnOfCertificate,
 } from '../signer/tls/file.ts';
 import { type Found, NOTHING, onThisMachine, unusable } from './look.ts';
+import { isOpenElsewhere } from './store-looks/sqlite.ts';
 
 const METRICS_TIMEOUT_MS = 2000;
 const MAX_METRICS_BYTES = 1024 * 1024;
@@ -146,8 +148,8 @@ function shown({ address, port }: AddressInfo): { readonly address: string; read
 }
 
 export interface ListenersFound extends Found {
-  /** A signer with these ports seems to run: what it has open is no fault of the configuration. */
-  readonly signerRuns: boolean;
+  /** The signer of this configuration seems to run: what it has open is no fault of the configuration. */
+  readonly signerRuns?: true;
 }
 
 export async function lookAtListeners(config: Config): Promise<ListenersFound> {
@@ -159,15 +161,22 @@ export async function lookAtListeners(config: Config): Promise<ListenersFound> {
   }
   const allInUse = problems.length === listeners.length && problems.every(({ isInUse }) => isInUse);
   if (allInUse && (await isSignerAt(addressOf(config.metrics)))) {
+    const { backend, path } = config.anti_slashing;
+    if (backend === 'sqlite' && !isOpenElsewhere(path)) return { ...NOTHING, violations: [otherSigner(config)] };
     return { violations: [], warnings: [{ at: 'server.listen_port', says: SIGNER_RUNS }], signerRuns: true };
   }
   const violations = problems.map(({ path, problem, remedy }) => onThisMachine(path, problem, remedy));
-  return { violations, warnings: [], signerRuns: false };
+  return { violations, warnings: [] };
 }
 
 const SIGNER_RUNS =
   'and the ports of the other listeners are in use by a signer that runs, with this configuration or a similar one: ' +
   'neither its ports nor its database file were looked at. Stop it before this start';
+
+function otherSigner({ server, anti_slashing }: Config): Violation {
+  const problem = `is ${server.listen_port}, where another signer listens: no process has ${anti_slashing.path} open, the store here`;
+  return onThisMachine('server.listen_port', problem, 'stop the other signer, or give each its own ports');
+}
 
 type NamedAddress = readonly [ListenerSection, ListenAddress];
 

@@ -3,6 +3,7 @@
 
 import type { Violation } from '../common/command-line/violations.ts';
 import { errorCode } from '../common/formats/error-code.ts';
+import type { Log } from '../common/observe/log.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 
 export interface Found {
@@ -11,6 +12,10 @@ export interface Found {
   /** Keys that were to be opened, and that a start would be without. */
   readonly unusableKeys?: number;
 }
+
+const ignore = (): void => undefined;
+/** A look says what it finds. */
+export const SILENT_LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 
 export const NOTHING: Found = { violations: [], warnings: [] };
 

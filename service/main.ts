@@ -63,7 +63,12 @@ export async function serve(
 }
 
 async function run(
-  { config, warnings, ignoredVariables }: Said & { readonly config: Config },
+  {
+    config,
+    warnings,
+    ignoredVariables,
+    configPath,
+  }: Said & Pick<Extract<Loaded, { ok: true }>, 'config' | 'configPath'>,
   readConfiguration: () => Loaded,
   parts: SignerParts,
 ): Promise<void> {
@@ -72,7 +77,7 @@ async function run(
   endOnBugs(logger, takenByRequest);
   sayWarnings({ warnings, ignoredVariables }, logger.module('server'));
   try {
-    await runSigner(config, { logger, clock: systemClock, readConfiguration }, parts);
+    await runSigner(config, { logger, clock: systemClock, readConfiguration, configurationFile: configPath }, parts);
   } catch (error) {
     await logger.end();
     sayFailure(process, 'strongroom', `cannot start: ${messageOf(error)}`);

@@ -4,6 +4,7 @@
 
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
+import { plural } from '../common/command-line/printable.ts';
 import type { Violation } from '../common/command-line/violations.ts';
 import { encodeHex } from '../common/formats/hex.ts';
 import type { Clock } from '../common/observe/clock.ts';
@@ -22,9 +23,10 @@ import { futureFloor, futureText, latestBy } from '../signer/slashing/jump.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
 import { openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
 import type { StoreFloor } from '../signer/slashing/types.ts';
-import { type Found, failureCode, onThisMachine, whatAnswers } from './look.ts';
+import type { KeyFilesFound } from './key-files.ts';
+import { type Found, failureCode, onThisMachine, SILENT_LOG, whatAnswers } from './look.ts';
 import { unsafeNoopBackend } from './noop-store.ts';
-import { isOpenElsewhere, lookAtDatabase } from './store-looks/sqlite.ts';
+import { lookAtDatabase } from './store-looks/sqlite.ts';
 
 export const SERVICE_STORES = {
   ...SHARED_STORES,
@@ -78,8 +80,8 @@ interface StoreLook {
   readonly network: Network;
   /** A signer that runs has the database open. */
   readonly signerRuns: boolean;
-  /** There are key files: a first start without keys needs no record. */
-  readonly hasKeys: boolean;
+  /** A first start without keys needs no record. */
+  readonly keyFiles: Pick<KeyFilesFound, 'hasKeyFiles' | 'publicKeys'>;
   readonly clock: Clock;
 }
 
@@ -116,31 +118,43 @@ export async function lookAtStore(config: Config, look: StoreLook): Promise<Foun
 const NEW_STORE =
   'names a store that is new: it knows nothing of what was signed. Import the slashing protection of whatever signed ' +
   'with these keys before the first start (strongroom slashing import)';
-const OTHER_SIGNER =
-  'a signer listens on the ports of this configuration, and has another store open than this one: it is another ' +
-  'signer. Give each its own ports, or stop the other one';
+const unrecordedText = (keys: number) =>
+  `it has no readable record of ${plural(keys, 'key')} of the key files: if they signed elsewhere before, import their ` +
+  'record before the start (strongroom slashing import)';
 const OLD_STORE =
   'names a database of an earlier version, which the start upgrades: stop the signers of that version first';
 
 async function lookByBackend(
   { anti_slashing: options, signer_state }: Config,
-  { network: { genesisValidatorsRoot, time }, signerRuns, hasKeys, clock, onFloor }: StoreLook & FloorLook,
+  { network: { genesisValidatorsRoot, time }, signerRuns, keyFiles, clock, onFloor }: StoreLook & FloorLook,
   log: Log,
 ): Promise<string | undefined> {
   const latest = time && latestBy(clock.now, time)();
+  const asked = new Set(keyFiles.publicKeys);
+  const onRecorded = (recorded: ReadonlySet<string>): void => {
+    const unrecorded = asked.difference(recorded).size;
+    if (unrecorded > 0) log.warn({}, unrecordedText(unrecorded));
+  };
   switch (options.backend) {
     case 'sqlite': {
       const kind = signer_state.table === undefined ? 'checksum' : 'hmac';
-      const seen = { isInUse: signerRuns, onFloor, latest };
+      const seen = { isInUse: signerRuns, onFloor, onRecorded, latest };
       const expected = { path: options.path, genesisValidatorsRoot, kind, ...seen } as const;
-      if (signerRuns && !isOpenElsewhere(options.path, log)) throw new Error(OTHER_SIGNER);
-      return lookAtDatabase(expected, log) === 'new' && hasKeys ? NEW_STORE : undefined;
+      return lookAtDatabase(expected, log) === 'new' && keyFiles.hasKeyFiles ? NEW_STORE : undefined;
     }
     case 'postgres': {
       const reading = parsePostgresUrl(options.url?.reveal().toString('utf8') ?? '');
       if (reading.kind === 'invalid') throw new Error(reading.problem);
       const { force_ipv4: forceIpv4 } = options;
-      const connection = { address: reading, poolSize: 1, forceIpv4, genesisValidatorsRoot, onFloor, latest };
+      const connection = {
+        address: reading,
+        poolSize: 1,
+        forceIpv4,
+        genesisValidatorsRoot,
+        onFloor,
+        onRecorded,
+        latest,
+      };
       const { lookAtPostgres } = await import('./store-looks/postgres.ts');
       const found = await lookAtPostgres(connection, { log, clock });
       return found === 'good' ? undefined : found === 'new' ? NEW_STORE : OLD_STORE;
@@ -171,9 +185,7 @@ function violation(path: OptionPath, error: unknown): Violation {
 }
 
 function warningLog(say: (text: string) => void): Log {
-  const ignore = (): void => undefined;
-  const warn = (_fields: LogFields, message: string): void => say(message);
-  return { debug: ignore, info: ignore, warn, error: ignore };
+  return { ...SILENT_LOG, warn: (_fields: LogFields, message: string): void => say(message) };
 }
 
 function openingProblem(error: unknown): { readonly problem: string; readonly remedy: string } {

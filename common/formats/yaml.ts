@@ -49,6 +49,8 @@ type YamlScalars = 'typed' | 'text';
 
 interface RefusedDocument {
   readonly problems: readonly YamlProblem[];
+  /** When they leave no doubt what stands where: for what else is to be said of it. */
+  readonly document?: StrictDocument;
 }
 
 export function parseStrictYaml(text: string, scalars: YamlScalars = 'typed'): StrictDocument | RefusedDocument {
@@ -87,12 +89,17 @@ function strictly(document: Document.Parsed, lines: LineCounter): StrictDocument
     ...syntaxProblems(document, lineOf),
     ...(document.errors.length > 0 ? [] : forbiddenNodes(document, lineOf)),
   ];
-  if (problems.length > 0) return { problems };
-  return {
+  const read = () => ({
     value: document.contents === null ? undefined : (document.toJS() as unknown),
-    lineAt: (path) => lineOf(offsetAt(document, path)),
-  };
+    lineAt: (path: readonly PropertyKey[]) => lineOf(offsetAt(document, path)),
+  });
+  if (problems.length === 0) return read();
+  const isPlain = document.errors.every(({ code }) => code === 'DUPLICATE_KEY') && !problems.some(isOfAlias);
+  return isPlain ? { problems, document: read() } : { problems };
 }
+
+const AN_ALIAS = 'an alias is used';
+const isOfAlias = ({ problem }: YamlProblem): boolean => problem === AN_ALIAS;
 
 function syntaxProblems(document: Document, lineOf: (offset: number) => number): YamlProblem[] {
   const found = [...document.errors, ...document.warnings];
@@ -112,7 +119,7 @@ function syntaxProblems(document: Document, lineOf: (offset: number) => number):
 function forbiddenNodes(document: Document, lineOf: (offset: number) => number): YamlProblem[] {
   const problems: YamlProblem[] = [];
   visit(document, {
-    Alias: (_, node) => void problems.push({ line: lineOf(node.range?.[0] ?? 0), problem: 'an alias is used' }),
+    Alias: (_, node) => void problems.push({ line: lineOf(node.range?.[0] ?? 0), problem: AN_ALIAS }),
     Value: (_, node) => {
       const line = lineOf(node.range?.[0] ?? 0);
       if (node.anchor !== undefined) problems.push({ line, problem: 'an anchor is used' });

@@ -99,13 +99,11 @@ function noKeys(loading: ChamberStatus['keys_loading']): string {
 }
 
 function hindrancesOf(status: ChamberStatus): readonly string[] {
-  const { state, slashing, state_watcher: watcher, keys, keys_loading: loading } = status;
+  const { hindrance, slashing, keys, keys_loading: loading } = status;
   return [
-    ...(state === 'Unsealed' ? [] : [`it is ${state}`]),
+    ...(hindrance === null ? [] : [hindrance]),
     ...(slashing.status === 'up' ? [] : [`slashing protection is ${slashing.status}`]),
     ...(slashing.trouble === null ? [] : [slashing.trouble]),
-    ...(slashing.bound === false ? ['its slashing store is not bound'] : []),
-    ...(watcher?.stale === true ? ['its view of the state table is stale'] : []),
     ...(keys.some(({ status, count }) => status === 'active' && count > 0) ? [] : [noKeys(loading)]),
   ];
 }

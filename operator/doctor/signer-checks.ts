@@ -119,7 +119,7 @@ export async function checkHealth(client: Client): Promise<DoctorFinding> {
   const down = checks.filter(({ status }) => status !== 'UP');
   if (down.length === 0) return ok('health', `UP: ${checks.map(({ id }) => id).join(', ')}`);
   const detail = down.map(({ id, detail }) => `${id}: ${detail ?? 'DOWN'}`).join('; ');
-  return fail('health', new CommandFailure(EXIT.refused, detail, RECOVER_ADVICE));
+  return fail('health', new CommandFailure(EXIT.refused, detail, 'the log of the signer says why'));
 }
 
 /** Whose token it is, as far as the signer tells it to its holder; of static tokens it tells nothing. */
@@ -183,11 +183,11 @@ export async function checkScopes(
 
 export function checkStatus(status: ChamberStatus | undefined): DoctorFinding {
   if (status === undefined) return skipped('status', 'needs the scope chamber_status');
-  const { slashing, custody, state_watcher: watcher, memory } = status;
+  const { hindrance, slashing, custody, memory } = status;
   const concerns = [
+    ...(hindrance === null ? [] : [`it signs nothing: ${hindrance}`]),
     ...(slashing.status === 'up' ? [] : [`slashing protection is ${slashing.status}`]),
-    ...(slashing.bound === false ? ['it has no right to sign over its slashing store'] : []),
-    ...(watcher?.stale === true ? ['it has lost sight of its state table'] : []),
+    ...(slashing.trouble === null ? [] : [slashing.trouble]),
     ...(custody !== null && custody.keys_reachable < custody.threshold
       ? [`only ${custody.keys_reachable} custody keys are reachable, and a restart needs ${custody.threshold}`]
       : []),

@@ -31,7 +31,7 @@ import type { Loaded } from '../config/load.ts';
 import { lookAtKeyFiles } from '../key-files.ts';
 import { lookAtKnownClients } from '../known-clients.ts';
 import { lookAtCertificate, lookAtListeners } from '../listeners.ts';
-import { type Found, NOTHING, onThisMachine, together, whatAnswers } from '../look.ts';
+import { type Found, NOTHING, onThisMachine, SILENT_LOG, together, whatAnswers } from '../look.ts';
 import { ignoredText, type Said } from '../said.ts';
 import { lookAtStore, lookAtStoreFiles } from '../stores.ts';
 
@@ -84,13 +84,13 @@ export async function lookAtStart(
   // A config.yaml, or the schedule beside it, that does not hold: there is no network then.
   if (!files.violations.some(({ path }) => /^(custom_network|network)\b/.test(path))) {
     const network = networkOf(config, readConfigFile);
-    const { signerRuns } = listeners;
+    const { signerRuns = false } = listeners;
     progress.begin({ doing: 'asking the stores and tables' });
     const aws = await lookAtAwsSettings(config);
     const hasAws = aws.violations.length === 0;
     found.push(aws);
     if (!isStoreBroken && (hasAws || config.anti_slashing.backend !== 'dynamodb'))
-      found.push(await lookAtStore(config, { network, signerRuns, hasKeys: keyFiles.hasKeyFiles, clock: systemClock }));
+      found.push(await lookAtStore(config, { network, signerRuns, keyFiles, clock: systemClock }));
     if (hasAws) found.push(...(await lookAtTables(config, network)));
   }
   return together(found);
@@ -121,7 +121,7 @@ async function refusal(path: OptionPath, step: () => unknown): Promise<Found> {
 }
 
 const SILENT_LOGGER: Logger = {
-  module: () => ({ debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined }),
+  module: () => SILENT_LOG,
   droppedLines: () => 0,
   isLosing: () => false,
   confirmed: async () => false,

@@ -40,6 +40,7 @@ export type Loaded =
       readonly offline: boolean;
       readonly decrypt: boolean;
       readonly isEmpty: boolean;
+      readonly configPath: string | undefined;
       /** Variables that look like options and were injected by Kubernetes. */
       readonly ignoredVariables: readonly string[];
     })
@@ -66,8 +67,8 @@ export function loadConfig(input: LoadInput, build: Build): Loaded {
       return unknown.violations;
     },
   });
-  const { check, offline, decrypt } = flags;
-  return read.ok ? { ...read, check, offline, decrypt, isEmpty, ignoredVariables } : read;
+  const { check, offline, decrypt, configPath } = flags;
+  return read.ok ? { ...read, check, offline, decrypt, isEmpty, configPath, ignoredVariables } : read;
 }
 
 function saysNothing({ settings, sections, members = [] }: Layer): boolean {

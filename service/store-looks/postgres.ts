@@ -39,6 +39,7 @@ export async function lookAtPostgres(
       const found = await look(connection, options);
       await connection.query('ROLLBACK');
       await warnOfUnsafeSettings(connection, tools.log);
+      if (found === 'good') options.onRecorded(await recordedKeys(connection));
       if (found === 'good' && options.latest !== undefined) await nameAhead(connection, options.latest, tools.log);
       return found;
     });
@@ -112,6 +113,15 @@ async function floorOf(connection: Connection): Promise<StoreFloor | null> {
   return rows[0] ?? null;
 }
 
+const RECORDED = `
+  SELECT '0x' || encode(public_key, 'hex') AS key FROM strongroom.validators
+  WHERE coalesce(highest_slot, low_water_slot, highest_target_epoch, low_water_target_epoch) IS NOT NULL`;
+
+async function recordedKeys(connection: Connection): Promise<ReadonlySet<string>> {
+  const { rows } = await connection.query<{ key: string }>(RECORDED, []);
+  return new Set(rows.map(({ key }) => key));
+}
+
 const AHEAD = `
   SELECT '0x' || encode(public_key, 'hex') AS key, greatest(highest_slot, low_water_slot) AS "slot",
          greatest(highest_source_epoch, low_water_source_epoch) AS "sourceEpoch",
@@ -128,6 +138,7 @@ async function nameAhead(connection: Connection, latest: StoreFloor, log: Log): 
 }
 
 export interface PostgresLookOptions extends PostgresConnectionOptions {
+  readonly onRecorded: (keys: ReadonlySet<string>) => void;
   /** What is beyond it lies ahead of the clock, and its keys are named. */
   readonly latest?: StoreFloor | undefined;
   readonly genesisValidatorsRoot: Uint8Array;

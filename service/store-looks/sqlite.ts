@@ -6,22 +6,30 @@ import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import type { Log } from '../../common/observe/log.ts';
+import { SignerError } from '../../signer/api/errors.ts';
 import { sayAhead } from '../../signer/slashing/future.ts';
 import { lockDatabase, refuseMisplaced, unusable } from '../../signer/slashing/sqlite/file/file.ts';
+import { isBusy } from '../../signer/slashing/sqlite/tables/rows.ts';
 import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from '../../signer/slashing/sqlite/tables/schema.ts';
 import type { Marks, StoreFloor } from '../../signer/slashing/types.ts';
+import { SILENT_LOG } from '../look.ts';
 
 export interface LookOptions extends ExpectedMetadata {
   readonly path: string;
   /** A signer that runs has it open: only what can be said beside it is. */
   readonly isInUse: boolean;
   readonly onFloor: (floor: StoreFloor | null) => void;
+  /** The keys that sign over it; told where nothing of the file is still in its log. */
+  readonly onRecorded: (keys: ReadonlySet<string>) => void;
   /** What is beyond it lies ahead of the clock, and its keys are named. */
   readonly latest?: StoreFloor | undefined;
 }
 
 /** @returns whether there is a database yet @throws SignerError slashing_unavailable, as opening it would */
-export function lookAtDatabase({ path, isInUse, onFloor, latest, ...expected }: LookOptions, log: Log): 'new' | 'good' {
+export function lookAtDatabase(
+  { path, isInUse, onFloor, onRecorded, latest, ...expected }: LookOptions,
+  log: Log,
+): 'new' | 'good' {
   if (!existsSync(path)) return 'new';
   const realPath = realpathSync(path);
   try {
@@ -33,8 +41,9 @@ export function lookAtDatabase({ path, isInUse, onFloor, latest, ...expected }: 
   // The lock is asked for where a signer has made one: its file is not made here.
   const lock = !isInUse && existsSync(`${realPath}-lock`) ? lockDatabase(realPath, log) : undefined;
   try {
-    return confirmMetadata(realPath, expected, (connection) => {
+    return confirmMetadata(realPath, expected, (connection, isWhole) => {
       onFloor(floorOf(connection));
+      if (isWhole && !isInUse) onRecorded(recordedKeys(connection));
       if (latest !== undefined) nameAhead(connection, latest, log);
     });
   } finally {
@@ -43,20 +52,20 @@ export function lookAtDatabase({ path, isInUse, onFloor, latest, ...expected }: 
 }
 
 /** Whether a signer has it open now, or a command. */
-export function isOpenElsewhere(path: string, log: Log): boolean {
+export function isOpenElsewhere(path: string): boolean {
   if (!existsSync(path) || !existsSync(`${realpathSync(path)}-lock`)) return false;
   try {
-    lockDatabase(realpathSync(path), log).release();
+    lockDatabase(realpathSync(path), SILENT_LOG).release();
     return false;
-  } catch {
-    return true;
+  } catch (error) {
+    return error instanceof SignerError && isBusy(error.cause);
   }
 }
 
 function confirmMetadata(
   realPath: string,
   expected: ExpectedMetadata,
-  look: (connection: DatabaseSync) => void,
+  look: (connection: DatabaseSync, isWhole: boolean) => void,
 ): 'new' | 'good' {
   const isClean = !existsSync(`${realPath}-wal`);
   const url = pathToFileURL(realPath);
@@ -67,7 +76,7 @@ function confirmMetadata(
     const tables = connection.prepare("SELECT count(*) AS count FROM sqlite_schema WHERE type = 'table'").get();
     if (tables?.['count'] === 0) return isClean ? 'new' : 'good';
     confirmOurs(connection, expected);
-    look(connection);
+    look(connection, isClean);
     return 'good';
   } catch (cause) {
     if (cause instanceof DatabaseRefusal) throw unusable(cause.message, { path: realPath, cause });
@@ -87,6 +96,15 @@ function floorOf(connection: DatabaseSync): StoreFloor | null {
     )
     .get();
   return (row as unknown as StoreFloor | undefined) ?? null;
+}
+
+const RECORDED = `
+  SELECT lower(hex(public_key)) AS key FROM validators
+  WHERE coalesce(high_slot, low_slot, high_target_epoch, low_target_epoch) IS NOT NULL`;
+
+function recordedKeys(connection: DatabaseSync): ReadonlySet<string> {
+  const rows = connection.prepare(RECORDED).all();
+  return new Set(rows.map(({ key }) => `0x${String(key)}`));
 }
 
 const AHEAD = `

@@ -59,6 +59,8 @@ const rowEvidenceSchema = z.object({
 
 export const chamberStatusSchema = z.object({
   state: chamberStateSchema,
+  /** Why nothing is signed now, whatever the message is: what a signing request would be told; null: it is signed. */
+  hindrance: z.string().nullable(),
   /** Null without signer_state. */
   custody: z
     .object({

@@ -23,7 +23,7 @@ interface Watched extends Pick<OpenSlashing, 'slashing' | 'trouble'> {
   readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 
-/** It reads the marks of every key. */
+/** It reads the marks of every key. The first look is that of the start, when the keys are loaded (boot.ts). */
 const LOOK_AHEAD_MS = 600_000;
 const LANES: readonly Lane[] = ['normal', 'priority'];
 
@@ -38,7 +38,7 @@ export function startBackground(
   // A poll always ends: a store that does not answer in time is DOWN.
   const poll = () => watched.slashing.checkHealth(AbortSignal.timeout(poll_timeout_ms));
   every(poll_interval_seconds * 1000, poll, opened)();
-  every(LOOK_AHEAD_MS, () => watched.slashing.lookAhead(), opened)();
+  every(LOOK_AHEAD_MS, () => watched.slashing.lookAhead(), opened);
   metrics.onRender(() => readOff(metrics, watched, clock.now()));
   metrics.onRender(() => {
     metrics.logLinesDropped.reach(logger.droppedLines());

@@ -2,7 +2,6 @@
 // the opposite order, also when a later step fails.
 
 import { plural } from '../../common/command-line/printable.ts';
-import type { Log } from '../../common/observe/log.ts';
 import { parseSignRequest } from '../api/sign-request.ts';
 import { networkOf } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
@@ -12,6 +11,7 @@ import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
 import { computeSigningRoot } from '../signing/roots/root.ts';
 import { inFlightSigning } from '../signing/sign.ts';
+import type { SlashingProtection } from '../slashing/protection.ts';
 import type { RestrainedStore } from '../slashing/restraints.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 import { openAuthorization } from './authorization.ts';
@@ -150,7 +150,7 @@ async function runSteps(
     opened,
   );
 
-  const keysLoaded = announceWhenLoaded(loading, { slashing: store, state }, world).catch((error: unknown) => {
+  const keysLoaded = announceWhenLoaded(loading, { slashing, store, state }, world).catch((error: unknown) => {
     // sealing stops a load, and the signer stays, sealed
     const ended = state.shuttingDown || loading.keys.state === 'sealed';
     if (!ended) throw new StartupError('keys', error);
@@ -171,45 +171,44 @@ async function runSteps(
 }
 
 interface Announced {
-  readonly slashing: Pick<RestrainedStore, 'name' | 'marksBeyond'>;
+  readonly slashing: Pick<SlashingProtection, 'lookAhead'>;
+  readonly store: Pick<RestrainedStore, 'name'>;
   readonly state: SignerState;
 }
 
-async function announceWhenLoaded(
-  { loaded, keys }: LoadingKeys,
-  { slashing, state }: Announced,
-  { logger }: World,
-): Promise<void> {
+async function announceWhenLoaded({ loaded, keys }: LoadingKeys, parts: Announced, world: World): Promise<void> {
   await loaded;
-  const log = logger.module('server');
+  const log = world.logger.module('server');
   if (keys.state === 'sealed') {
     log.warn({}, 'running sealed: nothing is signed');
     return;
   }
-  const loadedKeys = keys.publicKeys().length;
-  const { keyFailures: failures } = state;
-  if (failures === 0) log.info({ keys: loadedKeys }, 'ready');
+  const loadedKeys = keys.publicKeys();
+  const { keyFailures: failures } = parts.state;
+  if (failures === 0) log.info({ keys: loadedKeys.length }, 'ready');
   else {
-    const message = `ready, and ${failures} of ${loadedKeys + failures} keys could not be loaded`;
-    log.warn({ keys: loadedKeys, failures }, message);
+    const message = `ready, and ${failures} of ${loadedKeys.length + failures} keys could not be loaded`;
+    log.warn({ keys: loadedKeys.length, failures }, message);
   }
-  void sayUnrecorded(keys.publicKeys(), slashing, log).catch(() => undefined); // a store that does not answer says so
+  if (loadedKeys.length + failures === 0) log.warn({}, 'no key was found: nothing is signed before one is added');
+  void sayUnrecorded(loadedKeys, parts, world);
 }
 
-/** With more nothing is asked: the look reads all that the store has, beside the first signatures. */
+/** With more it is not told who has no record: of all that the store has, each mark would be held. */
 const MOST_KEYS_LOOKED_AT = 10_000;
 
 /** The last line of a start, where a person who brought keys from elsewhere looks. The start does not wait for it. */
-async function sayUnrecorded(keys: readonly PublicKeyHex[], slashing: Announced['slashing'], log: Log): Promise<void> {
-  if (slashing.name === 'noop' || keys.length === 0 || keys.length > MOST_KEYS_LOOKED_AT) return;
-  const recorded = await slashing.marksBeyond({ slot: -1, sourceEpoch: -1, targetEpoch: -1 });
-  const unrecorded = keys.filter((key) => !recorded.has(key)).length;
-  if (unrecorded === 0) return;
-  log.warn(
-    { keys: unrecorded },
-    `the slashing store has no readable record of ${plural(unrecorded, 'key')}. If they signed elsewhere before, stop ` +
-      'this signer now, and import their record: strongroom slashing import FILE -c CONFIG',
-  );
+async function sayUnrecorded(keys: readonly PublicKeyHex[], { slashing, store }: Announced, world: World) {
+  const isAsked = store.name !== 'noop' && keys.length <= MOST_KEYS_LOOKED_AT;
+  const { length } = await slashing.lookAhead(isAsked ? keys : []);
+  if (length === 0) return;
+  world.logger
+    .module('server')
+    .warn(
+      { keys: length },
+      `the slashing store has no readable record of ${plural(length, 'key')}. If they signed elsewhere before, stop this ` +
+        `signer now, and import their record: strongroom slashing import FILE -c ${world.configurationFile ?? 'CONFIG'}`,
+    );
 }
 
 export function openPermits({ max_concurrent_jobs, queue_buffer_size, priority }: Config['signing']): Permits {

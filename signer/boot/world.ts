@@ -25,6 +25,8 @@ export interface World {
   readonly clock: Clock;
   /** Inside an enclave: what its start has measured. */
   readonly enclave?: Enclave;
+  /** As a person writes it in a command. */
+  readonly configurationFile?: string | undefined;
   /** Where the configuration may be read again while the signer runs: nowhere in an enclave. */
   readonly readConfiguration?: () => ConfigurationRead;
 }

@@ -14,6 +14,7 @@ import { unlessAborted } from './operations/store.ts';
 import type { Hindrance, RestrainedStore } from './restraints.ts';
 import type {
   KeyFault,
+  KeyMarks,
   Marks,
   PublicKeyHex,
   SlashableMessage,
@@ -27,6 +28,8 @@ import type {
 const MAX_QUEUED_CHECKS = 16_384;
 /** What the store has not answered then is 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
+/** Every record lies beyond it. */
+const NOTHING_SIGNED: StoreFloor = { slot: -1, sourceEpoch: -1, targetEpoch: -1 };
 
 export interface SlashingProtectionOptions {
   /** The right to sign (signing/right.ts); the right to the store alone unless given. */
@@ -75,22 +78,29 @@ export class SlashingProtection {
     return this.#ahead;
   }
 
-  async lookAhead(): Promise<void> {
-    const { latest, unopened } = this.#options;
-    if (latest === undefined || unopened === true) return;
+  /** @param asked keys of which the same look tells who has no record that can be read @returns those keys */
+  async lookAhead(asked: readonly PublicKeyHex[] = []): Promise<readonly PublicKeyHex[]> {
+    const latest = this.#options.latest?.();
+    if (this.#options.unopened === true || (latest === undefined && asked.length === 0)) return [];
     try {
-      const { keys: known } = this.#ahead;
-      const asked = latest();
-      const keys = await this.#store.marksBeyond(asked);
-      this.#ahead = aheadKeys(keys, asked);
-      const said = sayAhead(new Map([...keys].filter(([key]) => !known.has(key))), asked);
-      if (said !== undefined) this.#log.warn({ keys: keys.size }, said);
+      const marks = await this.#store.marksBeyond(asked.length === 0 && latest !== undefined ? latest : NOTHING_SIGNED);
+      if (latest !== undefined) this.#noteAhead(marks, latest);
+      return asked.filter((key) => !marks.has(key));
     } catch (error) {
       this.#log.warn(
         { err: error },
         'which keys have records ahead of the clock is not known: it is asked again later',
       );
+      return [];
     }
+  }
+
+  #noteAhead(marks: KeyMarks, latest: StoreFloor): void {
+    const { keys: known } = this.#ahead;
+    const keys = new Map([...marks].filter(([, own]) => isRolledBack(latest, own)));
+    this.#ahead = aheadKeys(keys, latest);
+    const said = sayAhead(new Map([...keys].filter(([key]) => !known.has(key))), latest);
+    if (said !== undefined) this.#log.warn({ keys: keys.size }, said);
   }
 
   get load(): { readonly queued: number; readonly inFlight: number } {

@@ -1,7 +1,7 @@
 // `server --check` against what a start would meet: ports that are taken, stores of another network, databases and
 // tables that are not there. Each is what the start itself would say, and the check changes nothing.
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +11,7 @@ import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.t
 import { missingDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
+import { testSecret, writeKeystore } from '../support/keys.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { TEST_TOKEN } from '../support/requests.ts';
 
@@ -95,10 +96,13 @@ describe('a signer that runs', () => {
     const config = { ...deployment.config, ...ports, anti_slashing: { path: join(deployment.folder, 'other.sqlite') } };
     const { code, text } = await check(config);
     expect(code).toBe(78);
-    expect(text.replaceAll(/\s+/g, ' ')).toContain(
-      'anti_slashing.path names a store that cannot be used: a signer listens on the ports of this configuration, and ' +
-        'has another store open than this one: it is another signer. Give each its own ports, or stop the other one',
+    const said = text.replaceAll(/\s+/g, ' ');
+    expect(said).toContain(
+      `server.listen_port is ${portOf(signer.url)}, where another signer listens: no process has ` +
+        `${join(deployment.folder, 'other.sqlite')} open, the store here`,
     );
+    expect(said).toContain('1 violation');
+    expect(said).not.toContain('or a similar one');
   });
 
   it('has its database for itself', async () => {
@@ -113,6 +117,13 @@ describe('a signer that runs', () => {
     await signer.stop();
     const before = readdirSync(deployment.folder);
     expect(await check({ ...deployment.config })).toMatchObject({ code: 0, stderr: '' });
+    const keys = join(folder, 'keystores');
+    mkdirSync(keys);
+    for (const name of ['a', 'b']) writeKeystore(keys, name, testSecret(7), 'right');
+    const sources = { filesystem: { paths: [keys] } };
+    const unrecorded = await check({ ...deployment.config, key_sources: sources });
+    expect(unrecorded.stderr).toContain('no readable record of 1 key of the key files: if they signed elsewhere');
+    expect(unrecorded.stderr).toContain(`in ${join(keys, 'a.json')} and ${join(keys, 'b.json')}`);
     const { code, text } = await check({ ...deployment.config, network: 'hoodi' });
     expect(code).toBe(78);
     expect(text).toContain('the database is of another network, mainnet, not of hoodi (genesis validators root)');

@@ -30,6 +30,16 @@ describe('the file', () => {
     expect(violations.map(({ origin }) => origin)).toContain(`config.yaml line ${line}`);
   });
 
+  it('says what else is wrong of a file of which it is plain what stands where', () => {
+    const yaml = 'network: mainnet\nnetwork: hoodi\nserver: &a\n  listen_port: 99999\nfoo: 1';
+    const said = violationsOf({ yaml }).map(({ path, origin }) => `${path}, ${origin}`);
+    expect(said).toContain('the file, config.yaml line 2');
+    expect(said).toContain('foo, config.yaml line 5');
+    expect(said).toContain('server.listen_port, config.yaml line 4');
+    const open = `network: [\n${yaml}`;
+    expect(new Set(violationsOf({ yaml: open }).map(({ path }) => path))).toEqual(new Set(['the file']));
+  });
+
   it('refuses an unknown key with its line, and names the option that was probably meant', () => {
     expect(violationsOf({ yaml: 'network: mainnet\nserver:\n  lisen_port: 1' })).toEqual([
       {

@@ -124,7 +124,7 @@ describe('strongroom init', () => {
     expect(signer.log.filter(({ level }) => level === 'warn').at(-1)).toMatchObject({
       keys: 1,
       msg: expect.stringMatching(
-        /^the slashing store has no readable record of 1 key\..*strongroom slashing import FILE/,
+        /^the slashing store has no readable record of 1 key\..*strongroom slashing import FILE -c \/\S+\.yaml$/,
       ),
     });
     const again = await startSigner({ config: { ...config, ...FOR_TESTS } });

@@ -300,6 +300,8 @@ describe('a signer that cannot keep its log', () => {
     const body = vote();
     const refused = await signCall(signer.url, key(0), body);
     expect([refused.status, refused.json['reason']]).toEqual([503, 'receipts_unavailable']);
+    const { json } = await call(`${signer.url}/api/v1/chamber/status`);
+    expect(json['hindrance']).toMatch(/^the log of receipts cannot be kept/);
     expect((await batchCall(signer.url, [key(1)], body)).json['reason']).toBe('receipts_unavailable');
     mendFolder();
     await signs(body);

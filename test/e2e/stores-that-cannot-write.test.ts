@@ -113,4 +113,17 @@ describe.skipIf(lacking('Linux', 'prlimit'))('a store that can be read alone', (
     expect(await vote(key, 22)).toBe(200);
     await signer.stop();
   });
+
+  it('sqlite: the poll finds it before a client does', async () => {
+    const { breaks, heals } = await brokenStore('sqlite');
+    const deployment = deploy(1, { server: { health_check: { poll_interval_seconds: 1 } } });
+    const signer = await deployment.start();
+    const health = async () => (await call(`${signer.url}/healthcheck`, { token: null })).status;
+    await expect.poll(health, POLL).toBe(200);
+    await breaks(signer);
+    await expect.poll(health, POLL).toBe(503);
+    await heals(signer);
+    await expect.poll(health, POLL).toBe(200);
+    await signer.stop();
+  });
 });

@@ -97,6 +97,7 @@ export const STATUS: ChamberStatus = {
       { arns: ['arn:aws:kms:us-east-1:111122223333:key/00000000-0000-4000-8000-000000000003'], status: 'disabled' },
     ],
   },
+  hindrance: null,
   latch: null,
   state_watcher: { stale: false, age_seconds: 0.4050903900000001 },
   keys: [
@@ -156,6 +157,7 @@ export const STATELESS: ChamberStatus = {
 export const LATCHED: ChamberStatus = {
   ...STATELESS,
   state: 'Sealed',
+  hindrance: 'the signer is sealed',
   custody: STATUS.custody,
   latch: { sealed_at: WRITTEN, reason: 'incident 42', accessor: ROOT.accessor },
   state_watcher: { stale: true, age_seconds: 61.2 },

@@ -3,6 +3,7 @@
 import type { Attested } from '../../../common/attestation/key-evidence.ts';
 import { toMilli } from '../../../common/observe/log.ts';
 import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
+import { ERROR_REASONS, type ErrorReason } from '../../api/errors.ts';
 import { VERSION } from '../../api/version.ts';
 import type { Latch } from '../../chamber/state-rows.ts';
 import type { Watcher } from '../../chamber/watcher.ts';
@@ -10,6 +11,7 @@ import type { Config } from '../../config/options.ts';
 import type { ChamberRoutes } from '../../http/routes/chamber.ts';
 import { countKeys } from '../../keys/counts.ts';
 import type { BlsCore } from '../../signing/bls/bls.ts';
+import { hindranceOf } from '../../signing/right.ts';
 import { floorFields } from '../../slashing/jump.ts';
 import { REPORTED_PCRS } from '../../tee/nsm.ts';
 import type { Custody } from '../custody.ts';
@@ -18,10 +20,11 @@ import type { Receipts } from '../receipts.ts';
 import { memoryPolicy } from '../secret-key-memory.ts';
 import { parentsRisk } from '../slashing-protection/start-doubts.ts';
 import { clockTrouble, type OpenSlashing } from '../slashing-protection.ts';
-import type { World } from '../world.ts';
+import type { SignerState, World } from '../world.ts';
 
-interface StatusParts extends Pick<OpenSlashing, 'binding' | 'slashing' | 'store' | 'trouble'> {
+interface StatusParts extends Pick<OpenSlashing, 'binding' | 'right' | 'slashing' | 'store' | 'trouble'> {
   readonly custody: Custody | undefined;
+  readonly state: SignerState;
   readonly watcher: Watcher | undefined;
   readonly loading: Pick<LoadingKeys, 'keys' | 'table' | 'progress'>;
   readonly core: Pick<BlsCore, 'unlockedKeys'>;
@@ -34,11 +37,13 @@ export function chamberRoutes(
   { clock, enclave }: Pick<World, 'clock' | 'enclave'>,
 ): ChamberRoutes {
   const { custody } = parts;
+  const hindrance = hindranceOf(parts.right, parts.state);
   const startedAt = clock.monotonic();
   return {
     seal: custody && (async (reason, accessor) => sealAnswer(await custody.chamber.seal(reason, accessor))),
     status: async () => ({
       ...(await custodyStatus(parts)),
+      hindrance: textOf(hindrance()),
       keys: [...countKeys(parts.loading.keys, parts.loading.table?.loader)],
       keys_loading: parts.loading.progress() ?? null,
       memory: { mlock: memoryPolicy(config.server, enclave), unlocked_keys: parts.core.unlockedKeys() },
@@ -55,6 +60,10 @@ export function chamberRoutes(
       },
     }),
   };
+}
+
+function textOf(reason: ErrorReason | undefined): string | null {
+  return reason === undefined ? null : ERROR_REASONS[reason].message;
 }
 
 async function custodyStatus({

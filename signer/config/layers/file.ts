@@ -14,7 +14,12 @@ export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
     return refused([{ path: 'the file', problem: 'is not UTF-8, or too large', remedy, origin: name }]);
   }
   const document = parseStrictYaml(text);
-  if ('problems' in document) return refused(yamlViolations(document.problems, name));
+  if ('problems' in document) {
+    const violations = yamlViolations(document.problems, name);
+    if (document.document === undefined) return refused(violations);
+    const layer = walk(document.document, name);
+    return { ...layer, violations: [...violations, ...layer.violations] };
+  }
   if (document.value === undefined || document.value === null) {
     const remedy = 'write the configuration, or leave -c out when flags and the environment have all of it';
     return refused([{ path: 'the file', problem: 'sets nothing: it is empty, or all comments', remedy, origin: name }]);

@@ -30,6 +30,10 @@ const options: DatabaseOptions = {
 };
 integrityKey?.fill(0);
 
+/** What the health check writes and takes away; imports count from 1. */
+const NO_IMPORT = 0;
+const NO_KEY = `0x${'00'.repeat(48)}`;
+
 let database: ReturnType<typeof open> | undefined;
 let expectedFile = file;
 const turns = eventLoopTurns(STEP_ENTRIES);
@@ -48,10 +52,12 @@ const handlers = {
     return verdicts;
   },
   health() {
-    const { check, connection, files } = opened();
-    // A batch without messages: it takes the write lock and gives it back.
-    check([]);
-    connection.prepare('SELECT id FROM metadata').get();
+    const { connection, files, staged } = opened();
+    // A commit of nothing that stays: a full disk takes the write lock, and no page.
+    inTransaction(connection, () => {
+      staged.add(NO_IMPORT, [[NO_KEY, '']]);
+      staged.removeSome(NO_IMPORT);
+    });
     files.confirm();
     return null;
   },

@@ -21,6 +21,7 @@ import { syncFolderNow } from '../../../../common/command-line/sync-folder.ts';
 import { errorCode } from '../../../../common/formats/error-code.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
+import { isBusy } from '../tables/rows.ts';
 
 const PRIVATE_MODE = 0o600;
 
@@ -58,7 +59,10 @@ export function lockDatabase(realPath: string, log: Log) {
     connection.exec('BEGIN EXCLUSIVE');
   } catch (cause) {
     connection.close();
-    throw unusable('the database is in use by another process: stop it first', { path: realPath, cause });
+    const problem = isBusy(cause)
+      ? 'the database is in use by another process: stop it first'
+      : `the lock file of the database cannot be used: ${lockFile.realPath}`;
+    throw unusable(problem, { path: realPath, cause });
   }
   return {
     release(): void {

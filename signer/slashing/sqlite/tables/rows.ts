@@ -250,7 +250,15 @@ const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 
 export function isFaultOfConnection(error: unknown): boolean {
-  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false;
-  const primary = error.errcode & 0xff;
-  return primary !== SQLITE_BUSY && primary !== SQLITE_FULL;
+  const code = primaryCode(error);
+  return code !== undefined && code !== SQLITE_BUSY && code !== SQLITE_FULL;
+}
+
+export function isBusy(error: unknown): boolean {
+  return primaryCode(error) === SQLITE_BUSY;
+}
+
+function primaryCode(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return undefined;
+  return error.errcode & 0xff;
 }
