@@ -1,7 +1,7 @@
 // `make release`: what somebody installs who has no checkout, into a folder, with no network and no Docker. Exit codes:
 // 0 done, 1 a part that is missing or does not fit.
 
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { ArgumentsError, withAdvice } from '../../common/command-line/arguments.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
@@ -17,6 +17,8 @@ import { originOf } from './origin.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const MARK = 'SHA256SUMS';
+/** What the owner replaces, in README alone. */
+const NO_ADDRESS = 'RELEASE_ADDRESS';
 
 const FLAGS = {
   commit: { placeholder: 'HEX', meaning: 'The commit of the sources, where git does not say it' },
@@ -42,6 +44,8 @@ async function main(argv: readonly string[]): Promise<number> {
   for (const { name, data } of artefacts) process.stdout.write(`${String(data.length).padStart(12)} ${name}\n`);
   if (values.image === undefined)
     note(process, 'strongroom: no pcrs.json: it takes a kernel (make release IMAGE=image.yaml)');
+  if (readFileSync(join(ROOT, 'README.md'), 'utf8').includes(NO_ADDRESS))
+    note(process, `strongroom: README.md says no address of releases yet: fill in ${NO_ADDRESS} before you publish`);
   note(process, `strongroom: wrote ${folder}`);
   return EXIT.ok;
 }
