@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { renderPlace } from '../common/command-line/text.ts';
 import { renderPath, suggest } from '../common/command-line/violations.ts';
+import { explainIssue } from '../common/formats/issues.ts';
 import { isAgeRecipient, notARecipient } from './age-recipient.ts';
 import { isMultiRegion, parseKeyArn } from './key-arn.ts';
 
@@ -110,7 +111,7 @@ const wholeSchema = ceremonySchema.refine(thresholdIsReachable, {
 });
 
 export function parseCeremony(value: unknown): Ceremony {
-  const { data, error } = wholeSchema.safeParse(value, { error: missing });
+  const { data, error } = wholeSchema.safeParse(value, { error: explainIssue });
   if (error !== undefined) {
     throw new InvalidCeremony(error.issues.flatMap(problemsOf));
   }
@@ -163,10 +164,6 @@ function problemsOf(issue: z.core.$ZodIssue): readonly string[] {
 }
 
 /** Zod's own words for a member that is not there would call it undefined. */
-function missing({ code, input }: { readonly code?: string; readonly input?: unknown }): string | undefined {
-  return code === 'invalid_type' && input === undefined ? 'is required' : undefined;
-}
-
 function custodyKey({ arns }: CustodyKey): CustodyKey {
   return { arns };
 }

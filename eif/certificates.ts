@@ -5,6 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { basename } from 'node:path';
+import { explainIssue } from '../common/formats/issues.ts';
 import { hostnameSchema } from '../signer/api/egress.ts';
 import type { HostAuthorities } from './bundle/compiled-module.ts';
 import { BuildError, readInput, WrongUsage } from './inputs.ts';
@@ -57,7 +58,7 @@ function hostAndFile(given: string): { readonly host: string; readonly file: str
   const file = given.slice(at + 1);
   if (at < 1 || file === '')
     throw new WrongUsage('--ca takes HOST=FILE: the authorities of FILE vouch for this host, and for no other');
-  const host = hostnameSchema.safeParse(given.slice(0, at));
+  const host = hostnameSchema.safeParse(given.slice(0, at), { error: explainIssue });
   if (host.success) return { host: host.data, file };
   throw new BuildError(`--ca ${given.slice(0, at)}=…: the host ${host.error.issues[0]?.message}`);
 }

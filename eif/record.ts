@@ -1,6 +1,7 @@
 // pcrs.json (specification/image.md#record). Read here it may be anybody's: only its form is believed.
 
 import { z } from 'zod';
+import { explainIssue } from '../common/formats/issues.ts';
 import { parseStrictJson } from '../common/formats/strict-json.ts';
 import type { Architecture } from './format/format.ts';
 import { BuildError, type Input, readInput } from './inputs.ts';
@@ -41,7 +42,7 @@ const publishedSchema = z.object({
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
 export function readPublishedRecord(path: string): PublishedRecord {
-  const parsed = publishedSchema.safeParse(parseJson(readInput(path, 'the record'), path));
+  const parsed = publishedSchema.safeParse(parseJson(readInput(path, 'the record'), path), { error: explainIssue });
   if (!parsed.success) {
     const places = parsed.error.issues.map((issue) => `${issue.path.map(String).join('.')}: ${issue.message}`);
     throw new BuildError(`${path} is not a pcrs.json as "strongroom eif build" writes it`, places.slice(0, 5));

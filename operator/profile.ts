@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { nearest } from '../common/command-line/nearest.ts';
 import type { Terminal } from '../common/command-line/terminal.ts';
 import { bounded, renderPlace } from '../common/command-line/text.ts';
+import { explainIssue } from '../common/formats/issues.ts';
 import { parseStrictYaml } from '../common/formats/yaml.ts';
 import { localFailure } from './exit.ts';
 import { profilePath, readIfThere } from './profile-file.ts';
@@ -71,7 +72,7 @@ function parseProfiles(path: string, content: string): z.output<typeof fileSchem
     const [first] = document.problems;
     throw localFailure(`${path} line ${first?.line}: ${first?.problem}`);
   }
-  const parsed = fileSchema.safeParse(document.value);
+  const parsed = fileSchema.safeParse(document.value, { error: explainIssue });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const place = renderPlace(issue?.path ?? []);

@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { renderPath, type Violation, yamlViolations } from '../common/command-line/violations.ts';
+import { explainIssue } from '../common/formats/issues.ts';
 import { extendedOnce } from '../common/formats/register.ts';
 import { parseStrictYaml, type StrictDocument } from '../common/formats/yaml.ts';
 import { type EgressEndpoint, egressEndpointsSchema } from '../signer/api/egress.ts';
@@ -78,7 +79,7 @@ export function readProxyConfiguration(bytes: Buffer, name: string): LoadedConfi
 
 function readDocument(bytes: Buffer, document: StrictDocument, name: string): LoadedConfiguration {
   const members = Object.entries(PATHS).map(([member, path]) => [member, valueAt(document.value, path)] as const);
-  const parsed = fileSchema.safeParse(Object.fromEntries(members), { error: explain });
+  const parsed = fileSchema.safeParse(Object.fromEntries(members), { error: explainIssue });
   const violation = (path: readonly PropertyKey[], problem: string): Violation => ({
     path: renderPath(path),
     problem,
@@ -180,11 +181,6 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
 }
 
 /** What zod says of a value, where the schema has no words of its own: never the value. */
-function explain(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.input === undefined) return 'is required';
-  return issue.code === 'invalid_type' ? `must be of type ${issue.expected}` : undefined;
-}
-
 function decode(bytes: Buffer): string | undefined {
   if (bytes.length === 0 || bytes.length > MAX_CONFIGURATION_BYTES) return undefined;
   try {

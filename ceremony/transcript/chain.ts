@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { bounded, renderPlace } from '../../common/command-line/text.ts';
+import { explainIssue } from '../../common/formats/issues.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import { type Entry, entrySchema, type Said, timeText } from './entries.ts';
 import { meaningProblem } from './meaning.ts';
@@ -65,7 +66,7 @@ function withLine(transcript: Transcript, line: Uint8Array): ReadTranscript {
   if (number > MAX_ENTRIES) return refuse(`is one too many: a transcript has at most ${MAX_ENTRIES} lines`);
   const parsed = parseStrictJson(line.subarray(0, -1));
   if (parsed.kind === 'refused') return refuse(`is no strict JSON: ${parsed.hint}`);
-  const { data: entry, error } = entrySchema.safeParse(parsed.value);
+  const { data: entry, error } = entrySchema.safeParse(parsed.value, { error: explainIssue });
   if (error !== undefined) {
     const [issue] = error.issues;
     const place = renderPlace(issue?.path ?? []);

@@ -4,6 +4,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { readYaml } from '../../ceremony/yaml.ts';
+import { explainIssue } from '../../common/formats/issues.ts';
 import { isElf } from '../elf.ts';
 import { BuildError, type Input, inputOf, readInput, readPinned } from '../inputs.ts';
 import type { Architecture } from './format.ts';
@@ -96,7 +97,7 @@ function checkTextOffset(kernel: Buffer): void {
 
 function parse(file: string): z.infer<typeof imageFileSchema> {
   const text = readInput(file, 'the image file').toString('utf8');
-  const { data, error } = imageFileSchema.safeParse(parseYaml(file, text), { error: explain });
+  const { data, error } = imageFileSchema.safeParse(parseYaml(file, text), { error: explainIssue });
   if (error === undefined) return data;
   const lines = error.issues.map(({ path, message }) => `${path.map(String).join('.') || 'the file'}: ${message}`);
   throw new BuildError(`${file} is not valid`, lines);
@@ -108,16 +109,6 @@ function parseYaml(file: string, text: string): unknown {
   } catch (error) {
     throw new BuildError(`${file} is not valid`, [error instanceof Error ? error.message : String(error)]);
   }
-}
-
-/** Zod's own words for a member that is not there would call it undefined. */
-function explain(issue: {
-  readonly code?: string;
-  readonly input?: unknown;
-  readonly keys?: unknown;
-}): string | undefined {
-  if (issue.code === 'unrecognized_keys' && Array.isArray(issue.keys)) return `is not known: ${issue.keys.join(', ')}`;
-  return issue.code === 'invalid_type' && issue.input === undefined ? 'is required' : undefined;
 }
 
 /** init gives the kernel the file as it is. */

@@ -7,6 +7,7 @@ import { renderFields, renderTable } from '../../common/command-line/table.ts';
 import { note, type Terminal } from '../../common/command-line/terminal.ts';
 import { bounded, renderPlace } from '../../common/command-line/text.ts';
 import { errorCode } from '../../common/formats/error-code.ts';
+import { explainIssue } from '../../common/formats/issues.ts';
 import { NOT_JSON, parseStrictJson } from '../../common/formats/strict-json.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../signer/api/auth.ts';
@@ -144,7 +145,7 @@ export const policyDelete = remoteCommand(
 );
 
 function readName(name: string): string {
-  const parsed = policyNameSchema.safeParse(name);
+  const parsed = policyNameSchema.safeParse(name, { error: explainIssue });
   if (!parsed.success) throw new UsageFailure(`--name: ${parsed.error.issues[0]?.message}`);
   return parsed.data;
 }
@@ -287,7 +288,7 @@ function paymentsOf(
 }
 
 function checked(rules: unknown, origin: string): Policy['rules'] {
-  const parsed = policyRulesSchema.safeParse({ rules });
+  const parsed = policyRulesSchema.safeParse({ rules }, { error: explainIssue });
   if (parsed.success) return parsed.data.rules;
   const [issue] = parsed.error.issues;
   const place = renderPlace(issue?.path ?? []);

@@ -3,6 +3,7 @@
 import { renderFields, renderTable } from '../../common/command-line/table.ts';
 import { note } from '../../common/command-line/terminal.ts';
 import { bounded } from '../../common/command-line/text.ts';
+import { explainIssue } from '../../common/formats/issues.ts';
 import {
   ACCESSOR_PATTERN,
   createdTokenSchema,
@@ -110,7 +111,7 @@ export const tokenRevoke = remoteCommand(
 
 function readTokenRequest(given: Readonly<Record<string, unknown>>) {
   const stated = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const parsed = tokenRequestSchema.safeParse(stated);
+  const parsed = tokenRequestSchema.safeParse(stated, { error: explainIssue });
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const flag = String(issue?.path[0]).replaceAll('_', '-');

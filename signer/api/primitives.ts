@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { decodeHex, decodeLongHex } from '../../common/formats/hex.ts';
+import { explainIssue } from '../../common/formats/issues.ts';
 
 const MAX_UINT64 = 2n ** 64n - 1n;
 const MAX_UINT256 = 2n ** 256n - 1n;
@@ -108,7 +109,7 @@ export function delegate<T extends z.ZodType>(
   context: z.RefinementCtx,
   path: readonly PropertyKey[] = [],
 ): z.output<T> {
-  const result = schema.safeParse(value);
+  const result = schema.safeParse(value, { error: explainIssue });
   if (result.success) return result.data;
   for (const issue of result.error.issues) {
     context.issues.push({ ...issue, path: [...path, ...issue.path], input: value } as z.core.$ZodRawIssue);

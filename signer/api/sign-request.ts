@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { decodeHex, encodeHex } from '../../common/formats/hex.ts';
+import { explainIssue } from '../../common/formats/issues.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import {
   builderRequestAuth,
@@ -153,7 +154,7 @@ export function readSignRequest(value: unknown): ParsedSignRequest {
   }
   const vote = name === 'ATTESTATION' ? readPlainAttestation(value) : undefined;
   if (vote !== undefined) return { kind: 'request', request: vote };
-  const result = SIGN_REQUEST_SCHEMAS[name].safeParse(value);
+  const result = SIGN_REQUEST_SCHEMAS[name].safeParse(value, { error: explainIssue });
   return result.success ? { kind: 'request', request: result.data } : refusalOf(result.error);
 }
 

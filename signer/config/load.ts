@@ -4,7 +4,7 @@
 import type { z } from 'zod';
 import type { Ceremony } from '../../ceremony/definition.ts';
 import { renderPath, suggest, type Violation } from '../../common/command-line/violations.ts';
-import { explainIssue } from '../api/issues.ts';
+import { explainIssue } from '../../common/formats/issues.ts';
 import type { AuthoritiesOf } from '../tee/authorities.ts';
 import type { Layer, Setting } from './layers/layer.ts';
 import {

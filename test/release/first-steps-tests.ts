@@ -50,7 +50,10 @@ export function firstStepsTests(made: () => MadeRelease): void {
     ['the container', contained, NO_CHROOT],
   ])('from %s', (name, open, lacks) => {
     const run = ({ program: [command, ...args], env }: Place, ...argv: readonly string[]) =>
-      spawnSync(command, [...args, ...argv], { encoding: 'utf8', env: { PATH: process.env['PATH'], ...env } });
+      spawnSync(command, [...args, ...argv], {
+        encoding: 'utf8',
+        env: { PATH: process.env['PATH'], XDG_CONFIG_HOME: '/dev/null/none', ...env },
+      });
 
     it.skipIf(lacks)('try signs, refuses, and leaves nothing', () => {
       const place = open();

@@ -2,9 +2,9 @@
 
 import type { FastifyRequest } from 'fastify';
 import type { z } from 'zod';
+import { explainIssue } from '../../../common/formats/issues.ts';
 import { parseStrictJson } from '../../../common/formats/strict-json.ts';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
-import { explainIssue } from '../../api/issues.ts';
 
 interface JsonBodyOptions {
   readonly mismatch: ErrorReason;

@@ -2,8 +2,8 @@
 // that the caller may not touch is refused as a whole.
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { explainIssue } from '../../../common/formats/issues.ts';
 import { SignerError } from '../../api/errors.ts';
-import { explainIssue } from '../../api/issues.ts';
 import type { KeyDeleteAnswer, KeyImportAnswer, KeyList, KeyPatchAnswer } from '../../api/key-answers.ts';
 import { deleteKeystoresSchema, importKeystoresSchema } from '../../api/key-manager.ts';
 import {

@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { canonicalPublicKey, decodeHex } from '../../../common/formats/hex.ts';
+import { explainIssue } from '../../../common/formats/issues.ts';
 import { type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 
 /** `reason` names the place and what is wrong there, never a value of the file. */
@@ -31,7 +32,7 @@ export function jsonOf(text: string): unknown {
 }
 
 export function parseKeystore(value: unknown): ParsedKeystore {
-  const parsed = KEYSTORE.safeParse(value);
+  const parsed = KEYSTORE.safeParse(value, { error: explainIssue });
   if (!parsed.success) return { refused: 'malformed_keystore', reason: describe(parsed.error) };
   const { crypto, pubkey, uuid, path } = parsed.data;
   const kdf = crypto.kdf;

@@ -1,4 +1,5 @@
-// What is said of a value that a schema refuses: never the value, which may be a secret in the wrong place.
+// What is said of a value that a schema refuses, wherever a person reads it: Zod's own words reach nobody. Never the
+// value, which may be a secret in the wrong place.
 
 import type { z } from 'zod';
 
@@ -12,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   record: 'must be an object',
 };
 
-export function explainIssue(issue: z.core.$ZodRawIssue): string | undefined {
+export function explainIssue(issue: z.core.$ZodRawIssue): string {
   if (issue.input === undefined && issue.code !== 'unrecognized_keys') return 'is required';
   switch (issue.code) {
     case 'invalid_type':
@@ -21,12 +22,26 @@ export function explainIssue(issue: z.core.$ZodRawIssue): string | undefined {
       return atLeast(issue.origin, Number(issue.minimum));
     case 'too_big':
       return atMost(issue.origin, Number(issue.maximum));
-    case 'invalid_value':
-      return `must be one of ${issue.values.map(String).join(', ')}`;
+    case 'invalid_value': {
+      const values = issue.values.map(String).join(', ');
+      return issue.values.length === 1 ? `must be ${values}` : `must be one of ${values}`;
+    }
+    case 'invalid_format':
+      return issue.format === 'datetime'
+        ? 'must be a time, such as 2026-01-31T12:00:00Z'
+        : 'has another form than it must have';
+    case 'invalid_union':
+      return 'has none of the forms that are known';
+    case 'invalid_key':
+      return 'has a name that is not allowed';
+    case 'invalid_element':
+      return 'has an item that is not allowed';
+    case 'not_multiple_of':
+      return `must be a multiple of ${issue.divisor}`;
     case 'unrecognized_keys':
       return `has members that do not exist: ${issue.keys.map((key) => JSON.stringify(key.slice(0, 40))).join(', ')}`;
-    default:
-      return undefined;
+    default: // a rule of a schema that has no words of its own
+      return 'is not allowed';
   }
 }
 
