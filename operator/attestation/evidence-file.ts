@@ -2,6 +2,7 @@
 // certificate that carries one, or the status of a signer with the evidence of its master key. Text that is none of
 // these is refused; other bytes are taken for a document, whose verification then says what is wrong with it.
 
+import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
 import { readShownEvidence, type ShownEvidence } from '../../common/attestation/shown-evidence.ts';
 import { bounded } from '../../common/command-line/text.ts';
@@ -18,8 +19,6 @@ const MAX_PAGE_BYTES = 4 * MAX_STATUS_BYTES;
 /** `{`: no document in any form begins so. */
 const OBJECT_BEGINS = 0x7b;
 const MAX_PATH_CHARACTERS = 200;
-/** A document is CBOR: never text alone. */
-const PLAIN_TEXT = /^[\t\n\r\x20-\x7e]+$/;
 const MAX_START_CHARACTERS = 12;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
@@ -60,7 +59,9 @@ export async function readEvidence(path: string, stdin: AsyncIterable<Buffer | s
   }
   if (certificate !== undefined) return { kind: 'certificate', bytes: certificate };
   const decoded = decodeText(text);
-  if (decoded === undefined && PLAIN_TEXT.test(text)) throw plainText(place, text);
+  // A document is CBOR, and begins with a byte that begins no character.
+  if (decoded === undefined && isUtf8(content) && !content.includes(0))
+    throw plainText(place, content.toString('utf8'));
   return { kind: 'document', bytes: decoded ?? content };
 }
 

@@ -122,10 +122,7 @@ export const verify = localCommand(
     }
     refuseStatusFlags(values);
     const kept = file?.kind === 'page' ? readKept(file.text, argument, provider) : undefined;
-    if (kept !== undefined && (values.at !== undefined || values.nonce !== undefined))
-      throw new UsageFailure(
-        '--at and --nonce are not for a page: its evidence is judged as it was judged for the page',
-      );
+    if (kept !== undefined) refuseOtherTerms(values, kept.context);
     const defaultMaxAge = kept?.context.maxAgeSeconds ?? DEFAULT_MAX_AGE_SECONDS;
     const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), defaultMaxAge);
     const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
@@ -186,6 +183,20 @@ function readKept(text: string, argument: string, provider: DocumentProvider): K
   const { context } = read;
   const { findings } = judgeKept(context.evidence, context);
   return { context, agrees: htmlReport(findings, context) === text };
+}
+
+/** A page is judged by its own time and nonce, which may be said again. @throws UsageFailure for others */
+function refuseOtherTerms(
+  given: { readonly at?: string | undefined; readonly nonce?: string | undefined },
+  of: PageContext,
+) {
+  const isOtherTime = given.at !== undefined && readTime(given.at) !== of.at;
+  const isOtherNonce = given.nonce !== undefined && given.nonce.toLowerCase() !== of.nonce?.toString('hex');
+  if (!isOtherTime && !isOtherNonce) return;
+  throw new UsageFailure(
+    'a page is judged by its own time and nonce, and --at or --nonce says another',
+    `leave them out: this page is of ${new Date(of.at).toISOString()}`,
+  );
 }
 
 interface Judged {

@@ -25,7 +25,7 @@ const SIGNER = 'sr_client_TEST_TOKEN_that_may_sign_votes_only_0003';
 const POLICIES = [
   { name: 'full', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] },
   { name: 'votes', rules: [{ effect: 'allow', scopes: ['sign'], operations: ['ATTESTATION'] }] },
-  { name: 'auditor', rules: [{ effect: 'allow', scopes: ['receipts'] }] },
+  { name: 'auditor', rules: [{ effect: 'allow', scopes: ['receipts', 'chamber_status'] }] },
 ];
 const TOKENS = [
   { name: 'client', secret: TEST_TOKEN, policies: ['full'] },
@@ -300,7 +300,7 @@ describe('a signer that cannot keep its log', () => {
     const body = vote();
     const refused = await signCall(signer.url, key(0), body);
     expect([refused.status, refused.json['reason']]).toEqual([503, 'receipts_unavailable']);
-    const { json } = await call(`${signer.url}/api/v1/chamber/status`);
+    const { json } = await call(`${signer.url}/api/v1/chamber/status`, { token: AUDITOR });
     expect(json['hindrance']).toMatch(/^the log of receipts cannot be kept/);
     expect((await batchCall(signer.url, [key(1)], body)).json['reason']).toBe('receipts_unavailable');
     mendFolder();

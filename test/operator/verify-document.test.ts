@@ -84,6 +84,8 @@ describe.runIf(AWS_DOCUMENT !== undefined)('a document of AWS in a file', () => 
     const { code, stdout, stderr } = await verify('text');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('text is neither a document nor a PEM certificate: it is text that begins with "hello,"');
+    writeFileSync(join(folder, 'text'), '84  # an array: “COSE”\n');
+    expect((await verify('text')).stderr).toContain('it is text that begins with "84"');
     writeFileSync(join(folder, 'bytes'), Buffer.from('hello, this is\0not evidence'));
     expect((await verify('bytes')).code).toBe(5);
   });

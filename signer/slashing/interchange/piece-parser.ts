@@ -64,7 +64,9 @@ class PieceParser {
       .join('');
   }
 
-  *feed(text: string, isEnd: boolean): Generator<JsonPiece> {
+  /** @param length of the file, in bytes, with the end of its text */
+  *feed(text: string, length?: number): Generator<JsonPiece> {
+    const isEnd = length !== undefined;
     const input = this.#rest + text;
     let at = 0;
     while (true) {
@@ -81,7 +83,8 @@ class PieceParser {
     if (this.#rest.length > MAX_TOKEN_CHARACTERS) throw this.#error('the JSON is malformed');
     if (!isEnd) return;
     if (this.#rest !== '' && !this.#rest.startsWith('"')) throw this.#error('the JSON is malformed');
-    if (this.#rest !== '' || this.#expected !== 'nothing more') throw this.#error('the file ends early');
+    if (this.#rest !== '' || this.#expected !== 'nothing more')
+      throw this.#error(`the file ends early, after ${length} bytes`);
   }
 
   #token([, punctuation, string, literal]: RegExpExecArray): JsonPiece | undefined {
@@ -230,6 +233,7 @@ export async function* readJsonPieces(
     }
   };
   let bytesInTurn = 0;
+  let length = 0;
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += TURN_BYTES) {
       const part = bytes.subarray(at, at + TURN_BYTES);
@@ -238,8 +242,9 @@ export async function* readJsonPieces(
         await setImmediate();
         bytesInTurn = part.length;
       }
-      yield* parser.feed(decode(part), false);
+      length += part.length;
+      yield* parser.feed(decode(part));
     }
   }
-  yield* parser.feed(decode(), true);
+  yield* parser.feed(decode(), length);
 }

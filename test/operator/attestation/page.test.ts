@@ -199,6 +199,10 @@ describe('a page that is judged again', () => {
       evidence_sha256: [sha256(document)],
       reference_file_sha256: sha256(join(folder, 'pcrs.json')),
     });
+    const at = /^judged at +(\S+)$/m.exec((await again(page, ...known())).stdout)?.[1] ?? '';
+    expect((await again(page, ...known('--at', at))).code).toBe(14);
+    const other = await again(page, ...known('--at', '2026-01-03T20:41:07Z'));
+    expect([other.code, other.stderr]).toEqual([1, expect.stringContaining(`leave them out: this page is of ${at}`)]);
     expect((await again(page, ...known())).stdout).toMatch(
       /^the page +says what its evidence and its own terms give$/m,
     );

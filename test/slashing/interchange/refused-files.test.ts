@@ -121,12 +121,15 @@ describe('a file is refused as a whole, with the place', () => {
     const text = fileOf(oneEntry({ slot: '1' }));
     for (let length = 1; length < text.length; length++)
       await expect(read(text.slice(0, length))).rejects.toThrow(/the file ends early|the JSON is malformed/);
-    await expect(read(text.slice(0, text.indexOf(KEY) + 20))).rejects.toThrow('data[0].pubkey: the file ends early');
+    const cut = text.slice(0, text.indexOf(KEY) + 20);
+    await expect(read(cut)).rejects.toThrow(`data[0].pubkey: the file ends early, after ${cut.length} bytes`);
   });
 
   it('white space without end does not pile up', async () => {
     const blanks = stream([Buffer.from('{'), ...Array.from({ length: 2000 }, () => Buffer.alloc(5000, ' '))]);
-    await expect(collect(readInterchange(blanks, MAIN_ROOT))).rejects.toMatchObject({ message: 'the file ends early' });
+    await expect(collect(readInterchange(blanks, MAIN_ROOT))).rejects.toMatchObject({
+      message: 'the file ends early, after 10000001 bytes',
+    });
   });
 
   it('bytes that are not UTF-8', async () => {
