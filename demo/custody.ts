@@ -165,11 +165,12 @@ async function keepFleet(
       default: { signer_url: first.url, token: 'management-token' },
       other: { signer_url: other.url, token: 'management-token' },
       keys: { signer_url: first.url, token: 'key-admin-token' },
+      'other-keys': { signer_url: other.url, token: 'key-admin-token' },
     },
     tries: [
       { what: 'How one replica is', command: 'strongroom operator status' },
       { what: 'The other', command: 'strongroom operator status --profile other' },
-      { what: 'Both, live', command: `strongroom operator top --replica default --replica other ${metrics}` },
+      { what: 'Both, live', command: `strongroom operator top --replica keys --replica other-keys ${metrics}` },
       { what: 'Who may do what', command: 'strongroom operator auth policy get --name validator-client' },
       {
         what: 'Another token, known to both replicas',
@@ -184,6 +185,12 @@ async function keepFleet(
       {
         what: 'Make two, each with its mnemonic encrypted to the backup recipients',
         command: `strongroom operator keys generate --count 2 --backups ${shown(join(FOLDER, 'backups'))} --profile keys`,
+      },
+      {
+        what: 'Make one for a deposit of 32 ETH, whose withdrawals go to an address of yours (here: nobody’s)',
+        command:
+          'strongroom operator keys generate --count 1 --withdrawal-address 0x1111111111111111111111111111111111111111 ' +
+          `--output ${shown(join(FOLDER, 'deposit_data.json'))} --profile keys`,
       },
       { what: 'See them, with their sources', command: 'strongroom operator keys list --profile keys' },
       {
@@ -225,7 +232,9 @@ function configuration({ custody }: Stage, table: string, earlier: RunningSigner
     server: { listen_port: portOf(earlier?.url) },
     metrics: { listen_port: portOf(earlier?.metricsUrl) },
     key_sources: { dynamodb: { table } },
-    chamber: { keys: { generate_keys: on, import: on, lifecycle: on, backup: { recipients: [custody.recipient] } } },
+    chamber: {
+      keys: { generate_keys: on, import: on, generate: on, lifecycle: on, backup: { recipients: [custody.recipient] } },
+    },
   };
 }
 
@@ -233,7 +242,8 @@ async function keyAdminToken(stage: Stage, replica: RunningSigner, management: s
   const run = (...args: string[]): Promise<string> => stage.operator(replica, management, args);
   stage.heading('For whoever manages keys: a policy of a preset, and a token');
   stage.say(await run('auth', 'policy', 'create', '--name', 'key-admin', '--preset', 'key-admin'));
-  const created = await run(...['auth', 'token', 'create', '--policies', 'key-admin', '--json']);
+  stage.say(await run('auth', 'policy', 'create', '--name', 'monitoring', '--preset', 'monitoring'));
+  const created = await run(...['auth', 'token', 'create', '--policies', 'key-admin,monitoring', '--json']);
   return (JSON.parse(created) as { token: string }).token;
 }
 

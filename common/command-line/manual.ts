@@ -45,12 +45,12 @@ function body(path: readonly string[], description: Description, isTop: boolean)
     `${literal([NAME, ...path].join('-'))} \\- ${escaped(summary)}`,
     '.SH SYNOPSIS',
     ...synopsis(path, description),
+    ...(examples.length === 0 ? [] : ['.SH EXAMPLES', ...verbatim(examples)]),
     ...(notes.length === 0 ? [] : ['.SH DESCRIPTION', ...paragraphs(notes)]),
     ...(isTop ? ['.SH PROGRAMS', ...terms(summariesOf(commands))] : below(path, commands)),
     ...argumentOf(description),
     ...options(toldFlags(description), '.SH'),
     ...sections.flatMap(({ heading, entries }) => [`.SH ${escaped(heading.toUpperCase())}`, ...terms(entries)]),
-    ...(examples.length === 0 ? [] : ['.SH EXAMPLES', ...verbatim(examples)]),
   ];
 }
 
@@ -96,12 +96,12 @@ function command(path: readonly string[], description: Description, common: Flag
     escaped(summary),
     '.PP',
     ...synopsis(path, description),
+    ...(examples.length === 0 ? [] : ['.PP', 'Examples:', ...verbatim(examples)]),
     ...paragraphs(notes),
     ...argumentOf(description),
     ...options(own, '.PP'),
     ...(hasCommon && Object.keys(common).length > 0 ? ['.PP', `And the ${COMMON}.`] : []),
     ...sections.flatMap(({ heading, entries }) => ['.PP', `${escaped(heading)}:`, ...terms(entries)]),
-    ...(examples.length === 0 ? [] : ['.PP', 'Examples:', ...verbatim(examples)]),
   ];
 }
 
