@@ -17,8 +17,7 @@ const linesOf = (name: string): string[] => (FIGURES.get(name) ?? []).slice(1).m
 
 const NODE = String.raw`\w+(?:\["[^"\]]+"\])?`;
 const GRAMMAR: Readonly<Record<string, RegExp>> = {
-  'flowchart LR': new RegExp(String.raw`^  ${NODE} (?:-->|-\.->)\|"[^"|]+"\| ${NODE}$`),
-  sequenceDiagram: /^ {2}(?:participant \w+ as \S.*|\w+->>\w+: [^;#]+|Note over \w+,\w+: [^;#]+)$/,
+  'flowchart TD': new RegExp(String.raw`^  ${NODE} (?:-->|-\.->)\|"[^"|]+"\| ${NODE}$`),
   'stateDiagram-v2': /^ {2}(?:\[\*\]|\w+) --> (?:\[\*\]|\w+)(?:: [^:;#]+)?$/,
 };
 
@@ -32,16 +31,7 @@ it('there are the five, each in the form that is known', () => {
 });
 
 it('every name in a line is declared: a typing error would be a part of its own', () => {
-  for (const name of ['first-boot', 'signature']) {
-    const lines = linesOf(name);
-    const declared = lines.flatMap((line) => /^participant (\w+)/.exec(line)?.[1] ?? []);
-    const used = lines.flatMap((line) => {
-      const [, from, to] = /^(\w+)->>(\w+):/.exec(line) ?? /^Note over (\w+),(\w+):/.exec(line) ?? [];
-      return [from, to].filter((one) => one !== undefined);
-    });
-    expect(new Set(used)).toEqual(new Set(declared));
-  }
-  for (const name of ['trust', 'custody-split']) {
+  for (const name of ['trust', 'first-boot', 'signature', 'custody-split']) {
     const text = linesOf(name).join('\n');
     const labelled = [...text.matchAll(/(\w+)\["/g)].map(([, id]) => id);
     const used = [...text.matchAll(/^(\w+)|\| (\w+)/gm)].map(([, from, to]) => from ?? to);
@@ -62,7 +52,7 @@ it('the parts are folders that are there', () => {
 
 it('a signature goes through files of its walk', () => {
   const [, walk = ''] = /^\| a signature \|(.*)\|$/m.exec(textOf('docs/architecture.md')) ?? [];
-  const shown = linesOf('signature').flatMap((line) => /^participant \w+ as (\S+\.ts)$/.exec(line)?.[1] ?? []);
+  const shown = linesOf('signature').flatMap((line) => /\["(\S+\.ts)"\]$/.exec(line)?.[1] ?? []);
   expect(shown.length).toBe(6);
   expect(shown.map((path) => walk.indexOf(`\`${path}\``)).filter((at) => at < 0)).toEqual([]);
   expect(shown.toSorted((a, b) => walk.indexOf(a) - walk.indexOf(b))).toEqual(shown);

@@ -6,11 +6,12 @@ import { navigationOf, slugOf } from './navigation.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const README = /README(?=\.md)/;
-/** Nothing is loaded from another host; VitePress and Mermaid write scripts and styles into the page. */
+/** Nothing is loaded from another host; VitePress and the figures write scripts and styles into the page. */
 const POLICY =
   "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:";
 
-export const config = {
+/** @param draw a figure, from its text: SVG */
+export const configWith = (draw: (figure: string) => string) => ({
   title: 'strongroom',
   description: 'A remote signer for Ethereum validator keys',
   lang: 'en',
@@ -30,7 +31,7 @@ export const config = {
   markdown: {
     anchor: { slugify: slugOf },
     toc: { slugify: slugOf },
-    config: useOwnRules,
+    config: (markdown: Markdown): void => useOwnRules(markdown, draw),
   },
   themeConfig: {
     search: { provider: 'local', options: { detailedView: true } },
@@ -48,7 +49,7 @@ export const config = {
     outline: [2, 3],
     externalLinkIcon: true,
   },
-} as const;
+});
 
 /** Node.js finds Vue beside VitePress; from a page outside of that folder Vite does not. */
 function leaveVueToNode(id: string, _from: unknown, { ssr }: { readonly ssr?: boolean }) {
@@ -77,11 +78,11 @@ interface Markdown {
   readonly utils: { escapeHtml(text: string): string };
 }
 
-function useOwnRules(markdown: Markdown): void {
+function useOwnRules(markdown: Markdown, draw: (figure: string) => string): void {
   const fence = markdown.renderer.rules['fence'];
   markdown.renderer.rules['fence'] = (tokens, at, ...rest) => {
     const token = tokens[at];
-    if (token?.info.trim() === 'mermaid') return `<Mermaid text="${encodeURIComponent(token.content)}" />\n`;
+    if (token?.info.trim() === 'mermaid') return `<div class="figure" v-pre>${draw(token.content)}</div>\n`;
     return fence?.(tokens, at, ...rest) ?? '';
   };
   markdown.core.ruler.push('links_of_the_project', ({ tokens, env }) => {

@@ -43,7 +43,7 @@ function install(): void {
   if (existsSync(installed) && readFileSync(installed, 'utf8') === lockfile) return;
   for (const file of ['package.json', LOCKFILE]) copyFileSync(join(import.meta.dirname, file), join(GENERATOR, file));
   copyFileSync(join(ROOT, '.npmrc'), join(GENERATOR, '.npmrc'));
-  process.stdout.write('installing VitePress and Mermaid into build/site-generator\n');
+  process.stdout.write('installing VitePress into build/site-generator\n');
   run(join(ROOT, 'tools/checkout/npm'), ['ci', '--loglevel=error', '--no-progress']);
   writeFileSync(installed, lockfile);
 }

@@ -1,4 +1,5 @@
 // VitePress looks for its configuration here, as a default export.
-import { config } from '../config.ts';
+import { configWith } from '../config.ts';
+import { drawFigure } from './figures.js';
 
-export default config;
+export default configWith(drawFigure);
