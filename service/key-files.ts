@@ -94,7 +94,7 @@ function repeated(files: ReadonlyMap<string, readonly string[]>): ConfigWarning[
   if (some.length === 0) return [];
   const named = some.slice(0, MAX_NAMED).map(([key, of]) => `${key} in ${of.join(' and ')}`);
   const more = some.length > MAX_NAMED ? `; and ${some.length - MAX_NAMED} more` : '';
-  const says = `has keys that are there more than once, of which one counts: ${named.join('; ')}${more}`;
+  const says = `has keys that are there more than once, of which one counts (remove the others): ${named.join('; ')}${more}`;
   return [{ at: 'key_sources.filesystem', says }];
 }
 

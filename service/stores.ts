@@ -119,8 +119,8 @@ const NEW_STORE =
   'names a store that is new: it knows nothing of what was signed. Import the slashing protection of whatever signed ' +
   'with these keys before the first start (strongroom slashing import)';
 const unrecordedText = (keys: number) =>
-  `it has no readable record of ${plural(keys, 'key')} of the key files: if they signed elsewhere before, import their ` +
-  'record before the start (strongroom slashing import)';
+  `names a store that has no readable record of ${plural(keys, 'key')} of the key files: if they signed elsewhere ` +
+  'before, import their record before the start (strongroom slashing import)';
 const OLD_STORE =
   'names a database of an earlier version, which the start upgrades: stop the signers of that version first';
 
@@ -131,16 +131,19 @@ async function lookByBackend(
 ): Promise<string | undefined> {
   const latest = time && latestBy(clock.now, time)();
   const asked = new Set(keyFiles.publicKeys);
+  let unrecorded = 0;
   const onRecorded = (recorded: ReadonlySet<string>): void => {
-    const unrecorded = asked.difference(recorded).size;
-    if (unrecorded > 0) log.warn({}, unrecordedText(unrecorded));
+    unrecorded = asked.difference(recorded).size;
   };
+  const saidOf = (found: 'new' | 'good' | 'old') =>
+    found === 'old' ? OLD_STORE : found === 'new' ? NEW_STORE : unrecorded > 0 ? unrecordedText(unrecorded) : undefined;
   switch (options.backend) {
     case 'sqlite': {
       const kind = signer_state.table === undefined ? 'checksum' : 'hmac';
       const seen = { isInUse: signerRuns, onFloor, onRecorded, latest };
       const expected = { path: options.path, genesisValidatorsRoot, kind, ...seen } as const;
-      return lookAtDatabase(expected, log) === 'new' && keyFiles.hasKeyFiles ? NEW_STORE : undefined;
+      const found = lookAtDatabase(expected, log);
+      return found === 'new' && !keyFiles.hasKeyFiles ? undefined : saidOf(found);
     }
     case 'postgres': {
       const reading = parsePostgresUrl(options.url?.reveal().toString('utf8') ?? '');
@@ -157,7 +160,7 @@ async function lookByBackend(
       };
       const { lookAtPostgres } = await import('./store-looks/postgres.ts');
       const found = await lookAtPostgres(connection, { log, clock });
-      return found === 'good' ? undefined : found === 'new' ? NEW_STORE : OLD_STORE;
+      return saidOf(found);
     }
     case 'dynamodb': {
       const { createDynamoDBClient } = await import('../signer/aws/dynamodb.ts');
@@ -169,7 +172,7 @@ async function lookByBackend(
           genesisValidatorsRoot,
           onFloor,
         });
-        return found === 'new' ? NEW_STORE : undefined;
+        return saidOf(found);
       } finally {
         client.destroy();
       }

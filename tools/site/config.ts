@@ -82,12 +82,18 @@ function useOwnRules(markdown: Markdown, draw: (figure: string) => string): void
   const fence = markdown.renderer.rules['fence'];
   markdown.renderer.rules['fence'] = (tokens, at, ...rest) => {
     const token = tokens[at];
-    if (token?.info.trim() === 'mermaid') return `<div class="figure" v-pre>${draw(token.content)}</div>\n`;
+    if (token?.info.trim() === 'mermaid') return figureOf(draw(token.content));
     return fence?.(tokens, at, ...rest) ?? '';
   };
   markdown.core.ruler.push('links_of_the_project', ({ tokens, env }) => {
     for (const { children } of tokens) if (children !== null) mendLinks(children, env.path);
   });
+}
+
+/** It is in the page that is sent; as part of a template, Vue would lose its last element where scripts run. */
+function figureOf(drawing: string): string {
+  const text = encodeURIComponent(drawing).replaceAll("'", '%27');
+  return `<div class="figure" v-html="decodeURIComponent('${text}')" />\n`;
 }
 
 /** A README is the index of its folder; a source, which the site does not have, is named by its path. */
