@@ -1,7 +1,7 @@
 // The listeners of a service: metrics first, then the signing API over plain HTTP and, when configured, TLS. The look
-// opens each for a moment, and accepts nothing. When all are in use and a signer answers at the metrics port, it is this
-// configuration's own where it has this configuration's database open, and no reason to refuse: a new version is checked
-// beside the running one (docs/guides/upgrade.md). Of a store elsewhere nothing tells whose it is.
+// opens each for a moment, and accepts nothing. When all are in use and a signer answers at the metrics port, it is
+// this configuration's own where this configuration's database is open, and no reason to refuse: a new version is
+// checked beside the running one (docs/guides/upgrade.md). Of a store elsewhere nothing tells whose it is.
 
 import { lookup } from 'node:dns/promises';
 import http, { type Server } from 'node:http';

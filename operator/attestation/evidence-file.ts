@@ -60,7 +60,7 @@ export async function readEvidence(path: string, stdin: AsyncIterable<Buffer | s
   if (certificate !== undefined) return { kind: 'certificate', bytes: certificate };
   const decoded = decodeText(text);
   // A document is CBOR, and begins with a byte that begins no character.
-  if (decoded === undefined && isUtf8(content) && !content.includes(0))
+  if (decoded === undefined && content.length > 0 && isUtf8(content) && !content.includes(0))
     throw plainText(place, content.toString('utf8'));
   return { kind: 'document', bytes: decoded ?? content };
 }

@@ -75,7 +75,7 @@ describe('what the figures say of custody and keys', () => {
     };
     const lines = linesOf('custody-split');
     expect(lines.filter((line) => /"share \d"/.test(line))).toHaveLength(kms_threshold);
-    expect(lines.filter((line) => line.includes('custody key'))).toHaveLength(kms_keys.length);
+    expect(lines.filter((line) => line.includes('custody<br/>key'))).toHaveLength(kms_keys.length);
   });
 
   it('a key has the states of its route', () => {

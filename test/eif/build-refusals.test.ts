@@ -101,7 +101,7 @@ describe.runIf(withAddon)('build refuses, and says what and where', () => {
   });
 
   const changes: readonly (readonly [(text: string) => string, string])[] = [
-    [(text: string) => `${text}surprise: 1\n`, 'is not known: surprise'],
+    [(text: string) => `${text}surprise: 1\n`, 'has members that do not exist: "surprise"'],
     [(text: string) => text.replace(/sha256: [0-9a-f]+/, 'sha256: abc'), 'kernel.sha256: must be a SHA-256 digest'],
     [(text: string) => text.replace(/^kernel.*\n/, ''), 'kernel: is required'],
     [(text: string) => `${text}cmdline: "console=ttyS0  quiet"\n`, 'cmdline: must be words'],

@@ -98,7 +98,7 @@ parent_proxy:
     ['what is not UTF-8', Buffer.from([0xff, 0xfe]), 'is not UTF-8'],
     ['more than the enclave takes', `#${' '.repeat(1024 * 1024)}`, 'has 1048577 bytes, too many for an enclave'],
     ['a section that is none', 'tee: nitro\n', 'must be'],
-    ['a section of the block that is none', `${NITRO}parent_proxy: []\n`, 'must be of type object'],
+    ['a section of the block that is none', `${NITRO}parent_proxy: []\n`, 'must be an object'],
   ])('refuses %s', (_, yaml, problem) => {
     expect(violations(yaml).join('\n')).toContain(problem);
   });
