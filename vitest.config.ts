@@ -7,6 +7,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     pool: 'forks',
+    // No test reads or writes the profile of who runs it: there is no folder for one.
+    env: { XDG_CONFIG_HOME: '/dev/null/none' },
     // A test of programs waits for most of its time, so three files share a core.
     maxWorkers: Math.min(8, 3 * availableParallelism()),
     // Only so that a test that hangs is named: on a machine with twenty times more to do than cores everything else

@@ -41,7 +41,7 @@ export function readIfThere(path: string): { readonly content: string; readonly 
     }
   } catch (error) {
     const code = errorCode(error);
-    if (code === 'ENOENT') return undefined;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     if (code === undefined) throw error;
     throw fileFailure(path, 'read', code);
   }

@@ -18,9 +18,9 @@ const DESCRIPTION = {
   flags: SIGNER_FLAGS,
   notes: [
     'It writes strongroom.yaml, keys, passwords, records and tokens below FOLDER, and looks at them as server --check ' +
-      'does. It overwrites nothing. Keys that have signed elsewhere come with their record: strongroom migrate.',
+      'does. It overwrites nothing, and writes a profile of strongroom operator where you have none. Keys that have signed elsewhere come with their record: strongroom migrate.',
   ],
-  examples: ['strongroom init', 'strongroom init /etc/strongroom --network hoodi --client prysm --operator'],
+  examples: ['strongroom init', 'strongroom init /etc/strongroom --network hoodi --client prysm'],
 } as const;
 
 const NEW_KEYS = [

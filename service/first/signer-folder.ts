@@ -4,7 +4,18 @@
 // there, and a fault removes what this run made: without the whole folder there is nothing that a signer starts with.
 
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import type { Flags, Values } from '../../common/command-line/command.ts';
@@ -38,7 +49,6 @@ export const SIGNER_FLAGS = {
     repeatable: true,
     meaning: 'Print what this validator client needs to use the signer',
   },
-  operator: { meaning: 'Write a profile too (operator.yaml), so that strongroom operator needs no flags' },
 } as const satisfies Flags;
 
 export interface WrittenFile {
@@ -54,12 +64,13 @@ export interface SignerFolder {
   readonly passwords: string;
   readonly records: string;
   readonly tokens: { readonly client: string; readonly operator: string };
+  /** Undefined: one is there, and stays, or none can be written. */
   readonly profile: WrittenFile | undefined;
 }
 
 export function signerFolder(
   given: string,
-  { network = 'mainnet', operator }: Values<typeof SIGNER_FLAGS>,
+  { network = 'mainnet' }: Values<typeof SIGNER_FLAGS>,
   env: Terminal['env'],
 ): SignerFolder {
   const path = resolve(given);
@@ -72,17 +83,31 @@ export function signerFolder(
     passwords: join(path, 'passwords'),
     records: join(path, 'records/slashing_protection.sqlite'),
     tokens,
-    profile: operator ? profileOf(tokens.operator, env) : undefined,
+    profile: profileFor(tokens.operator, env),
   };
 }
 
-function profileOf(token: string, env: Terminal['env']): WrittenFile {
+/** So that strongroom operator needs no flags. */
+function profileFor(token: string, env: Terminal['env']): WrittenFile | undefined {
   const configured = env['XDG_CONFIG_HOME'];
   // XDG Base Directory Specification: a relative path is invalid and is ignored.
   const base = configured !== undefined && isAbsolute(configured) ? configured : join(homedir(), '.config');
   const profile = { signer_url: SIGNER_URL.origin, allow_plaintext_signer: true, token: `@${token}` };
   const text = `# Written by strongroom.\nprofiles:\n  default: ${JSON.stringify(profile)}\n`;
-  return { path: join(base, 'strongroom/operator.yaml'), text };
+  const path = join(base, 'strongroom/operator.yaml');
+  const isOurs = existsSync(path) ? holds(path, Buffer.from(text)) : canBeMade(path);
+  return isOurs ? { path, text } : undefined;
+}
+
+/** A user without a home has no profile. */
+function canBeMade(path: string): boolean {
+  try {
+    const [absent = path] = missingFolders(dirname(path));
+    accessSync(dirname(absent), constants.W_OK | constants.X_OK);
+    return statSync(dirname(absent)).isDirectory();
+  } catch {
+    return false;
+  }
 }
 
 /** All that is written but keys. @param keptTokens those of a run that was cut stay */
@@ -165,7 +190,7 @@ export async function tell(folder: SignerFolder, { rows, before, clients }: Told
     [tokens.operator, "the operator's token"],
     [dirname(records), 'the records of what was signed'],
     ...rows,
-    ...(profile === undefined ? [] : [[profile.path, "the operator's profile"]]),
+    ...(profile === undefined ? [] : [[profile.path, "the operator's profile, for strongroom operator without flags"]]),
   ].map(([path = '', what = '']) => [shown(path), what] as const);
   const width = Math.max(...written.map(([path]) => path.length));
   const lines = written.map(([path, what]) => `  ${path.padEnd(width)}  ${what}\n`);

@@ -3,7 +3,6 @@
 
 import {
   chmodSync,
-  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -137,13 +136,14 @@ describe('strongroom init', () => {
     ]);
   });
 
-  it('with --operator the operator needs no flags, and a profile that is there stays', async () => {
+  it('the operator needs no flags, and a profile that is there stays', async () => {
     const cwd = emptyFolder();
     const env = { XDG_CONFIG_HOME: join(cwd, 'config') };
-    expect((await runStrongroom(['init', '--operator'], { cwd, env })).stdout).toMatch(
-      /\n {2}strongroom operator status\n/,
-    );
-    const profile = parse(readFileSync(join(cwd, 'config/strongroom/operator.yaml'), 'utf8')) as object;
+    const first = await runStrongroom(['init'], { cwd, env });
+    expect(first.stdout).toMatch(/\n {2}config\/strongroom\/operator\.yaml +the operator's profile/);
+    expect(first.stdout).toMatch(/\n {2}strongroom operator status\n/);
+    const written = readFileSync(join(cwd, 'config/strongroom/operator.yaml'), 'utf8');
+    const profile = parse(written) as object;
     expect(profile).toEqual({
       profiles: {
         default: {
@@ -153,10 +153,9 @@ describe('strongroom init', () => {
         },
       },
     });
-    const again = await runStrongroom(['init', 'other', '--operator'], { cwd, env });
-    expect(again.code).toBe(1);
-    expect(again.stderr).toContain('nothing is overwritten, and there is already config/strongroom/operator.yaml');
-    expect(existsSync(join(cwd, 'other'))).toBe(false);
+    const again = await runStrongroom(['init', 'other'], { cwd, env });
+    expect([again.code, again.stdout]).toEqual([0, expect.stringMatching(/status --signer-url .*other\/tokens/)]);
+    expect(readFileSync(join(cwd, 'config/strongroom/operator.yaml'), 'utf8')).toBe(written);
   });
 
   it('a client that it does not know ends it before anything is written', async () => {
