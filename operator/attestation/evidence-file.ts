@@ -10,8 +10,8 @@ import { errorCode } from '../../common/formats/error-code.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import { type CommandFailure, localFailure } from '../exit.ts';
 import { fileFailure } from '../file-failure.ts';
-import { PAGE_BEGINS } from './page/embedded.ts';
 
+const PAGE_BEGINS = '<!doctype html>';
 const MAX_FILE_BYTES = 64 * 1024;
 /** The evidence of a key with sixteen links, and the rest of a status; and the page that holds it. */
 const MAX_STATUS_BYTES = 1024 * 1024;

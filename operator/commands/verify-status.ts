@@ -21,7 +21,7 @@ import {
   keyTable,
   originTerms,
 } from '../attestation/key-report.ts';
-import { readKeyPage } from '../attestation/page/embedded-key.ts';
+import { readKeyPage } from '../attestation/page/embedded.ts';
 import { keyPage } from '../attestation/page/page.ts';
 import { DISAGREES } from '../attestation/report-table.ts';
 import type { LocalCall } from '../command.ts';

@@ -287,7 +287,7 @@ describe('the page of a master key', () => {
     ...['--pcrs', join(folder, `${pcrs}.json`), '--ceremony', join(folder, 'ceremony.yaml')],
     ...place,
   ];
-  const embeddedIn = (text: string): string => /<pre class="evidence">([^<]*)<\/pre>/.exec(text)?.[1] ?? '';
+  const embeddedIn = (text: string): string => / data-evidence="([^"]*)"/.exec(text)?.[1] ?? '';
 
   beforeAll(async () => {
     await judge(made, {}, ['--report', page(), '--force']);

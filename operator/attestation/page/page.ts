@@ -33,8 +33,7 @@ import {
   verdictOf,
   verdictWithin,
 } from '../report.ts';
-import { embedded } from './embedded.ts';
-import { embeddedKey } from './embedded-key.ts';
+import { embedded, embeddedKey } from './embedded.ts';
 import { html, reportPage } from './html.ts';
 import { halves, measuredSection } from './measured.ts';
 import type { KeyPageContext, PageContext } from './page-context.ts';

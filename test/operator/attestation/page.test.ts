@@ -20,11 +20,12 @@ const OTHER = 'ab'.repeat(48);
 const COMMIT = '0123456789'.repeat(4);
 const MARKUP = `<script>alert(1)</script><img src=x onerror='a("b")'>&amp;\u202e`;
 const TAGS = new Set(
-  'html head meta title style body h1 h2 h3 section strong b p ul li dl dt dd div table thead tbody tr th td code span br footer pre'.split(
+  'html head meta title style body h1 h2 h3 section strong b p ul li dl dt dd div table thead tbody tr th td code span br footer'.split(
     ' ',
   ),
 );
-const ATTRIBUTES = /^(?: (?:lang|charset|name|content|http-equiv|class|role|scope|data-label)="[^"<>]*")*$/;
+const ATTRIBUTES =
+  /^(?: (?:lang|charset|name|content|http-equiv|class|role|scope|data-label|data-evidence)="[^"<>]*")*$/;
 
 const pki = await createNsmPki();
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-page-'));
@@ -235,18 +236,18 @@ describe('a page that is judged again', () => {
 
   it('is refused when its evidence was altered, and when its words were', async () => {
     const { page } = await report(document, ...known());
-    const [whole = '', base64 = ''] = /<pre class="evidence">([^<]*)<\/pre>/.exec(page) ?? [];
-    const block = JSON.parse(Buffer.from(base64, 'base64').toString()) as { evidence: { base64: string }[] };
+    const [whole = '', base64 = ''] = / data-evidence="([^"]*)"/.exec(page) ?? [];
+    const block = JSON.parse(Buffer.from(base64, 'base64').toString()) as { evidence: { bytes: string }[] };
     const [one] = block.evidence;
     if (one === undefined) throw new Error('no evidence');
-    const bytes = Buffer.from(one.base64, 'base64');
+    const bytes = Buffer.from(one.bytes, 'base64');
     bytes[700] = (bytes[700] ?? 0) ^ 1;
     const withBlock = (value: object): string =>
       page.replace(base64, Buffer.from(JSON.stringify(value)).toString('base64'));
-    const altered = withBlock({ ...block, evidence: [{ ...one, base64: bytes.toString('base64') }] });
+    const altered = withBlock({ ...block, evidence: [{ ...one, bytes: bytes.toString('base64') }] });
     const refused: readonly (readonly [string, number, string])[] = [
       [altered, 5, 'its evidence was altered'],
-      ...['at', 'made_at'].map((name) => [withBlock({ ...block, [name]: 9e15 }), 5, 'another form'] as const),
+      ...['at', 'madeAt'].map((name) => [withBlock({ ...block, [name]: 9e15 }), 5, 'another form'] as const),
       [page.replace(whole, ''), 5, 'it holds no evidence'],
       [page.replace(whole, `${whole}${whole}`), 5, 'more than one'],
       [withBlock({ ...block, more: 1 }), 5, 'another form'],
