@@ -6,7 +6,7 @@
 // operator's word, which it asks for, is what counts.
 
 import { existsSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
 import { plural, shellWord } from '../../common/command-line/printable.ts';
 import { command, type WordsOf } from '../../common/command-line/program.ts';
@@ -16,6 +16,7 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import { systemClock } from '../../common/observe/clock.ts';
 import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
+import { hasForeignName } from '../../signer/keys/files/foreign-file.ts';
 import { type ChainTime, isoTime } from '../../signer/slashing/jump.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { importFailure } from '../commands/slashing.ts';
@@ -119,15 +120,20 @@ export const migrate = command(
     const { name } = CLIENT_FOLDERS[client];
     const source: Source = { client, name, folder: realFolder(argument), network: to.network };
     const found = findKeys(source, values);
-    if (existsSync(to.configuration)) return sayWhetherItCanSign(source, to, found, terminal);
+    if (existsSync(to.configuration)) return sayWhetherItCanSign(source, to, found, values, terminal);
     if (found.keys.length === 0) throw noKeys(source);
+    if (values.keys !== undefined && !existsSync(values.keys))
+      throw new FirstStepFailure(`--keys: there is no folder ${values.keys}`);
     const hasDescriptors = found.keys.some(({ secretKey }) => secretKey !== undefined);
     const text = configurationText({ ...to, ...saidFirst(source), hasDescriptors });
     const config = configOf(text);
     const time = networkOf(config, readConfigFile).time;
     const record = recordOf(source, values, config);
-    refuseProcesses(source, values, terminal);
-    refuseLateWrites(source, record, time);
+    const refuseIfItSigns = (): void => {
+      refuseProcesses(source, values, terminal);
+      refuseLateWrites(source, record, time);
+    };
+    refuseIfItSigns();
     await askWhetherStopped(source, values, terminal);
     const { keys, left } = await openKeys(found, values.passwords, terminal);
     terminal.stdout.write(`${source.name}\n  ${plural(keys.length, 'key')} in ${shown(source.folder)}\n`);
@@ -135,7 +141,11 @@ export const migrate = command(
 
     terminal.stdout.write('\nRecord\n');
     const named = new Set<string>();
-    const code = await inNewStore(to, () => importRecord(source, { config, record, named, keys }, terminal));
+    const code = await inNewStore(to, async () => {
+      const imported = await importRecord(source, { config, record, named, keys }, terminal);
+      refuseIfItSigns(); // again: opening a thousand keystores takes long, and a supervisor may have started it
+      return imported;
+    });
     if (code !== EXIT.ok) {
       note(terminal, 'No key and no configuration was written.');
       return code;
@@ -161,13 +171,9 @@ async function inNewStore(to: SignerFolder, work: () => Promise<ExitCode>): Prom
   }
 }
 
-/** @throws FirstStepFailure */
+/** One that is gone is told by what was in it. */
 function realFolder(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch (error) {
-    throw unusable(path, 'be read', error);
-  }
+  return existsSync(path) ? realpathSync(path) : resolve(path);
 }
 
 function findKeys({ client, folder }: Source, { keys, passwords }: Given): FoundKeys {
@@ -402,10 +408,9 @@ function toldOf(source: Source, to: SignerFolder, { known, unknown }: Sorted, { 
 /** The commands that keep the client from signing with them. */
 function takeAway({ client, name, folder }: Source, to: SignerFolder, keys: string | undefined): readonly string[] {
   const own = join(folder, client === 'prysm' ? '' : CLIENT_FOLDERS[client].keys);
-  const moved = [
-    ...(client === 'prysm' || !existsSync(own) ? [] : [own]),
-    ...(keys === undefined ? [] : [resolve(keys)]),
-  ];
+  const moved = [...(client === 'prysm' ? [] : [own]), ...(keys === undefined ? [] : [resolve(keys)])].filter((path) =>
+    existsSync(path),
+  );
   return [
     `${name} must never sign with these keys again. Disable what starts it, and take its keys away:`,
     ...moved.map((path) => `  mv ${shellWord(path)} ${shellWord(`${path}.moved`)}`),
@@ -418,17 +423,23 @@ function takeAway({ client, name, folder }: Source, to: SignerFolder, keys: stri
 }
 
 /** After a migration that is whole. */
-function sayWhetherItCanSign(source: Source, to: SignerFolder, found: FoundKeys, terminal: Terminal): ExitCode {
+function sayWhetherItCanSign(
+  source: Source,
+  to: SignerFolder,
+  found: FoundKeys,
+  { keys }: Given,
+  terminal: Terminal,
+): ExitCode {
   const { client, name, folder } = source;
   if (!readFileSync(to.configuration, 'utf8').startsWith(`# Written by strongroom migrate --from ${client}.`))
     throw new FirstStepFailure(`nothing is overwritten, and there is already ${shown(to.configuration)}`, [
       'name another folder: --to FOLDER',
     ]);
-  const count = found.keys.length;
+  const count = found.keys.filter(({ file }) => !hasForeignName(basename(file))).length;
   if (count > 0)
     throw new FirstStepFailure(
       `${shown(to.path)} is migrated, and ${name} still has ${plural(count, 'key')} in ${folder}`,
-      takeAway(source, to, undefined),
+      takeAway(source, to, keys),
     );
   terminal.stdout.write(`${shown(to.path)} is migrated, and there is no key of ${name} in ${folder}.
 `);

@@ -371,28 +371,33 @@ describe('run again', () => {
     await signer.stop();
   });
 
-  it('says whether the client still has keys, and that it has none', async () => {
-    const made = makeClientFolder('lighthouse');
-    const { stdout } = await migrate(made);
-    const there = await migrate(made);
-    expect([there.code, there.stderr]).toEqual([1, expect.stringContaining('Lighthouse still has 2 keys in ')]);
-    const commands = stdout.split('\n').flatMap((line) => (/^ {4}(?:mv|mkdir) /.test(line) ? [line.trim()] : []));
-    for (const command of commands) await once(spawn('sh', ['-c', command], { cwd: made.cwd }), 'exit');
-    const gone = await migrate(made);
-    expect([gone.code, gone.stdout]).toEqual([0, expect.stringContaining('there is no key of Lighthouse in ')]);
-    const token = readFileSync(join(made.cwd, 'strongroom/tokens/validator-client'), 'utf8').trim();
-    const list = parse(readFileSync(join(made.cwd, 'client/validators/validator_definitions.yml'), 'utf8'));
-    expect(list).toEqual(
-      made.publicKeys.map((key) => ({
-        enabled: true,
-        voting_public_key: key,
-        description: '',
-        suggested_fee_recipient: '0x00000000219ab540356cbb839cbe05303d7705fa',
-        type: 'web3signer',
-        url: `http://any:${token}@127.0.0.1:9000`,
-      })),
-    );
-  });
+  it.each(MIGRATED)(
+    'says whether %s still has keys, and after the commands that it printed that it has none',
+    async (client) => {
+      const made = makeClientFolder(client);
+      const { name } = CLIENT_FOLDERS[client];
+      const { stdout } = await migrate(made);
+      const there = await migrate(made);
+      expect([there.code, there.stderr]).toEqual([1, expect.stringContaining(`${name} still has 2 keys in `)]);
+      const commands = stdout.split('\n').flatMap((line) => (/^ {4}(?:mv|mkdir) /.test(line) ? [line.trim()] : []));
+      for (const command of commands) await once(spawn('sh', ['-c', command], { cwd: made.cwd }), 'exit');
+      const gone = await migrate(made);
+      expect([gone.code, gone.stdout]).toEqual([0, expect.stringContaining(`there is no key of ${name} in `)]);
+      if (client !== 'lighthouse') return;
+      const token = readFileSync(join(made.cwd, 'strongroom/tokens/validator-client'), 'utf8').trim();
+      const list = parse(readFileSync(join(made.cwd, 'client/validators/validator_definitions.yml'), 'utf8'));
+      expect(list).toEqual(
+        made.publicKeys.map((key) => ({
+          enabled: true,
+          voting_public_key: key,
+          description: '',
+          suggested_fee_recipient: '0x00000000219ab540356cbb839cbe05303d7705fa',
+          type: 'web3signer',
+          url: `http://any:${token}@127.0.0.1:9000`,
+        })),
+      );
+    },
+  );
 });
 
 describe.skipIf(lacking('Linux', 'script'))('at a terminal', () => {
