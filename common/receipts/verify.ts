@@ -369,9 +369,9 @@ function judgeFirst(
   }
   if (unlisted > 0)
     find('unlisted', `it names ${unlisted} boots before all that are at hand: nothing is known of them`);
-  // The boot itself, and those that began later, ran on.
   const others = boots
-    .toSorted((one, other) => lastBefore(other, time) - lastBefore(one, time) || (one.boot < other.boot ? -1 : 1))
+    .filter((other) => timeOfFirst(other) < time)
+    .sort((one, other) => lastBefore(other, time) - lastBefore(one, time) || (one.boot < other.boot ? -1 : 1))
     .slice(0, MAX_NAMED_HEADS);
   for (const other of others) {
     if (named.has(other.boot) || (ranOn(other, time) && timeOfFirst(other) > time - SETTLED_MS)) continue;

@@ -120,6 +120,11 @@ export function logCases(): LogCase[] {
     stated('decisions that were lost', [changed(withStatement({ lost: 3 }, 4))], 'lost'),
     stated('less lost than before', [changed(withStatement({ lost: 1 }, 2))], 'went_back'),
     stated('time goes back', [changed(withStatement({ time: 1 }, 2))], 'went_back'),
+    stated(
+      'the time of the last head goes back behind the first',
+      [changed(withStatement({ time: 1 }, 4))],
+      'went_back',
+    ),
     stated('a head after the last', [changed(withStatement({ closed: true }, 2))], 'after_end'),
     stated(
       'a smaller tree than before',
