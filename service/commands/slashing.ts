@@ -63,11 +63,15 @@ function explain(error: unknown): Failure | undefined {
   return { saidBy: 'strongroom', ...failureOf(error) };
 }
 
+const OTHER_NETWORK = 'correct `network` in the configuration, or import the file of its network';
+const EXPORT_AGAIN = 'export it again from what signed with these keys, and compare the sizes after a copy';
+
 /** Why a record was not imported; undefined for any other fault. */
 export function importFailure(error: unknown): Failure | undefined {
   if (error instanceof InterchangeError) {
     const problem = `the file is refused as a whole, nothing was merged: ${error.message}`;
-    return { problem, exitCode: EXIT.refused };
+    const remedy = error.place === 'metadata.genesis_validators_root' ? OTHER_NETWORK : EXPORT_AGAIN;
+    return { problem, remedies: [remedy], exitCode: EXIT.refused };
   }
   if (error instanceof Web3SignerDatabaseError) {
     const problem = `the database is refused as a whole, nothing was merged: ${error.message}`;
