@@ -63,6 +63,7 @@ describe('demonstrations', () => {
           'publicKeys',
           'keys import',
           'keys generate',
+          '--withdrawal-address',
           'keys list',
           'keys delete',
         ],
@@ -76,16 +77,17 @@ describe('demonstrations', () => {
       expect(stdout).toMatch(
         findPython('cryptography') === undefined
           ? /^NOT judged here/m
-          : /^docs\/examples\/verify_key\.py: 1\. made at \S+, generation 1; 2\. wrapped at \S+, generation 2; root_token at \S+, generation 1; expected: an accepted image made this master key/m,
+          : /^docs\/examples\/verify_key\.py: 1\. made at \S+, generation 1; 2\. wrapped at \S+, generation 2; root_token at \S+, generation 1; seal_removed: [^;]+; expected: an accepted image made this master key/m,
       );
       expect(stdout).not.toMatch(/sr_(mgmt|client)_[\w-]{20}/);
       expect(tried).toEqual([
         expect.stringMatching(/^state +Unsealed\n/),
-        expect.stringMatching(/\ndefault +up [\s\S]*\nother +up /),
+        expect.stringMatching(/\nkeys +up [\s\S]*\nother-keys +up /),
         expect.stringMatching(/^name +validator-client\n/),
         expect.stringMatching(/^\["0x[0-9a-f]{96}"\]$/),
         expect.stringMatching(/^imported +1$/m),
         expect.stringMatching(/^(0x[0-9a-f]{96}\n){2}/),
+        expect.stringMatching(/^0x[0-9a-f]{96}\n/),
         expect.stringMatching(/^0x[0-9a-f]{96} dynamodb, active, loaded, since /m),
         expect.stringMatching(/^deleted +1$/m),
         expect.stringMatching(/^state +Sealed\n/),
