@@ -306,9 +306,10 @@ def main():
         asked["origin"] = hashlib.sha384(links[0]["data"]).hexdigest()
         for name, purpose in (("root_token", "root_token"), ("seal_removal", "seal_removed")):
             row = custody.get(name)
+            if row is None and name == "root_token":
+                demand(options.root_token is None, "missing", "the status shows no root token")
+                print("root_token: none is shown, and nothing is said of it")
             if row is None:
-                demand(name != "root_token" or options.root_token is None, "missing", "the status shows no root token")
-                print(f"{purpose}: none is shown, and nothing is said of it")
                 continue
             stated = read_row(json.dumps({"version": 1, **picked(row, ROW_MEMBERS)}, **COMPACT))
             asked.update(purpose=purpose, content=content_of(name, row, options.root_token))
