@@ -1,10 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { LONGEST_WAIT_MS } from './test/support/patience.ts';
-import { SummaryReporter } from './test/support/summary-reporter.ts';
+import { SummaryReporter, skippedBefore } from './test/support/summary-reporter.ts';
+
+const testNamePattern = skippedBefore();
 
 export default defineConfig({
   test: {
+    ...(testNamePattern === undefined ? {} : { testNamePattern }),
     include: ['test/**/*.test.ts'],
     pool: 'forks',
     // No test reads or writes the profile of who runs it: there is no folder for one.
