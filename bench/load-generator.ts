@@ -3,7 +3,7 @@
 
 import { openClient } from './raw-client.ts';
 
-export interface PlannedRequest {
+interface PlannedRequest {
   /** Undefined: a batch, whose body names its keys. */
   readonly publicKey: string | undefined;
   readonly body: string;

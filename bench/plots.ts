@@ -1,7 +1,7 @@
 // Curves over a number as a small SVG, for documents, without a library: two benches draw with it. Apart from
 // soak-chart.ts, whose panels share one axis of time.
 
-export interface Curve {
+interface Curve {
   readonly name: string;
   /** In ascending order of x. */
   readonly points: readonly (readonly [x: number, y: number])[];

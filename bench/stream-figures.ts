@@ -8,7 +8,7 @@ import { hear, hearBytes } from '../test/support/streams.ts';
 
 export type Connect = () => Promise<Socket>;
 
-export interface Amounts {
+interface Amounts {
   /** Not counted: one round more, for the compilers. */
   readonly rounds: number;
   readonly mebibytes: number;

@@ -9,7 +9,7 @@ import { CommandFailure, ForeignAnswer } from './exit.ts';
 
 const MAX_NAMES_CHARACTERS = 300;
 
-export interface Attempt {
+interface Attempt {
   readonly peer: Peer;
   readonly timeoutSeconds: number;
   readonly timedOut: boolean;

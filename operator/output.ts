@@ -7,7 +7,7 @@ import type { Terminal } from '../common/command-line/terminal.ts';
 import { columnsOf } from '../common/command-line/wrap.ts';
 import type { Answer } from './client.ts';
 
-export const OUTPUT_FORMATS = ['table', 'json'] as const;
+const OUTPUT_FORMATS = ['table', 'json'] as const;
 export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
 
 export interface Output {

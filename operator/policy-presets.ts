@@ -69,6 +69,6 @@ export function validatorClientRules({ feeRecipients, maxGasLimit, builders }: P
   ];
 }
 
-export type PresetName = keyof typeof PRESETS;
+type PresetName = keyof typeof PRESETS;
 
 export const PRESET_NAMES = Object.keys(PRESETS) as PresetName[];

@@ -16,7 +16,7 @@ export interface TokenSource {
   readonly origin: string;
 }
 
-export interface FoundToken {
+interface FoundToken {
   readonly token: string;
   readonly warning?: string;
 }

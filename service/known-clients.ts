@@ -41,7 +41,7 @@ function clientsOf(client: Config['tls']['known_clients'][number]): readonly Sta
   }));
 }
 
-export interface KnownClientLine {
+interface KnownClientLine {
   readonly commonName: string;
   readonly fingerprint: string;
 }

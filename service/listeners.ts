@@ -147,7 +147,7 @@ function shown({ address, port }: AddressInfo): { readonly address: string; read
   return { address, port };
 }
 
-export interface ListenersFound extends Found {
+interface ListenersFound extends Found {
   /** The signer of this configuration seems to run: what it has open is no fault of the configuration. */
   readonly signerRuns?: true;
 }

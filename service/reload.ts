@@ -43,7 +43,7 @@ export const openReload: OpenReload = (
   return { request: () => running.request(), mount: (app) => mountReload(app, running) };
 };
 
-export interface ReloadParts {
+interface ReloadParts {
   readonly config: Config;
   readonly readConfiguration: () => ConfigurationRead;
   /** Undefined when tokens are in the state table. @throws Error when the signer would not start with them */

@@ -55,10 +55,6 @@ export function votersOf(keys: readonly TestKey[], slot: number): readonly TestK
   return keys.slice(place * size, (place + 1) * size);
 }
 
-export function voteAt(slot: number): Message {
-  return messageOf('ATTESTATION', slot);
-}
-
 /** Without the signer's code. */
 export function signingRootOf(message: Message): Uint8Array {
   return expectedRoot({ ...message, type: String(message['type']) }, CHAIN);

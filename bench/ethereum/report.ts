@@ -7,7 +7,7 @@ import type { Kind } from './duties.ts';
 import type { SlotResult } from './slot-load.ts';
 
 /** Seconds after a vote became due. 3.0 s are the attestation deadline of Gloas, 4 and 9 other deadlines of a slot. */
-export const DEADLINES = [1, 2, 3, 4, 9] as const;
+const DEADLINES = [1, 2, 3, 4, 9] as const;
 
 /** One slot, and what the signer used for it. */
 export interface SlotFigure extends SlotResult {

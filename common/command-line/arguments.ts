@@ -17,10 +17,10 @@ export interface FlagForm {
   readonly isOutputFile?: true;
 }
 
-export type FlagForms = Readonly<Record<string, FlagForm>>;
+type FlagForms = Readonly<Record<string, FlagForm>>;
 export type FlagValue = string | boolean | readonly string[] | undefined;
 
-export interface ReadArguments {
+interface ReadArguments {
   readonly values: Readonly<Record<string, FlagValue>>;
   readonly words: readonly string[];
 }

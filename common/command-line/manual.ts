@@ -4,12 +4,12 @@
 import { type Description, type Flags, toldFlags, walkDescriptions } from './command.ts';
 import { flagTerm, flagText, usageLines } from './help.ts';
 
-export interface ManPage {
+interface ManPage {
   readonly name: string;
   readonly text: string;
 }
 
-export interface ManOptions {
+interface ManOptions {
   readonly version: string;
   readonly date: string;
 }

@@ -67,7 +67,7 @@ export function command<const D extends Description, Call extends Printed>(
   };
 }
 
-export function findCommand<Call>(tree: Branch<Call>, argv: readonly string[]): Found<Call> {
+function findCommand<Call>(tree: Branch<Call>, argv: readonly string[]): Found<Call> {
   return follow(tree, argv, 0);
 }
 

@@ -17,7 +17,7 @@ export interface Progress {
   [Symbol.dispose](): void;
 }
 
-export interface ProgressPlace {
+interface ProgressPlace {
   readonly stderr: Shown & { write(text: string): unknown };
   readonly env?: Readonly<Record<string, string | undefined>>;
 }

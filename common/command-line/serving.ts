@@ -5,11 +5,11 @@ import { setFlagsFromString } from 'node:v8';
 import type { Worker } from 'node:worker_threads';
 import { EXIT } from './exit-codes.ts';
 
-export interface Serving {
+interface Serving {
   shutDown(): Promise<void>;
 }
 
-export interface LastWords {
+interface LastWords {
   module(name: 'server'): {
     info(fields: object, message: string): void;
     error(fields: object, message: string): void;

@@ -33,7 +33,7 @@ export function readIdentity(text: string): BootIdentity | undefined {
   return encodeIdentity(identity) === text ? identity : undefined;
 }
 
-export function ed25519Key(publicKey: Buffer): KeyObject {
+function ed25519Key(publicKey: Buffer): KeyObject {
   const x = publicKey.toString('base64url');
   return createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x } });
 }

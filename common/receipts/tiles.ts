@@ -20,7 +20,7 @@ export function isReceiptPath(path: string): boolean {
 }
 
 /** 1234067 is x001/x234/067. */
-export function pathOfNumber(number: number): string {
+function pathOfNumber(number: number): string {
   const last = String(number % GROUP).padStart(3, '0');
   let rest = Math.floor(number / GROUP);
   let path = last;

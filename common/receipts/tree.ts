@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 export const TILE_WIDTH = 256;
 const TILE_LEVELS = 8;
 export const HASH_BYTES = 32;
-export const EMPTY_ROOT: Buffer = sha256(Buffer.alloc(0));
+const EMPTY_ROOT: Buffer = sha256(Buffer.alloc(0));
 
 /** RFC 9162 §2.1.1 */
 export function leafHash(entry: Uint8Array): Buffer {
@@ -47,7 +47,7 @@ function putHash(bytes: Uint8Array, target: Buffer, at: number): void {
   target.write(hash('sha256', bytes, 'latin1'), at, 'latin1');
 }
 
-export interface FullTile {
+interface FullTile {
   /** Of tiles: its hashes are of level 8 times this. */
   readonly level: number;
   readonly index: number;

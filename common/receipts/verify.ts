@@ -24,7 +24,7 @@ const GAPS = [
   'unlisted',
 ] as const;
 
-export type ReceiptFault =
+type ReceiptFault =
   | (typeof GAPS)[number]
   | 'malformed_identity'
   | 'two_logs'
@@ -43,7 +43,7 @@ export type ReceiptFault =
   | 'rolled_back'
   | 'not_named';
 
-export interface ReceiptFinding {
+interface ReceiptFinding {
   readonly fault: ReceiptFault;
   /** Empty when the identity of the boot cannot be read. */
   readonly boot: string;
@@ -107,7 +107,7 @@ export interface VerifiedReceipts {
   readonly boots: readonly VerifiedBoot[];
 }
 
-export interface KeptHead extends Pick<Head, 'boot' | 'size' | 'root' | 'statement'> {
+interface KeptHead extends Pick<Head, 'boot' | 'size' | 'root' | 'statement'> {
   readonly digest: string;
 }
 

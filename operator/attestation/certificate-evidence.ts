@@ -33,7 +33,7 @@ export interface CertificateEvidence {
   readonly expiresAt: number;
 }
 
-export type CertificateOptions = Omit<VerifyOptions, 'expectedUserData'>;
+type CertificateOptions = Omit<VerifyOptions, 'expectedUserData'>;
 
 /** Never throws for any bytes. @param der the certificate of the peer */
 export function verifyCertificate(

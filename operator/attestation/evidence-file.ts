@@ -23,7 +23,7 @@ const MAX_START_CHARACTERS = 12;
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----([A-Za-z0-9+/=\s]*)-----END CERTIFICATE-----/g;
 
-export type EvidenceFile =
+type EvidenceFile =
   | { readonly kind: 'document'; readonly bytes: Buffer }
   /** DER. */
   | { readonly kind: 'certificate'; readonly bytes: Buffer }

@@ -13,7 +13,7 @@ const NONCE_ROUTE = '/api/v1/attestation';
 const RETRY_DELAYS_MS: readonly number[] = [100, 300, 900, 2700];
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
-export interface DocumentRequest {
+interface DocumentRequest {
   readonly host: string;
   readonly clientNonce: Uint8Array;
   readonly signal: AbortSignal;

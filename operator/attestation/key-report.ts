@@ -44,7 +44,7 @@ export function originTerms(terms: KeyTerms | undefined): OriginTerms | undefine
   return terms === undefined ? undefined : { ...terms, accepts: imagesOf(terms.images) };
 }
 
-export type KeyVerdict = Fault | 'expected';
+type KeyVerdict = Fault | 'expected';
 
 export const KEY_VERDICTS: Readonly<Record<KeyVerdict, string>> = {
   expected: 'an accepted image made this master key, and accepted images alone have wrapped it',

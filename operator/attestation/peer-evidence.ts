@@ -37,7 +37,7 @@ export interface PeerEvidence {
   readonly judged: readonly JudgedEvidence[];
 }
 
-export interface Inquiry {
+interface Inquiry {
   readonly host: string;
   readonly signal: AbortSignal;
   readonly goOn: (certificate: Verdict) => boolean;

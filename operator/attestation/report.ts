@@ -152,7 +152,7 @@ export function registersOf(
   }));
 }
 
-export interface Coverage {
+interface Coverage {
   readonly compared: readonly string[];
   readonly notCompared: readonly string[];
 }

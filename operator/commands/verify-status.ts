@@ -53,7 +53,7 @@ interface Call extends Omit<LocalCall<typeof TERMS>, 'values'> {
   };
 }
 
-export interface StatusTerms {
+interface StatusTerms {
   readonly referenceValues: ReferenceValues | undefined;
   /** Undefined: no configuration was given. */
   readonly parentWritesTables: boolean | undefined;

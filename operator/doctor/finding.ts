@@ -5,7 +5,7 @@ import { plural } from '../../common/command-line/printable.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import type { CommandFailure, OperatorExitCode } from '../exit.ts';
 
-export type FindingStatus = 'ok' | 'warn' | 'fail' | 'skipped';
+type FindingStatus = 'ok' | 'warn' | 'fail' | 'skipped';
 
 export interface DoctorFinding {
   readonly check: string;

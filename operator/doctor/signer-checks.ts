@@ -24,7 +24,7 @@ const CLOCK_WARNING_SECONDS = 3;
 const CLOCK_FAILURE_SECONDS = 30;
 const TOKEN_WARNING_DAYS = 7;
 
-export type Way = Pick<Settings, 'peer' | 'timeoutSeconds'>;
+type Way = Pick<Settings, 'peer' | 'timeoutSeconds'>;
 
 export async function checkName(way: Way): Promise<DoctorFinding> {
   const { url } = way.peer;

@@ -85,7 +85,7 @@ export interface Bundle {
 }
 
 /** The bundle of this tile with the most entries. */
-export function widestBundle(folder: string, index: number): Bundle | undefined {
+function widestBundle(folder: string, index: number): Bundle | undefined {
   const full = tilePath('entries', index, TILE_WIDTH);
   if (existsSync(join(folder, full))) return { path: full, width: TILE_WIDTH };
   const partial = join(folder, `${full}.p`);

@@ -15,7 +15,7 @@ import { fileFailure } from '../file-failure.ts';
 const MAX_SIGNED = 2_000_000;
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
 
-export interface SignedItem {
+interface SignedItem {
   readonly public_key?: string;
   readonly signing_root?: string;
   readonly slot?: number;

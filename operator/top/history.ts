@@ -2,13 +2,13 @@
 // this remembers.
 
 /** What a look tells of a replica; null where it does not. */
-export interface Rated {
+interface Rated {
   readonly signedPerSecond: number | null;
   readonly p99Ms: number | null;
 }
 
 /** Of the fleet, or of one replica; null where a look did not tell. */
-export interface Trend {
+interface Trend {
   readonly signedPerSecond: readonly (number | null)[];
   readonly p99Ms: readonly (number | null)[];
 }

@@ -158,7 +158,7 @@ async function writeHistories(
 }
 
 /** What the import of a record does for a migration, too. */
-export interface RecordImport extends ImportOptions {
+interface RecordImport extends ImportOptions {
   /** Gets the keys that the record names. */
   readonly named?: Set<string> | undefined;
 }

@@ -3,7 +3,7 @@
 
 const DEFAULT_PORT = 5432;
 
-export interface DatabasePlace {
+interface DatabasePlace {
   readonly host: string;
   readonly port: number;
   readonly database: string;

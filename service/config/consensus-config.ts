@@ -17,12 +17,12 @@ import {
   type UnknownFork,
 } from '../../signer/signing/networks.ts';
 
-export interface ConsensusConfigProblem {
+interface ConsensusConfigProblem {
   readonly line: number | undefined;
   readonly problem: string;
 }
 
-export type ConsensusConfigReading =
+type ConsensusConfigReading =
   | { readonly config: ConsensusConfig }
   | { readonly problems: readonly ConsensusConfigProblem[] };
 

@@ -7,7 +7,7 @@ import { type Failure, type Group, runProgram } from '../../common/command-line/
 import type { Terminal } from '../../common/command-line/terminal.ts';
 import { FirstStepFailure } from './failure.ts';
 
-export const FIRST_STEPS: Group<Terminal> = {
+const FIRST_STEPS: Group<Terminal> = {
   summary: 'The first steps',
   commands: {
     try: async () => (await import('./try.ts')).tryIt,

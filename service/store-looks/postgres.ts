@@ -137,7 +137,7 @@ async function nameAhead(connection: Connection, latest: StoreFloor, log: Log): 
   if (said !== undefined) log.warn({}, said);
 }
 
-export interface PostgresLookOptions extends PostgresConnectionOptions {
+interface PostgresLookOptions extends PostgresConnectionOptions {
   readonly onRecorded: (keys: ReadonlySet<string>) => void;
   /** What is beyond it lies ahead of the clock, and its keys are named. */
   readonly latest?: StoreFloor | undefined;

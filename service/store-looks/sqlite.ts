@@ -14,7 +14,7 @@ import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from '../../signe
 import type { Marks, StoreFloor } from '../../signer/slashing/types.ts';
 import { SILENT_LOG } from '../look.ts';
 
-export interface LookOptions extends ExpectedMetadata {
+interface LookOptions extends ExpectedMetadata {
   readonly path: string;
   /** A signer that runs has it open: only what can be said beside it is. */
   readonly isInUse: boolean;

@@ -31,7 +31,7 @@ const SECRET = 'secret';
 const SECRET_BYTES = 32;
 const OPTIONS = ['key_sources.memory.persist_dir', 'key_sources.memory.persist_secret'] as const;
 
-export interface Surroundings {
+interface Surroundings {
   readonly folder: string;
   readonly env: Environment;
   /** A signer is about to start: what is missing may be made. */

@@ -17,7 +17,7 @@ import type {
 } from '../../signer/slashing/postgres/connection/connections.ts';
 import type { ImportOptions, ImportSummary, SlashingBackend, ValidatorHistory } from '../../signer/slashing/types.ts';
 
-export interface Web3SignerOptions {
+interface Web3SignerOptions {
   /** 32 bytes: the network that the database must be of. */
   readonly genesisValidatorsRoot: Uint8Array;
   /** The first look at what a signer would change, and the last one, are at least this far apart. */
@@ -249,7 +249,7 @@ export class Web3SignerDatabaseError extends Error {
 }
 
 /** Web3Signer refuses to sign at or beyond it; null where none is set. As decimal text. */
-export interface HighWatermark {
+interface HighWatermark {
   readonly slot: string | null;
   readonly epoch: string | null;
 }
@@ -260,7 +260,7 @@ export interface Schema {
 }
 
 /** @throws Web3SignerDatabaseError */
-export async function checkSchema(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<Schema> {
+async function checkSchema(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<Schema> {
   await checkTables(connection);
   const version = await versionOf(connection);
   await checkNetwork(connection, genesisValidatorsRoot);
@@ -380,7 +380,7 @@ const OTHER_LOCKS = `
          OR a.usesysid IS NOT NULL AND a.application_name IS DISTINCT FROM $1 AND l.pid <> ALL ($2::int[]))`;
 
 /** @param own the processes of our own sessions. @throws Web3SignerDatabaseError */
-export async function assertUnused(connection: Connection, own: readonly number[]): Promise<void> {
+async function assertUnused(connection: Connection, own: readonly number[]): Promise<void> {
   const locks = await connection.query<{ transactions: number }>(OTHER_LOCKS, [OWN_NAME, own, TABLES]);
   const transactions = locks.rows[0]?.transactions ?? 0;
   if (transactions > 0) {
@@ -408,7 +408,7 @@ const LOOK = `
     (SELECT string_agg(m::text, ',' ORDER BY m.id) FROM metadata m),
     (SELECT string_agg(d::text, ',' ORDER BY d.id) FROM database_version d)) AS look`;
 
-export async function lookAt(connection: Connection): Promise<string> {
+async function lookAt(connection: Connection): Promise<string> {
   const { rows } = await connection.query<{ look: string }>(LOOK);
   return rows[0]?.look ?? '';
 }

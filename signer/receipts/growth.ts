@@ -18,7 +18,7 @@ export interface PartialFile extends ReceiptFile {
 }
 
 /** The tree over all bundles that were full, and one that is not. */
-export interface GrownTree {
+interface GrownTree {
   readonly size: number;
   readonly root: Buffer;
   readonly partials: readonly PartialFile[];

@@ -16,7 +16,7 @@ const TIME_VARIABLE = 'SOURCE_DATE_EPOCH';
 /** The times of an archive have 33 bits. */
 const MAX_TIME_SECONDS = 8_589_934_591;
 
-export interface OriginInput {
+interface OriginInput {
   /** For sources without git's folder, such as an archive of a tag; whoever gives it vouches for it. */
   readonly commit: string | undefined;
   readonly env: NodeJS.ProcessEnv;

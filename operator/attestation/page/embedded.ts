@@ -106,9 +106,7 @@ function blockOf(page: string): { readonly value: unknown } | undefined {
   return { value: parsed.kind === 'refused' ? undefined : parsed.value };
 }
 
-export type ReadPage =
-  | { readonly ok: true; readonly context: PageContext }
-  | { readonly ok: false; readonly problem: string };
+type ReadPage = { readonly ok: true; readonly context: PageContext } | { readonly ok: false; readonly problem: string };
 
 export function readPage(page: string, provider: DocumentProvider): ReadPage {
   const block = blockOf(page);
@@ -130,7 +128,7 @@ const NO_RECORD = {
   ...{ configurationDigest: undefined, ceremonyDigest: undefined },
 };
 
-export interface KeptKey {
+interface KeptKey {
   readonly file: StatusEvidence;
   readonly context: KeyPageContext;
   /** As the page says it. */

@@ -10,7 +10,7 @@ import { LIMITS } from './words.ts';
 
 export const html: HtmlTemplate = htmlTemplate(printable);
 
-export interface ReportPage {
+interface ReportPage {
   readonly title: string;
   readonly heading: string;
   readonly body: Html;

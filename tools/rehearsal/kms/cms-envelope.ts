@@ -8,7 +8,7 @@ type EnvelopeShape = 'segmented' | 'one_piece' | 'definite';
 
 export const ENVELOPE_SHAPES: readonly EnvelopeShape[] = ['segmented', 'one_piece', 'definite'];
 
-export interface EnvelopeParts {
+interface EnvelopeParts {
   readonly shape: EnvelopeShape;
   readonly contentType: Buffer;
   readonly version: Buffer;

@@ -4,7 +4,7 @@
 import { BuildError } from '../../../eif/inputs.ts';
 import { type ArchiveEntry, completed } from './entry.ts';
 
-export interface TarOptions {
+interface TarOptions {
   readonly timeSeconds: number;
   /** Before every path: `./` as in Debian's packages. */
   readonly prefix?: string;

@@ -10,7 +10,7 @@ import { productUrl, uuidOf } from './sbom.ts';
 
 const names = z.array(z.string().min(1)).min(1);
 
-export const triageSchema = z.array(
+const triageSchema = z.array(
   z.strictObject({
     vulnerability: z.string().regex(/^(?:CVE-\d{4}-\d{4,}|GHSA(?:-[0-9a-z]{4}){3})$/),
     packages: z.array(z.string().startsWith('pkg:')).min(1),

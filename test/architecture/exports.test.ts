@@ -1,0 +1,33 @@
+// `export` says that another file relies on a name. What only its own file uses is not exported.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { expect, it } from 'vitest';
+
+const ROOT = join(import.meta.dirname, '../..');
+const NOT_SOURCES = /^(?:build|node_modules|\.)/;
+/** VitePress imports it through a file that is written when the site is made. */
+const IMPORTED_FROM_OUTSIDE = new Set(['tools/site/config.ts']);
+const EXPORTED =
+  /^export (?:async function\*?|function\*?|const|let|abstract class|class|interface|type|enum) ([A-Za-z_$][\w$]*)/gm;
+
+it('every exported name is used by another file', () => {
+  const sources = new Map(
+    readdirSync(ROOT, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && !NOT_SOURCES.test(entry.name))
+      .flatMap(({ name }) => readdirSync(join(ROOT, name), { recursive: true, withFileTypes: true }))
+      .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+      .filter((path) => !path.includes('node_modules'))
+      .map((path) => [path, readFileSync(join(ROOT, path), 'utf8')]),
+  );
+  const filesOf = new Map<string, number>();
+  for (const text of sources.values())
+    for (const word of new Set(text.match(/[A-Za-z_$][\w$]*/g))) filesOf.set(word, (filesOf.get(word) ?? 0) + 1);
+  const unused = [...sources]
+    .filter(([path]) => !path.startsWith('test/') && !IMPORTED_FROM_OUTSIDE.has(path))
+    .flatMap(([path, text]) => [...text.matchAll(EXPORTED)].map(([, name = '']) => ({ path, name })))
+    .filter(({ name }) => filesOf.get(name) === 1);
+  expect(sources.size).toBeGreaterThan(500);
+  expect(unused).toEqual([]);
+});
