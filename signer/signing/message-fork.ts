@@ -87,7 +87,7 @@ function forkVersionAt(epoch: number, fork: ForkInfo): Uint8Array {
 }
 
 /** They are signed with a version that the network's table does not have. */
-const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
+export const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
   'AGGREGATION_SLOT',
   'ATTESTATION',
   'BLOCK_V2', // a header; of a full block the stated fork names the body's container, and its hash is in the header
@@ -98,7 +98,7 @@ const SAME_IN_EVERY_FORK: ReadonlySet<SignRequest['operation']> = new Set<SignRe
 ]);
 
 /** These began with Gloas, and we know no fork after it. */
-const SINCE_GLOAS: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
+export const SINCE_GLOAS: ReadonlySet<SignRequest['operation']> = new Set<SignRequest['operation']>([
   'EXECUTION_PAYLOAD_BID',
   'EXECUTION_PAYLOAD_ENVELOPE',
   'PAYLOAD_ATTESTATION_MESSAGE',
