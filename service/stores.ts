@@ -19,7 +19,8 @@ import {
 import type { Config, OptionPath } from '../signer/config/options.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 import type { Network } from '../signer/signing/networks.ts';
-import { futureFloor, futureText, latestBy } from '../signer/slashing/jump.ts';
+import { latestBy } from '../signer/slashing/future.ts';
+import { futureFloor, futureText } from '../signer/slashing/jump.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
 import { openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
 import type { StoreFloor } from '../signer/slashing/types.ts';

@@ -22,8 +22,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../slashing/future.ts';
 import { type Incarnations, nextIncarnation, readIncarnations } from '../slashing/incarnation.ts';
-import { CLOCK_TOLERANCE_SECONDS } from '../slashing/jump.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { BindingRow, BindingTable, BoundStore } from './binding-table.ts';
 import {

@@ -19,7 +19,7 @@ import {
   type ClockTolerance,
   FLEET_TOLERANCE,
   MAX_CLOCK_TOLERANCE_SECONDS,
-} from '../slashing/jump.ts';
+} from '../slashing/future.ts';
 import type { Config } from './options.ts';
 import type { ConfigFinding } from './rules/rule.ts';
 

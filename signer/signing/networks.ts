@@ -3,7 +3,7 @@
 import { decodeHex } from '../../common/formats/hex.ts';
 import { FORK_NAMES, type ForkName } from '../api/forks.ts';
 import { type NetworkConstants, PRESET_SLOTS_PER_EPOCH, type Preset, PUBLIC_NETWORKS } from '../api/network-table.ts';
-import { type ChainTime, FLEET_TOLERANCE } from '../slashing/jump.ts';
+import { type ChainTime, FLEET_TOLERANCE } from '../slashing/future.ts';
 
 type PublicNetworkName = Exclude<keyof typeof PUBLIC_NETWORKS, 'ephemery'>;
 

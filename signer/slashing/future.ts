@@ -1,9 +1,48 @@
 // What lies ahead of the clock (docs/specification/slashing.md#ahead): of messages, of files, of what a store holds.
-// `latest` is the latest that is signed and imported (latestBy in jump.ts).
+// `latest` is the latest that is signed and imported.
 
 import { SignerError } from '../api/errors.ts';
 import { highestOf, NO_MARKS } from './history/rules.ts';
 import type { KeyMarks, Marks, SlashableMessage, StoreFloor, ValidatorHistory } from './types.ts';
+
+export interface ChainTime {
+  readonly genesisTimeSeconds: number;
+  readonly slotDurationMs: number;
+  readonly slotsPerEpoch: number;
+  readonly tolerance: ClockTolerance;
+}
+
+/** Between the clock of a signer and the clocks of those who ask it. */
+export interface ClockTolerance {
+  /** What lies further ahead of its clock a signer neither signs nor imports. */
+  readonly aheadSeconds: number;
+  /** The largest that a signer of the same store may have: a jump covers what any of them has signed. */
+  readonly jumpSeconds: number;
+}
+
+export const CLOCK_TOLERANCE_SECONDS = 12;
+export const MAX_CLOCK_TOLERANCE_SECONDS = 120;
+/** Signers that share a state table, whose codes no other signer can write: all of them have the same. */
+export const FLEET_TOLERANCE: ClockTolerance = {
+  aheadSeconds: CLOCK_TOLERANCE_SECONDS,
+  jumpSeconds: CLOCK_TOLERANCE_SECONDS,
+};
+
+/** The latest that is signed and imported: what lies beyond it is ahead of the clock. */
+export function latestBy(now: () => number, chain: ChainTime): () => StoreFloor {
+  return () => presentIn(chain.tolerance.aheadSeconds, now(), chain);
+}
+
+/** The latest that may be signed so many seconds from now. */
+export function presentIn(seconds: number, now: number, chain: ChainTime): StoreFloor {
+  const slot = slotAt(now + seconds * 1000, chain);
+  const epoch = Math.floor(slot / chain.slotsPerEpoch);
+  return { slot, targetEpoch: epoch, sourceEpoch: Math.max(0, epoch - 1) };
+}
+
+function slotAt(now: number, { genesisTimeSeconds, slotDurationMs }: ChainTime): number {
+  return Math.max(0, Math.floor((now - genesisTimeSeconds * 1000) / slotDurationMs));
+}
 
 /** A source of the present epoch is ahead too: were the vote lost, a jump would let one from before surround it. */
 export function isAhead(message: SlashableMessage, latest: StoreFloor): boolean {

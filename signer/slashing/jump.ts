@@ -2,45 +2,12 @@
 // present, so every key's marks are raised to it, with a tolerance for clocks. doubt/ says when a store is raised, and
 // by which clock; restraints.ts keeps keys from signing far ahead of it.
 
+import { type ChainTime, presentIn } from './future.ts';
 import { coversFloor, marksBy } from './history/rules.ts';
 import type { StoreFloor } from './types.ts';
 
-export interface ChainTime {
-  readonly genesisTimeSeconds: number;
-  readonly slotDurationMs: number;
-  readonly slotsPerEpoch: number;
-  readonly tolerance: ClockTolerance;
-}
-
-/** Between the clock of a signer and the clocks of those who ask it. */
-export interface ClockTolerance {
-  /** What lies further ahead of its clock a signer neither signs nor imports. */
-  readonly aheadSeconds: number;
-  /** The largest that a signer of the same store may have: a jump covers what any of them has signed. */
-  readonly jumpSeconds: number;
-}
-
-export const CLOCK_TOLERANCE_SECONDS = 12;
-export const MAX_CLOCK_TOLERANCE_SECONDS = 120;
-/** Signers that share a state table, whose codes no other signer can write: all of them have the same. */
-export const FLEET_TOLERANCE: ClockTolerance = {
-  aheadSeconds: CLOCK_TOLERANCE_SECONDS,
-  jumpSeconds: CLOCK_TOLERANCE_SECONDS,
-};
-
-/** The latest that is signed and imported: what lies beyond it is ahead of the clock. */
-export function latestBy(now: () => number, chain: ChainTime): () => StoreFloor {
-  return () => presentIn(chain.tolerance.aheadSeconds, now(), chain);
-}
-
 export function floorAt(now: number, chain: ChainTime): StoreFloor {
   return presentIn(chain.tolerance.jumpSeconds, now, chain);
-}
-
-function presentIn(seconds: number, now: number, chain: ChainTime): StoreFloor {
-  const slot = slotAt(now + seconds * 1000, chain);
-  const epoch = Math.floor(slot / chain.slotsPerEpoch);
-  return { slot, targetEpoch: epoch, sourceEpoch: Math.max(0, epoch - 1) };
 }
 
 /** The opposite of a jump, for a floor of the future (`slashing lower-floor`). */
@@ -78,8 +45,4 @@ export function futureText({ floor, endsAt }: FutureFloor): string {
 
 export function floorFields<Mark>({ slot, sourceEpoch, targetEpoch }: Readonly<Record<keyof StoreFloor, Mark>>) {
   return { slot, source_epoch: sourceEpoch, target_epoch: targetEpoch };
-}
-
-function slotAt(now: number, { genesisTimeSeconds, slotDurationMs }: ChainTime): number {
-  return Math.max(0, Math.floor((now - genesisTimeSeconds * 1000) / slotDurationMs));
 }

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { FLEET_TOLERANCE } from '../../signer/slashing/jump.ts';
+import { FLEET_TOLERANCE } from '../../signer/slashing/future.ts';
 import { OWN_CONFIG, PACKAGE_CONFIG } from '../support/consensus-configs.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { load, sentencesOf } from './loading.ts';

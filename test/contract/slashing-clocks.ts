@@ -2,15 +2,15 @@
 // hears of it, and a jump of another signer of the store covers whatever the first one may have signed.
 
 import { describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
 import {
   type ChainTime,
   type ClockTolerance,
   FLEET_TOLERANCE,
-  floorAt,
   latestBy,
   MAX_CLOCK_TOLERANCE_SECONDS,
-} from '../../signer/slashing/jump.ts';
+} from '../../signer/slashing/future.ts';
+import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { floorAt } from '../../signer/slashing/jump.ts';
 import { type RestrainedStore, restrainStore } from '../../signer/slashing/restraints.ts';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from '../../signer/slashing/types.ts';
 import {

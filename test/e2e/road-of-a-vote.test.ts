@@ -11,10 +11,10 @@ import { attestation, signCall } from '../support/requests.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /**
- * Of these, five are for what was missing: what lies ahead of the clock (jump, future), doubts, the right to sign, and
- * the way out for lines of the log.
+ * Of these, four are for what was missing: what lies ahead of the clock, doubts, the right to sign, and the way out for
+ * lines of the log. Two are the turns of callers, which the HTTP application and each queue had for themselves.
  */
-const MAX_FILES = 41;
+const MAX_FILES = 42;
 /** Looks once a second whether memory can be given back, perhaps beside the vote. */
 const BESIDE = 'service/freed-memory.ts';
 /** The main thread, and the worker of the slashing database. */

@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import { CLOCK_TOLERANCE_SECONDS, floorAt } from '../../signer/slashing/jump.ts';
+import { CLOCK_TOLERANCE_SECONDS } from '../../signer/slashing/future.ts';
+import { floorAt } from '../../signer/slashing/jump.ts';
 
 const MAINNET = publicNetwork('mainnet').time;
 /** Epoch 400,000 of mainnet begins. */

@@ -79,7 +79,7 @@ describe('a need', () => {
 
 describe('the list', () => {
   it('has the packages that README names, and only they are needed to begin', () => {
-    const [, first = '', native = ''] = /run `apt-get install ([a-z0-9 -]+)`; add `([a-z0-9 -]+)`/.exec(README) ?? [];
+    const [, first = '', native = ''] = /run `apt-get install ([a-z0-9 -]+)`. Add `([a-z0-9 -]+)`/.exec(README) ?? [];
     expect(first.split(' ')).toContain('make');
     for (const name of [...first.split(' '), ...native.split(' ')]) expect(ALL_PACKAGES).toContain(name);
   });

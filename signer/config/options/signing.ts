@@ -2,7 +2,7 @@
 
 import { MAX_RETENTION_DAYS } from '../../../common/receipts/head.ts';
 import { OPERATIONS } from '../../api/operations.ts';
-import { MAX_CLOCK_TOLERANCE_SECONDS } from '../../slashing/jump.ts';
+import { MAX_CLOCK_TOLERANCE_SECONDS } from '../../slashing/future.ts';
 import { USED_POOL_CONNECTIONS } from '../../slashing/postgres/connection/address.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
 import {

@@ -6,7 +6,8 @@
 import { inTime } from '../../../common/flow/in-time.ts';
 import type { Witness } from '../../../common/observe/clock.ts';
 import { SignerError } from '../../api/errors.ts';
-import { type ChainTime, floorAt } from '../jump.ts';
+import type { ChainTime } from '../future.ts';
+import { floorAt } from '../jump.ts';
 import type { Present } from './doubts.ts';
 
 export interface ClockParts {

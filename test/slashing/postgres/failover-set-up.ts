@@ -4,7 +4,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { confirmedPresent } from '../../../signer/slashing/doubt/clock.ts';
 import { openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
-import { type ChainTime, FLEET_TOLERANCE } from '../../../signer/slashing/jump.ts';
+import { type ChainTime, FLEET_TOLERANCE } from '../../../signer/slashing/future.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { type RestrainedStore, restrainStore } from '../../../signer/slashing/restraints.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';

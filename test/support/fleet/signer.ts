@@ -15,7 +15,8 @@ import type { GroupCheckOutcome } from '../../../signer/slashing/check-queue.ts'
 import { confirmedPresent } from '../../../signer/slashing/doubt/clock.ts';
 import { openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
 import { renewIncarnations } from '../../../signer/slashing/doubt/renewal.ts';
-import { floorAt, latestBy } from '../../../signer/slashing/jump.ts';
+import { latestBy } from '../../../signer/slashing/future.ts';
+import { floorAt } from '../../../signer/slashing/jump.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { restrainStore } from '../../../signer/slashing/restraints.ts';
 import type { Doubt, SlashableMessage, StoreFloor } from '../../../signer/slashing/types.ts';

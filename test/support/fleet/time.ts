@@ -2,7 +2,8 @@
 // stand still while it is frozen. A chain with short epochs, so that an epoch ends every few steps.
 
 import type { Clock } from '../../../common/observe/clock.ts';
-import { type ChainTime, FLEET_TOLERANCE, floorAt } from '../../../signer/slashing/jump.ts';
+import { type ChainTime, FLEET_TOLERANCE } from '../../../signer/slashing/future.ts';
+import { floorAt } from '../../../signer/slashing/jump.ts';
 import type { StoreFloor } from '../../../signer/slashing/types.ts';
 
 export const CHAIN: ChainTime = {
