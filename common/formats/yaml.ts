@@ -85,17 +85,14 @@ function options(scalars: YamlScalars, lineCounter: LineCounter): Options {
 
 function strictly(document: Document.Parsed, lines: LineCounter): StrictDocument | RefusedDocument {
   const lineOf = (offset: number): number => lines.linePos(offset).line;
-  const problems = [
-    ...syntaxProblems(document, lineOf),
-    ...(document.errors.length > 0 ? [] : forbiddenNodes(document, lineOf)),
-  ];
+  const isPlain = document.errors.every(({ code }) => code === 'DUPLICATE_KEY');
+  const problems = [...syntaxProblems(document, lineOf), ...(isPlain ? forbiddenNodes(document, lineOf) : [])];
   const read = () => ({
     value: document.contents === null ? undefined : (document.toJS() as unknown),
     lineAt: (path: readonly PropertyKey[]) => lineOf(offsetAt(document, path)),
   });
   if (problems.length === 0) return read();
-  const isPlain = document.errors.every(({ code }) => code === 'DUPLICATE_KEY') && !problems.some(isOfAlias);
-  return isPlain ? { problems, document: read() } : { problems };
+  return isPlain && !problems.some(isOfAlias) ? { problems, document: read() } : { problems };
 }
 
 const AN_ALIAS = 'an alias is used';

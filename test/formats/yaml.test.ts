@@ -36,3 +36,11 @@ it('a stream of documents is read one by one: one that is refused refuses no oth
     { value: { a: '3' } },
   ]);
 });
+
+it('a document with an alias is never read, also when something else is wrong: it may name nothing, or too much', () => {
+  const read = parseStrictYaml('a: &x 1\nb: *x\nb: *y\n');
+  const problem = 'an alias is used';
+  expect(read).toMatchObject({ problems: expect.arrayContaining([{ line: 3, problem: 'a key is repeated' }]) });
+  expect(read).toMatchObject({ problems: expect.arrayContaining([{ line: 3, problem }]) });
+  expect(read).not.toHaveProperty('document');
+});
