@@ -1,9 +1,8 @@
-// The file of profiles: where it is, what it holds, and the names in it, for completion while somebody types. What a
+// The file of profiles: what it holds, and the names in it, for completion while somebody types. What a
 // profile may say, and who may have written it, is profile.ts's to judge: its schemas take longer to load.
 
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
-import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { profilePath } from '../common/command-line/profile-path.ts';
 import type { Terminal } from '../common/command-line/terminal.ts';
 import { errorCode } from '../common/formats/error-code.ts';
 import { parseStrictYaml } from '../common/formats/yaml.ts';
@@ -11,13 +10,6 @@ import { localFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
 
 const MAX_PROFILE_BYTES = 1024 * 1024;
-
-export function profilePath(env: Terminal['env']): string {
-  const configured = env['XDG_CONFIG_HOME'];
-  // XDG Base Directory Specification: a relative path is invalid and is ignored.
-  const base = configured !== undefined && isAbsolute(configured) ? configured : join(homedir(), '.config');
-  return join(base, 'strongroom', 'operator.yaml');
-}
 
 export function profileNames(env: Terminal['env']): readonly string[] {
   try {

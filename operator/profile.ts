@@ -5,12 +5,13 @@ import type { Stats } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { z } from 'zod';
 import { nearest } from '../common/command-line/nearest.ts';
+import { profilePath } from '../common/command-line/profile-path.ts';
 import type { Terminal } from '../common/command-line/terminal.ts';
 import { bounded, renderPlace } from '../common/command-line/text.ts';
 import { explainIssue } from '../common/formats/issues.ts';
 import { parseStrictYaml } from '../common/formats/yaml.ts';
 import { localFailure } from './exit.ts';
-import { profilePath, readIfThere } from './profile-file.ts';
+import { readIfThere } from './profile-file.ts';
 
 const DEFAULT_PROFILE = 'default';
 

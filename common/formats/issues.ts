@@ -1,5 +1,5 @@
-// What is said of a value that a schema refuses, wherever a person reads it: Zod's own words reach nobody. Never the
-// value, which may be a secret in the wrong place.
+// What is said of a value that a schema refuses, wherever a person reads it: in our words, never in those of Zod, and
+// never with the value, which may be a secret in the wrong place.
 
 import type { z } from 'zod';
 

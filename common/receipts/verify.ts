@@ -116,7 +116,7 @@ export interface VerifiedBoot {
   readonly boot: string;
   readonly identity: BootIdentity;
   readonly heads: readonly KeptHead[];
-  /** By whom its entries count: its document, or the word of the auditor; null: by nobody. */
+  /** By whom its entries count: its document, or the word of the auditor; null: they do not count. */
   readonly accepted: LogKind | null;
 }
 
@@ -174,7 +174,7 @@ export function isGap(fault: ReceiptFault): boolean {
 }
 
 /**
- * Whether a finding is of the span. What is broken is always; nobody knows when a log without an end ended, nor when
+ * Whether a finding is of the span. What is broken is always; it is not known when a log without an end ended, nor when
  * boots ran that are not there. @param inUse boots of any time in which something was found
  */
 function concerns(

@@ -3,6 +3,7 @@
 
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { plural } from '../../common/command-line/printable.ts';
+import { profilePath } from '../../common/command-line/profile-path.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { createClient } from '../client.ts';
@@ -31,7 +32,7 @@ import {
 } from '../doctor/signer-checks.ts';
 import { CommandFailure, orFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
-import { profileNames, profilePath } from '../profile-file.ts';
+import { profileNames } from '../profile-file.ts';
 import { type SettingSteps, settingSteps, settingsOf } from '../settings.ts';
 import { findToken, type TokenSource } from '../token.ts';
 

@@ -107,7 +107,7 @@ export class SignedSearch {
   readonly #waiting = new Map<string, SignedItem[]>();
   readonly #refused = new Map<SignedItem, string>();
   readonly listed: number;
-  /** Items that were found in logs that nobody attests. */
+  /** Items that were found in logs without an attestation. */
   unattested = 0;
 
   constructor({ items }: SignedList) {

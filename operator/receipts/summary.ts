@@ -68,7 +68,7 @@ export function timesWithoutLog(boots: readonly VerifiedBoot[], { fromMs, toMs }
   return toMs === Number.POSITIVE_INFINITY ? missing : [...missing, { fromMs: at, toMs }];
 }
 
-/** Times with more starts within an hour than a first head can name: somebody restarts the signer in a loop. */
+/** Times with more starts within an hour than a first head can name: the parent restarts the signer in a loop. */
 export function restartLoops(boots: readonly VerifiedBoot[]): (TimeSpan & { readonly starts: number })[] {
   const times = boots.flatMap(({ heads }) => heads[0]?.statement.time ?? []).sort((one, other) => one - other);
   const loops: { fromMs: number; toMs: number; starts: number }[] = [];

@@ -16,10 +16,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
-import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import type { Flags, Values } from '../../common/command-line/command.ts';
 import { painter } from '../../common/command-line/paint.ts';
+import { profilePath } from '../../common/command-line/profile-path.ts';
 import { syncFolderNow } from '../../common/command-line/sync-folder.ts';
 import { note, type Terminal } from '../../common/command-line/terminal.ts';
 import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
@@ -89,12 +89,9 @@ export function signerFolder(
 
 /** So that strongroom operator needs no flags. */
 function profileFor(token: string, env: Terminal['env']): WrittenFile | undefined {
-  const configured = env['XDG_CONFIG_HOME'];
-  // XDG Base Directory Specification: a relative path is invalid and is ignored.
-  const base = configured !== undefined && isAbsolute(configured) ? configured : join(homedir(), '.config');
   const profile = { signer_url: SIGNER_URL.origin, allow_plaintext_signer: true, token: `@${token}` };
   const text = `# Written by strongroom.\nprofiles:\n  default: ${JSON.stringify(profile)}\n`;
-  const path = join(base, 'strongroom/operator.yaml');
+  const path = profilePath(env);
   const isOurs = existsSync(path) ? holds(path, Buffer.from(text)) : canBeMade(path);
   return isOurs ? { path, text } : undefined;
 }

@@ -14,7 +14,7 @@ import { hindranceOf, type RightToSign } from '../signing/right.ts';
 import { confirmedPresent } from '../slashing/doubt/clock.ts';
 import { type Doubts, openDoubts } from '../slashing/doubt/doubts.ts';
 import { floorWatch } from '../slashing/doubt/floor.ts';
-import { renewIncarnations } from '../slashing/doubt/renewal.ts';
+import { RENEWAL_MS, renewIncarnations } from '../slashing/doubt/renewal.ts';
 import { latestBy } from '../slashing/future.ts';
 import { type FutureFloor, futureFloor, futureText } from '../slashing/jump.ts';
 import { startPruning } from '../slashing/operations/pruning.ts';
@@ -24,6 +24,7 @@ import { tracedStore } from '../slashing/traced-store.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { Custody } from './custody.ts';
 import type { Ending } from './ending.ts';
+import { every } from './every.ts';
 import { settleAtStart } from './slashing-protection/start-doubts.ts';
 import { openSlashingBackend, type SlashingStores } from './slashing-protection/store.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -124,9 +125,10 @@ export async function openSlashingProtection(
     const parts = { custody, table, backend: bare, doubts, time };
     bound.binding = await bindStore(config, parts, world, opened);
   } else if (custody === undefined) {
-    const renewing = renewIncarnations(bare, doubts.settle);
-    opened.defer(() => renewing.stop());
-    await renewing.start();
+    const renew = renewIncarnations(bare, doubts.settle);
+    const look = () => renew().catch(() => undefined); // what the store does not answer its health check says
+    await look();
+    every(RENEWAL_MS, look, opened);
   }
   const isBusy = () => slashing.load.queued + slashing.load.inFlight > 0;
   const pruning = startPruning({ backend: store, isBusy, hindrance: store.hindrance, log, clock: world.clock });

@@ -4,9 +4,9 @@ import { chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
+import { profilePath } from '../../common/command-line/profile-path.ts';
 import { CommandFailure } from '../../operator/exit.ts';
 import { readProfile } from '../../operator/profile.ts';
-import { profilePath } from '../../operator/profile-file.ts';
 import { lacking } from '../support/needs.ts';
 
 it('a profile that is not there is refused with the names of those that are', () => {

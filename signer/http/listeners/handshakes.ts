@@ -2,6 +2,7 @@
 // and only a few in each turn of the event loop. Who sends it slowly holds nothing but its place, for a limited time.
 
 import type { Socket } from 'node:net';
+import { CallerLines } from '../../../common/flow/caller-lines.ts';
 import { shareOf } from '../../../common/formats/places.ts';
 
 export const MAX_BEGUN_PER_TURN = 2;
@@ -13,7 +14,7 @@ export interface Handshakes {
 
 export function handshakeTurns(nextTurn: (work: () => void) => void = setImmediate): Handshakes {
   /** Those whose first message is here, by address; the next turn's first. */
-  const lines = new Map<string, Set<() => void>>();
+  const lines = new CallerLines<() => void>();
   let begun = 0;
   let isTurnPlanned = false;
 
@@ -27,31 +28,20 @@ export function handshakeTurns(nextTurn: (work: () => void) => void = setImmedia
     });
   };
   const beginNext = (): void => {
-    for (const [share, line] of lines) {
-      const [next] = line;
-      if (next === undefined) continue;
-      line.delete(next);
-      lines.delete(share);
-      if (line.size > 0) lines.set(share, line); // behind the others
-      begun += 1;
-      planTurn();
-      next();
-      return;
-    }
+    const next = lines.take();
+    if (next === undefined) return;
+    begun += 1;
+    planTurn();
+    next.item();
   };
   const enter = (socket: Socket, share: string, begin: () => void): void => {
-    const line = lines.get(share) ?? new Set();
     const inTurn = (): void => {
       socket.off('close', leave);
       begin();
     };
-    const leave = (): void => {
-      line.delete(inTurn);
-      if (line.size === 0 && lines.get(share) === line) lines.delete(share);
-    };
+    const leave = (): void => lines.remove(share, inTurn);
     socket.once('close', leave);
-    line.add(inTurn);
-    lines.set(share, line);
+    lines.push(share, inTurn);
     if (begun < MAX_BEGUN_PER_TURN) beginNext();
     else planTurn();
   };

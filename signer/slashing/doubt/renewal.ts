@@ -6,17 +6,16 @@ import { nextIncarnation, readIncarnations } from '../incarnation.ts';
 import type { StoreKeeper } from '../restraints.ts';
 import type { Doubt } from '../types.ts';
 
-/** A signer has seen a number that is younger than a copy after two looks at most. */
-const RENEWAL_MS = 5_000;
+/** Between looks: a signer has seen a number that is younger than a copy after two of them at most. */
+export const RENEWAL_MS = 5_000;
 
 export function renewIncarnations(
   store: Pick<StoreKeeper, 'name' | 'identity' | 'incarnate'>,
   settle: (doubt: Doubt) => Promise<void>,
-) {
+): () => Promise<void> {
   let seen: string | undefined;
-  let timer: NodeJS.Timeout | undefined;
 
-  async function renew(): Promise<void> {
+  return async () => {
     // A file is one process's alone, and says by itself what it was when it was closed.
     if (store.name !== 'postgres' && store.name !== 'dynamodb') return;
     const { incarnation } = await store.identity();
@@ -28,13 +27,5 @@ export function renewIncarnations(
     else if (before !== undefined && before !== seen) return;
     const next = nextIncarnation(incarnation, null);
     if (await store.incarnate(incarnation, next)) [seen] = readIncarnations(next).held;
-  }
-
-  /** What the store does not answer its health check says. */
-  const look = async (): Promise<void> => {
-    await renew().catch(() => undefined);
-    timer = setTimeout(look, RENEWAL_MS).unref();
   };
-
-  return { renew, start: look, stop: () => clearTimeout(timer) };
 }

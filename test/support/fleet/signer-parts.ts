@@ -64,7 +64,7 @@ export interface Running {
   readonly inFlight: ReturnType<typeof inFlightSigning>;
   readonly binding: StoreBinding | undefined;
   readonly doubts: Doubts;
-  readonly renewal: ReturnType<typeof renewIncarnations> | undefined;
+  readonly renew: ReturnType<typeof renewIncarnations> | undefined;
   readonly traced: SignerTrace | undefined;
   readonly loader: TableLoader | undefined;
 }

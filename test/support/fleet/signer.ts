@@ -148,7 +148,7 @@ export class FleetSigner {
     }
     // The renewal notices a copy that comes back, too, so that without the jump after it there is none.
     const isRenewed = tables === undefined && missing !== 'renewal' && missing !== 'restored_jump';
-    const renewal = isRenewed ? renewIncarnations(backend, doubts.settle) : undefined;
+    const renew = isRenewed ? renewIncarnations(backend, doubts.settle) : undefined;
     const inFlight = inFlightSigning();
     const loading = {
       keys,
@@ -177,7 +177,7 @@ export class FleetSigner {
       inFlight,
       binding,
       doubts,
-      renewal,
+      renew,
       traced,
       loader: table?.loader,
     };
@@ -192,7 +192,7 @@ export class FleetSigner {
     this.#look ??= (async () => {
       await running.loader?.refresh().catch(() => undefined);
       await running.binding?.beat();
-      await running.renewal?.renew().catch(() => undefined);
+      await running.renew?.().catch(() => undefined);
     })().finally(() => {
       this.#look = undefined;
     });
