@@ -5,12 +5,12 @@
 
 import { connect, createServer, type Socket } from 'node:net';
 import { parseArgs } from 'node:util';
+import { startDynamoDB } from '../rehearsal/dynamodb.ts';
+import type { RunningSigner } from '../rehearsal/signer.ts';
 import { tableDefinition } from '../signer/aws/table-definition.ts';
 import { deployKeys } from '../test/support/deployment.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { testKey } from '../test/support/requests.ts';
-import { startDynamoDB } from '../tools/rehearsal/dynamodb.ts';
-import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { median } from './bars.ts';
 import { type Load, LoadGenerator, Votes } from './measured-signer.ts';
 

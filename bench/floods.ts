@@ -10,8 +10,8 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { RunningSigner } from '../rehearsal/signer.ts';
 import { attestation, TEST_TOKEN, testKey } from '../test/support/requests.ts';
-import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { FLOOD_KINDS, type FloodKind, type FloodPlan } from './flood-clients.ts';
 import { startMeasured } from './measured-signer.ts';
 

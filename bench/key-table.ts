@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../common/observe/clock.ts';
 import type { Log } from '../common/observe/log.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../rehearsal/dynamodb.ts';
 import { createDynamoDBClient } from '../signer/aws/dynamodb.ts';
 import { KeyStore, MAX_LOADED_KEYS } from '../signer/keys/store.ts';
 import { keyTableDefinition } from '../signer/keys/table/definition.ts';
@@ -18,7 +19,6 @@ import { KeySealer } from '../signer/keys/table/seal.ts';
 import { openKeyTable } from '../signer/keys/table/table.ts';
 import { openBlsCore } from '../signer/signing/bls/open-either.ts';
 import { newTableKey } from '../test/support/key-table.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../tools/rehearsal/dynamodb.ts';
 
 const { values } = parseArgs({
   options: {

@@ -4,11 +4,11 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RunningSigner } from '../rehearsal/signer.ts';
 import { makeCertificate } from '../test/support/certificates.ts';
 import { deployKeyFiles } from '../test/support/deployment.ts';
 import { PORTABLE_PROGRAM } from '../test/support/portable-program.ts';
 import { attestation, rootOf, TEST_TOKEN, type TestKey } from '../test/support/requests.ts';
-import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import type { Core } from './bars.ts';
 import type { LoadPlan, LoadResult } from './load-generator.ts';
 

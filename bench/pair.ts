@@ -7,9 +7,9 @@
 
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { RunningSigner } from '../rehearsal/signer.ts';
 import { deployKeyFiles } from '../test/support/deployment.ts';
 import { TEST_TOKEN, testKey } from '../test/support/requests.ts';
-import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { median } from './bars.ts';
 import type { LoadPlan } from './load-generator.ts';
 import { cpuSeconds, GROUP, LoadGenerator, residentBytes, tlsIn, Votes } from './measured-signer.ts';

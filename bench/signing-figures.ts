@@ -2,8 +2,8 @@
 // measurements of raw signing.
 
 import { parseArgs } from 'node:util';
+import type { RunningSigner } from '../rehearsal/signer.ts';
 import { type TestKey, testKey } from '../test/support/requests.ts';
-import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { BARS, type Bar, type Core, median, row } from './bars.ts';
 import type { LoadResult } from './load-generator.ts';
 import { commits, cpuSeconds, GROUP, type Load, LoadGenerator } from './measured-signer.ts';

@@ -7,6 +7,7 @@
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { decodeHex } from '../common/formats/hex.ts';
 import { systemClock } from '../common/observe/clock.ts';
+import { dynamoDBClientOptions } from '../rehearsal/dynamodb.ts';
 import { createDynamoDBClient } from '../signer/aws/dynamodb.ts';
 import { checkAndRecordOne, verifiedItems } from '../signer/slashing/dynamodb/operations/check.ts';
 import { slashingTable } from '../signer/slashing/dynamodb/tables/table.ts';
@@ -17,7 +18,6 @@ import type { Vote } from '../signer/slashing/types.ts';
 import { unrestrained } from '../test/support/restrained.ts';
 import { history, MAIN_ROOT, quietLog, stream, vote } from '../test/support/slashing.ts';
 import { startSlashingTables } from '../test/support/slashing-dynamodb.ts';
-import { dynamoDBClientOptions } from '../tools/rehearsal/dynamodb.ts';
 
 const KEYS = 5_000;
 const CONCURRENCIES = [1, 64, 512];

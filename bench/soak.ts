@@ -11,12 +11,12 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { startDynamoDB } from '../rehearsal/dynamodb.ts';
+import type { RunningSigner } from '../rehearsal/signer.ts';
 import { tableDefinition } from '../signer/aws/table-definition.ts';
 import { deploy } from '../test/support/deployment.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { attestation, block, randaoReveal, TEST_TOKEN } from '../test/support/requests.ts';
-import { startDynamoDB } from '../tools/rehearsal/dynamodb.ts';
-import type { RunningSigner } from '../tools/rehearsal/signer.ts';
 import { residentBytes } from './measured-signer.ts';
 import { type Chart, chartOf } from './soak-chart.ts';
 import { aliveVerdict, FIRST_COLLECTION, floorOf } from './soak-verdict.ts';

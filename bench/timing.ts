@@ -5,10 +5,10 @@
 // here, because nothing else needs them.
 
 import { connect, type Socket } from 'node:net';
+import { startCustody } from '../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../rehearsal/signer.ts';
 import { deployKeyFiles } from '../test/support/deployment.ts';
 import { call, randaoReveal, TEST_TOKEN, testKey } from '../test/support/requests.ts';
-import { startCustody } from '../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../tools/rehearsal/signer.ts';
 import { startMeasured } from './measured-signer.ts';
 
 const REQUESTS = Number(process.argv[2] || 100_000);

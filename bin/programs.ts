@@ -47,9 +47,9 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   setup: {
     summary: 'Create the DynamoDB tables, print the policies of keys, roles and tables',
-    describe: async () => describeGroup((await import('../tools/setup/main.ts')).TREE),
+    describe: async () => describeGroup((await import('../setup/main.ts')).TREE),
     run: async (argv) => {
-      process.exitCode = await (await import('../tools/setup/main.ts')).main(argv);
+      process.exitCode = await (await import('../setup/main.ts')).main(argv);
     },
   },
   operator: {
@@ -88,7 +88,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   },
 };
 
-const rehearse = async () => (await import('../tools/rehearsal/rehearse.ts')).rehearse;
+const rehearse = async () => (await import('../rehearsal/rehearse.ts')).rehearse;
 
 const COMPLETION = {
   summary: 'Print a completion script for a shell: programs, commands, options, choices and names of profiles',

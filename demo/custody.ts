@@ -5,11 +5,11 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create } from '@chainsafe/bls-keystore';
 import { decodeHex, encodeHex } from '../common/formats/hex.ts';
+import type { RunningSigner } from '../rehearsal/signer.ts';
+import { type Stage, setStage } from '../rehearsal/stage.ts';
+import { testKey } from '../rehearsal/test-key.ts';
 import { keyTableDefinition } from '../signer/keys/table/definition.ts';
 import { publicNetwork } from '../signer/signing/networks.ts';
-import type { RunningSigner } from '../tools/rehearsal/signer.ts';
-import { type Stage, setStage } from '../tools/rehearsal/stage.ts';
-import { testKey } from '../tools/rehearsal/test-key.ts';
 import { isKept, keep, shown } from './keep.ts';
 import { tellKeyEvidence } from './key-evidence.ts';
 

@@ -10,8 +10,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { SecretKey } from '@chainsafe/blst';
+import { cleanEnvironment } from '../rehearsal/signer.ts';
 import { hoodiVote } from '../service/first/vote.ts';
-import { cleanEnvironment } from '../tools/rehearsal/signer.ts';
 import { ended, isKept, keep, shown } from './keep.ts';
 
 const ROOT = join(import.meta.dirname, '..');

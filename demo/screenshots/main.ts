@@ -9,8 +9,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { stringify } from 'yaml';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
-import { cleanEnvironment, type RunningSigner, runStrongroom, tracked } from '../../tools/rehearsal/signer.ts';
-import { type Stage, setStage } from '../../tools/rehearsal/stage.ts';
+import { cleanEnvironment, type RunningSigner, runStrongroom, tracked } from '../../rehearsal/signer.ts';
+import { type Stage, setStage } from '../../rehearsal/stage.ts';
 import { terminalSvg } from './terminal-svg.ts';
 
 // `operator top` as it looks over a fleet that signs: three replicas of the real program under a custody ceremony on

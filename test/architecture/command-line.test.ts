@@ -10,7 +10,19 @@ import type { SlashingTerminal } from '../../service/commands/slashing-command.t
 import { status } from '../../service/commands/slashing-store.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const PROGRAMS = ['bin', 'ceremony', 'demo', 'eif', 'operator', 'parent-proxy', 'service', 'signer', 'tools'];
+const PROGRAMS = [
+  'bin',
+  'ceremony',
+  'demo',
+  'eif',
+  'operator',
+  'parent-proxy',
+  'rehearsal',
+  'service',
+  'setup',
+  'signer',
+  'tools',
+];
 const TAKES_ONE_BY_ONE = /\bfor \(.*\bargv\b|\b(?:argv|rest)\.(?:shift|forEach|entries)\(/;
 
 function filesWith(pattern: RegExp): string[] {

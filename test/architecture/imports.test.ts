@@ -26,10 +26,10 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
     ...['main.ts', 'try.ts', 'init.ts', 'migrate.ts'].map((file) => `service/first/${file}`),
     ...['main.ts', 'tree.ts', 'profile-file.ts'].map((file) => `operator/${file}`),
     ...['main.ts', 'description.ts'].map((file) => `service/web3signer/${file}`),
-    ...['tools/setup', 'ceremony', 'eif', 'parent-proxy'].map((folder) => `${folder}/main.ts`),
+    ...['setup', 'ceremony', 'eif', 'parent-proxy'].map((folder) => `${folder}/main.ts`),
     // For `operator recover`: operator/ itself reaches no table.
     'service/commands/latch-table.ts',
-    'tools/rehearsal/rehearse.ts',
+    'rehearsal/rehearse.ts',
   ],
   ceremony: [],
   // Both sides of a document: the enclave that keeps one, the operator who is shown one.
@@ -50,7 +50,11 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   operator: ['signer/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
   'parent-proxy': ['signer/api/', 'signer/native/'],
+  // Its stand-in for the NSM is made of the enclave's own messages and certificates.
+  rehearsal: ['ceremony/', 'signer/', 'enclave/', 'service/'],
   service: ['signer/', 'ceremony/'],
+  // It reads configurations as the signer does.
+  setup: ['ceremony/', 'signer/', 'service/config/'],
   signer: ['ceremony/'],
   test: EVERYTHING,
   // Scripts of the shell: they run before there is a Node.js.
@@ -58,12 +62,8 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   // What is right is computed without the signer's code; only the constants of networks are shared.
   'tools/conformance': ['signer/api/network-table.ts', 'signer/signing/networks.ts'],
   'tools/reference': EVERYTHING,
-  // Its stand-in for the NSM is made of the enclave's own messages and certificates.
-  'tools/rehearsal': ['ceremony/', 'signer/', 'enclave/', 'service/'],
   // It bundles bin/strongroom.ts, as files.
   'tools/release': ['ceremony/', 'eif/', 'signer/api/version.ts'],
-  // It reads configurations as the signer does.
-  'tools/setup': ['ceremony/', 'signer/', 'service/config/'],
   // It reads pages.
   'tools/site': [],
 };
@@ -249,9 +249,9 @@ describe('import arrows', () => {
   });
 
   it('stand-ins are loaded by demonstrations and tests, and by the one command for rehearsals', () => {
-    const product = imports.filter(({ from }) => !/^(?:bench|demo|test|tools\/rehearsal)\//.test(from));
-    expect(product.filter(({ to }) => to.startsWith('tools/rehearsal/'))).toEqual([
-      { from: 'bin/programs.ts', to: 'tools/rehearsal/rehearse.ts' },
+    const product = imports.filter(({ from }) => !/^(?:bench|demo|test|rehearsal)\//.test(from));
+    expect(product.filter(({ to }) => to.startsWith('rehearsal/'))).toEqual([
+      { from: 'bin/programs.ts', to: 'rehearsal/rehearse.ts' },
     ]);
   });
 });

@@ -23,8 +23,8 @@ import {
 } from '../../common/attestation/row-evidence.ts';
 import { extendedOnce } from '../../common/formats/register.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 
 interface Terms {
   /** Of the evidence of a row; without it a master key is judged. */

@@ -6,7 +6,7 @@ import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import { type KeyEvidenceFault, sha384Hex } from '../../common/attestation/key-evidence.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
 import type { imagesOf, judgeShownEvidence, readShownEvidence } from '../../common/attestation/shown-evidence.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { RECIPIENT } from '../ceremony/custody.ts';
 import { keyArn } from '../config/loading.ts';
 import { SHOWN_DEPLOYMENT, SHOWN_IMAGES, SHOWN_TOKEN, type ShownStatus, shownStatus } from './shown-status.ts';

@@ -6,9 +6,9 @@ import { readKeyEvidence, sha384Hex } from '../../common/attestation/key-evidenc
 import { readRowEvidence } from '../../common/attestation/row-evidence.ts';
 import { extendedOnce } from '../../common/formats/register.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
+import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import type { NsmPki } from '../../rehearsal/nsm/pki.ts';
 import { keyProvenance } from '../../signer/chamber/key-provenance.ts';
-import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import type { NsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 
 export const SHOWN_DEPLOYMENT: Deployment = { network: `0x${'4b'.repeat(32)}`, id: 'strongroom-state' };
 /** Registers of the images, by generation, as in their pcrs.json. */

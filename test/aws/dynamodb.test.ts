@@ -3,6 +3,7 @@
 
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import {
   createDynamoDBClient,
@@ -12,7 +13,6 @@ import {
   PutItemCommand,
 } from '../../signer/aws/dynamodb.ts';
 import { awsFault } from '../../signer/aws/errors.ts';
-import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { FAULTS, type FaultName, type FaultProxy, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { GIVES_UP, PATIENT } from '../support/patience.ts';

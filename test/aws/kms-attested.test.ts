@@ -7,17 +7,12 @@ import type { KeyFault } from '../../ceremony/custody-keys.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
 import { createKmsRecipient } from '../../enclave/kms/cms.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
+import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
+import { createNsmEmulator, type NsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { createKms, type Kms, type KmsOptions } from '../../signer/aws/kms.ts';
 import { type Nsm, NsmError } from '../../signer/tee/nsm.ts';
 import type { KmsRecipient } from '../../signer/tee/recipient.ts';
-import {
-  type KeyBehaviour,
-  type KmsServer,
-  kmsClientOptions,
-  startKmsServer,
-} from '../../tools/rehearsal/kms/server.ts';
-import { createNsmEmulator, type NsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

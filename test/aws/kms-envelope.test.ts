@@ -6,13 +6,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
 import { unwrapMasterKey } from '../../ceremony/envelope.ts';
 import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
+import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
 import { createKms, custodyKeysOf, type Kms, type KmsOptions } from '../../signer/aws/kms.ts';
-import {
-  type KeyBehaviour,
-  type KmsServer,
-  kmsClientOptions,
-  startKmsServer,
-} from '../../tools/rehearsal/kms/server.ts';
 import { ceremonyOf, failed, succeeded, termsOf, wrapped } from '../ceremony/custody.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { GIVES_UP, PATIENT } from '../support/patience.ts';

@@ -9,13 +9,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
 import { createKms, type Kms, type KmsOptions } from '../../signer/aws/kms.ts';
-import {
-  type KeyBehaviour,
-  type KmsServer,
-  kmsClientOptions,
-  startKmsServer,
-} from '../../tools/rehearsal/kms/server.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { GIVES_UP, PATIENT } from '../support/patience.ts';

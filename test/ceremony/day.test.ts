@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Ceremony, ceremonyBlock, ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
 import { main } from '../../ceremony/main.ts';
 import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { SHOWN_DEPLOYMENT, SHOWN_IMAGES, shownStatus } from '../attestation/shown-status.ts';
 import { keyArn } from '../config/loading.ts';
 import { RECIPIENT } from './custody.ts';

@@ -10,7 +10,7 @@ import { main } from '../../ceremony/main.ts';
 import { EMPTY_TRANSCRIPT, following, readTranscript, type Transcript } from '../../ceremony/transcript/chain.ts';
 import type { Said } from '../../ceremony/transcript/entries.ts';
 import { readShownEvidence } from '../../common/attestation/shown-evidence.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { SHOWN_DEPLOYMENT, SHOWN_IMAGES, type ShownStatus, shownStatus } from '../attestation/shown-status.ts';
 import { keyArn } from '../config/loading.ts';
 import { RECIPIENT } from './custody.ts';

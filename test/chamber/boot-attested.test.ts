@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import { createKmsRecipient } from '../../enclave/kms/cms.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
 import type { KmsRecipient } from '../../signer/tee/recipient.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import type { KeyBehaviour } from '../../tools/rehearsal/kms/server.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki, type NsmPki } from '../../tools/rehearsal/nsm/pki.ts';
 import { bootReplica, fingerprint, type Replica, said } from './replicas.ts';
 
 const IMAGE = testPcr(0).toString('hex');

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { deploymentOf } from '../../ceremony/definition.ts';
-import type { KeyBehaviour } from '../../tools/rehearsal/kms/server.ts';
+import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
 import { PATIENT } from '../support/patience.ts';
 import { allRows, alterRecord, bootMany, REPLICAS, type RecordJson, setBehaviour, world } from './booted-replicas.ts';
 import { bootReplica, fingerprint, NETWORK, said } from './replicas.ts';

@@ -3,8 +3,8 @@
 
 import { afterAll, beforeAll } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import type { KeyBehaviour } from '../../tools/rehearsal/kms/server.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
 import { bootReplica, type Replica } from './replicas.ts';
 
 export const REPLICAS = 8;

@@ -8,9 +8,9 @@ import { type CeremonyBlock, ceremonyDigest, deploymentOf, parseCeremony } from 
 import { keyStatementBinding, serializeKeyEvidence, sha384Hex } from '../../common/attestation/key-evidence.ts';
 import { measureOnce, readMeasurements } from '../../enclave/measure.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki, type NsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { createNsmEmulator, type NsmEmulatorOptions, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
 import { bootReplica, fingerprint, NETWORK, openTable, type Replica, type ReplicaOptions, said } from './replicas.ts';
 
 const CEREMONY_PCR = 17;

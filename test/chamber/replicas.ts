@@ -5,6 +5,9 @@ import { ceremonyArns, deploymentOf, parseCeremony } from '../../ceremony/defini
 import type { EnvelopeTerms } from '../../ceremony/envelope.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { systemClock } from '../../common/observe/clock.ts';
+import type { CustodyWorld } from '../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
 import { unsealOnly } from '../../service/store-looks/chamber.ts';
 import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
@@ -14,9 +17,6 @@ import { type Booted, bootChamber, type UnsealParts } from '../../signer/chamber
 import { type KeyProvenanceParts, keyProvenance } from '../../signer/chamber/key-provenance.ts';
 import { type StateTable, stateTable } from '../../signer/chamber/state-table.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import type { CustodyWorld } from '../../tools/rehearsal/custody.ts';
-import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
-import { kmsClientOptions } from '../../tools/rehearsal/kms/server.ts';
 import { PATIENT } from '../support/patience.ts';
 import { type LogLine, recordingLog } from '../support/recording-log.ts';
 

@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { startCustody } from '../../rehearsal/custody.ts';
+import { runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { chamberStatusSchema } from '../../signer/api/chamber.ts';
-import { startCustody } from '../../tools/rehearsal/custody.ts';
-import { runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { call, TEST_TOKEN, testKey } from '../support/requests.ts';
 

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { createDynamoDBClient, DescribeTableCommand } from '../../signer/aws/dynamodb.ts';
-import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { startTableProxy } from '../support/table-proxy.ts';
 

@@ -2,10 +2,10 @@
 // done twice, and no fault is ever taken for an answer about the rows.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import { encodeAuthHead } from '../../signer/chamber/state-rows.ts';
 import type { StateTable } from '../../signer/chamber/state-table.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import {
   FAULTS,
   type Fault,

@@ -2,6 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { noteRaisedByHand } from '../../service/commands/slashing-notes.ts';
 import { createDynamoDBClient, type DynamoDBClient, GetItemCommand, type Item } from '../../signer/aws/dynamodb.ts';
 import {
@@ -12,8 +14,6 @@ import {
   SLASHING_STORE_END,
 } from '../../signer/chamber/binding-table.ts';
 import { StoreBinding, type StoreBindingOptions } from '../../signer/chamber/store-binding.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { FAULTS, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

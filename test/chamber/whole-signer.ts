@@ -8,10 +8,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { systemClock, type Witness } from '../../common/observe/clock.ts';
 import type { Logger } from '../../common/observe/logger.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { loadConfig } from '../../service/config/load.ts';
 import { SERVICE_PARTS } from '../../service/parts.ts';
 import { boot, type RunningSigner } from '../../signer/boot/boot.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { testKey } from '../support/requests.ts';
 

@@ -4,8 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { startSigner } from '../../tools/rehearsal/signer.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { startSigner } from '../../rehearsal/signer.ts';
 import { makeKeyDirectory, testSecret, writeKeystore } from '../support/keys.ts';
 import { scanProcess } from '../support/memory-scan.ts';
 import { call } from '../support/requests.ts';

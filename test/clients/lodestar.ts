@@ -6,7 +6,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { tracked } from '../../tools/rehearsal/signer.ts';
+import { tracked } from '../../rehearsal/signer.ts';
 
 const SOURCES = join(import.meta.dirname, 'lodestar');
 const INSTALL_TIMEOUT_MS = 600_000;

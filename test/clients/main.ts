@@ -6,7 +6,7 @@
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { killChildren } from '../../tools/rehearsal/signer.ts';
+import { killChildren } from '../../rehearsal/signer.ts';
 import { deployKeys, FULL_ACCESS } from '../support/deployment.ts';
 import { JUDGED_EPOCHS, type Judgement, judge } from './checks.ts';
 import {

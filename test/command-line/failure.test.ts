@@ -14,7 +14,7 @@ import { wrapFor } from '../../common/command-line/wrap.ts';
 import { main as eif } from '../../eif/main.ts';
 import { runOperator } from '../../operator/main.ts';
 import { runSlashingCommand } from '../../service/commands/slashing.ts';
-import { main as setup } from '../../tools/setup/main.ts';
+import { main as setup } from '../../setup/main.ts';
 import { keyArn } from '../config/loading.ts';
 
 const COLUMNS = 80;

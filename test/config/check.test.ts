@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
 import { PACKAGE_CONFIG } from '../support/consensus-configs.ts';
 import { testSecret, writeKeystore } from '../support/keys.ts';

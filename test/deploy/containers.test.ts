@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { lacking } from '../support/needs.ts';
 
 const ROOT = join(import.meta.dirname, '../..');

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PAGES = [

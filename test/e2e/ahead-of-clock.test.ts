@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';

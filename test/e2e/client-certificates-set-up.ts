@@ -9,7 +9,7 @@ import { setTimeout } from 'node:timers/promises';
 import { connect, type SecureVersion } from 'node:tls';
 import { afterEach, beforeAll, expect } from 'vitest';
 import { parse, stringify } from 'yaml';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { Authority, type Issued, issueSelfSigned } from '../support/client-certificates.ts';
 import { deploy } from '../support/deployment.ts';

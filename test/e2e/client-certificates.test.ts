@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import type { Agent } from 'node:https';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { writeIssued } from '../support/client-certificates.ts';
 import { call, TEST_TOKEN } from '../support/requests.ts';
 import { tlsCall } from '../support/tls-call.ts';

@@ -5,10 +5,10 @@
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { type Chain, expectedRoot } from '../../tools/conformance/expected-root.ts';
 import { clientFaults } from '../../tools/conformance/vector-cases.ts';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deployKeys } from '../support/deployment.ts';
 import { chainOf } from '../support/networks.ts';
 import { batchCall, call, signCall } from '../support/requests.ts';

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { FULL_SCRYPT, publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
 import { expectNoList } from '../support/no-list.ts';
 import { type Answer, attestation, call, randaoReveal, signCall } from '../support/requests.ts';

@@ -7,9 +7,9 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import {
   FAULTS,
   type FaultProxy,

@@ -7,9 +7,9 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { randomNumbers } from '../support/fault-proxy.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { startSigner, tracked } from '../../tools/rehearsal/signer.ts';
+import { startSigner, tracked } from '../../rehearsal/signer.ts';
 import { announcement } from '../guest/tools.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { findPython } from '../support/needs.ts';

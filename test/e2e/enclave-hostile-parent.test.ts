@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { extendedOnce } from '../../common/formats/register.ts';
-import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import type { Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';

@@ -3,8 +3,8 @@
 // is the security module's, which the test moves.
 
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { createDynamoDBClient, DeleteItemCommand, ScanCommand } from '../../signer/aws/dynamodb.ts';
-import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { type AttestedEnclave, startAttested } from '../support/attested-enclave.ts';
 import { type EnclaveWorld, slashingSection, startEnclaveWorld } from '../support/enclave-world.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';

@@ -7,9 +7,9 @@ import { readCoseSign1, readPayload } from '../../common/attestation/document.ts
 import { verifyDocument } from '../../common/attestation/verify.ts';
 import { readIdentity } from '../../common/receipts/read-identity.ts';
 import type { DocumentJudge } from '../../common/receipts/verify.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { receiptsInStateTable } from '../../signer/receipts/state-table.ts';
-import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { faultsOf, headOf, keptBoots } from '../receipts/kept.ts';
 import { type AttestedClient, attested, registersOf, testProvider } from '../support/attested-client.ts';
 import type { Parent } from '../support/enclave-parent.ts';

@@ -3,6 +3,7 @@
 // moves and which the parent cannot. The start says how many tokens have none.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import {
   type AttributeValue,
   createDynamoDBClient,
@@ -11,7 +12,6 @@ import {
   PutItemCommand,
   ScanCommand,
 } from '../../signer/aws/dynamodb.ts';
-import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { type AttestedEnclave, startAttested } from '../support/attested-enclave.ts';
 import { type EnclaveWorld, startEnclaveWorld } from '../support/enclave-world.ts';
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
 import { extendedOnce } from '../../common/formats/register.ts';
-import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import type { Parent } from '../support/enclave-parent.ts';
 import type { EnclaveProcess } from '../support/enclave-process.ts';

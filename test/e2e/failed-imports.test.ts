@@ -8,7 +8,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';

@@ -6,7 +6,7 @@
 
 import { Agent, request } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import { randaoReveal, TEST_TOKEN } from '../support/requests.ts';
 

@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { pathLine } from '../../service/first/path-line.ts';
-import { runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { attestation, signCall } from '../support/requests.ts';
 

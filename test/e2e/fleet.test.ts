@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { attestation, block, call, randaoReveal, rootOf, signCall, testKey } from '../support/requests.ts';
 

@@ -3,8 +3,8 @@
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { MAX_UNANSWERED_REQUESTS } from '../../signer/http/context.ts';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 

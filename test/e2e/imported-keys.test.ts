@@ -5,7 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';

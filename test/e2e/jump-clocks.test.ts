@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { CHAIN, presentEpoch, vote, WAIT } from '../support/asked-fleet.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { tracked } from '../../tools/rehearsal/signer.ts';
+import { tracked } from '../../rehearsal/signer.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 

@@ -6,7 +6,7 @@ import { getClient } from '@lodestar/api/keymanager';
 import { createChainForkConfig } from '@lodestar/config';
 import { mainnetChainConfig } from '@lodestar/config/networks';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, rootOf, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';
 

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, vi } from 'vitest';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import type { depositProblem } from '../../signer/keys/generation/deposit.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type Answer, call, randaoReveal, signCall } from '../support/requests.ts';
 

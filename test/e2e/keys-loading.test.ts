@@ -4,7 +4,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, FULL_SCRYPT, publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
 import { type Answer, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';

@@ -21,7 +21,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { cleanEnvironment, kill, tracked } from '../../tools/rehearsal/signer.ts';
+import { cleanEnvironment, kill, tracked } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { freePort } from '../support/free-port.ts';
 import { lacking } from '../support/needs.ts';

@@ -3,7 +3,7 @@
 // then.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';

@@ -20,8 +20,8 @@ import {
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
+import { runStrongroom, startSigner, tracked } from '../../rehearsal/signer.ts';
 import { CLIENT_FOLDERS, MIGRATED } from '../../service/first/client-folders.ts';
-import { runStrongroom, startSigner, tracked } from '../../tools/rehearsal/signer.ts';
 import { makeClientFolder, QUIET } from '../support/client-folder.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { publicKeyOf, testSecret } from '../support/keys.ts';

@@ -2,7 +2,7 @@
 // disk.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, block, rootOf, signCall } from '../support/requests.ts';
 import { sized } from '../support/scale.ts';

@@ -6,7 +6,7 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import { randaoReveal, TEST_TOKEN, testKey } from '../support/requests.ts';

@@ -9,9 +9,9 @@ import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import { parseCeremony } from '../../ceremony/definition.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken as openForSigner } from '../../ceremony/root-token-opening.ts';
-import { startCustody } from '../../tools/rehearsal/custody.ts';
-import { openRootToken, thresholdRefusal } from '../../tools/rehearsal/rehearse.ts';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { startCustody } from '../../rehearsal/custody.ts';
+import { openRootToken, thresholdRefusal } from '../../rehearsal/rehearse.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { keyArn } from '../config/loading.ts';
 
 const TOKEN = /sr_(?:mgmt|client)_[\w-]{20}/;

@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { Authority } from '../support/client-certificates.ts';
 import { deploy } from '../support/deployment.ts';

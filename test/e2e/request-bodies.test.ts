@@ -4,7 +4,7 @@
 import http from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { randaoReveal, TEST_TOKEN } from '../support/requests.ts';
 

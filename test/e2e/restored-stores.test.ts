@@ -11,7 +11,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, trunca
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { AskedFleets, CHAIN, presentEpoch, vote, WAIT } from '../support/asked-fleet.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';

@@ -7,10 +7,10 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { SLASHING_STORE } from '../../signer/chamber/binding-table.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { type RunningSigner, runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { FAULTS, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { encryptKeystore, FULL_SCRYPT, publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';

@@ -1,7 +1,7 @@
 // What the listeners of a running server offer: probes, credentials, formats, CORS, audit lines, metrics, OpenAPI.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 

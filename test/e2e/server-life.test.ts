@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall } from '../support/requests.ts';
 

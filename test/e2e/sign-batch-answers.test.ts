@@ -1,7 +1,7 @@
 // What the batch route refuses whole, and what it answers for each key.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import {

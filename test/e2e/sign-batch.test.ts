@@ -2,7 +2,7 @@
 // the records.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deployKeyFiles } from '../support/deployment.ts';
 import { PORTABLE_PROGRAM } from '../support/portable-program.ts';
 import { attestation, batchCall, forkInfo, randaoReveal, rootOf, signCall } from '../support/requests.ts';

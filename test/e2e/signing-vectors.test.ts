@@ -1,7 +1,7 @@
 // Public and captured vectors through the real program over HTTP: what clients sent, and the bytes they got.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { deployKeys } from '../support/deployment.ts';
 import { call, signCall } from '../support/requests.ts';
 import { vectorJson, vectorLines } from '../support/vectors.ts';

@@ -4,11 +4,11 @@
 
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { createDynamoDBClient, DeleteItemCommand } from '../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { partitionOf } from '../../signer/slashing/dynamodb/tables/items.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { attestation, block, call, rootOf, signCall } from '../support/requests.ts';
 

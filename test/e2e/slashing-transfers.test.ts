@@ -4,8 +4,8 @@
 
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { MAX_TRANSFERS } from '../../signer/http/routes/slashing-protection.ts';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';

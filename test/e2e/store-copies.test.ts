@@ -8,7 +8,7 @@
 import { cpSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import {
   type AskedFleet,
   AskedFleets,

@@ -3,9 +3,9 @@
 
 import { execFileSync } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DynamoDBServer, startDynamoDB } from '../../rehearsal/dynamodb.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { FAULTS, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { lacking } from '../support/needs.ts';

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deployKeys } from '../support/deployment.ts';
 import { findPython } from '../support/needs.ts';

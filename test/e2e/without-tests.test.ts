@@ -62,8 +62,8 @@ describe('a tree without test/', () => {
     expect(result.stdout).toMatch(/the rehearsal is over/i);
   });
 
-  it('without tools/rehearsal/ too, has every command but that one', () => {
-    rmSync(join(tree, 'tools/rehearsal'), { recursive: true });
+  it('without rehearsal/ too, has every command but that one', () => {
+    rmSync(join(tree, 'rehearsal'), { recursive: true });
     expect(strongroom('ceremony', '--help')).toMatchObject({ status: 0, stderr: '' });
     expect(strongroom('ceremony', 'plan', ceremony)).toMatchObject({ status: 0 });
     expect(strongroom('ceremony', 'rehearse', ceremony).status).not.toBe(0);

@@ -13,7 +13,7 @@ import { describeImage } from '../../eif/describe.ts';
 import { cacheOfNpm } from '../../eif/packages.ts';
 import { measureOnce } from '../../enclave/measure.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
-import { createNsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 import { keyArn } from '../config/loading.ts';
 import { runWithRoot } from '../operator/run-operator.ts';
 import { PROJECT_ROOT } from '../support/addon.ts';

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { envelopeFor } from '../../tools/rehearsal/kms/cms-envelope.ts';
+import { envelopeFor } from '../../rehearsal/kms/cms-envelope.ts';
 import { scanProcess } from '../support/memory-scan.ts';
 import type { EnvelopeRequest } from './envelope-process.ts';
 

@@ -11,7 +11,7 @@ import tls, { type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../../common/attestation/contract.ts';
 import { type Verdict, verifyDocument } from '../../common/attestation/verify.ts';
-import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT, type RatlsClient } from '../support/ratls-client.ts';
 import { type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { RunningSigner, SignerOptions } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner, SignerOptions } from '../../rehearsal/signer.ts';
 
 const HERE = import.meta.dirname;
 const PROGRAM = join(HERE, '../../bin/strongroom');

@@ -7,7 +7,7 @@ import { createHash, scryptSync } from 'node:crypto';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';

@@ -4,7 +4,7 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { coreOf } from './core.ts';
 import { CHUNK_BYTES, countIn, memoryOf, type Region, regionsOf } from './regions.ts';
 

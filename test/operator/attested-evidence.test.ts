@@ -10,8 +10,8 @@ import { describe, expect, it } from 'vitest';
 import { keyBinding } from '../../common/attestation/contract.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
 import { createAttestedCertificate, generateCertificateKey, privateKeyPem } from '../../enclave/ratls/identity.ts';
-import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import {
   expectRefusal,

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parseRegisters } from '../../common/attestation/reference-file.ts';
 import { type AttestedPeer, connectAttested, examine } from '../../operator/connect.ts';
-import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { proxyHeaderFrom, RATLS_PORT } from '../support/ratls-client.ts';
 import { FREE_TOKEN, type RatlsSigner, startRatlsSigner } from '../support/ratls-signer.ts';
 import { ask, type RunningTunnel, startTunnel } from './running-tunnel.ts';

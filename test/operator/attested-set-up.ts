@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { type NsmEmulatorOptions, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { type NsmEmulatorOptions, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { cannedSigner } from './canned-signer.ts';
 import {
   makeEnclave,

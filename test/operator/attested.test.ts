@@ -11,7 +11,7 @@ import { extendedOnce } from '../../common/formats/register.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
 import { createIdentity } from '../../enclave/ratls/identity.ts';
 import { connectAttested } from '../../operator/connect.ts';
-import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import {
   CEREMONY,

@@ -5,10 +5,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import type { KeyList, KeyPatchAnswer } from '../../signer/api/key-answers.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
-import { type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { call } from '../support/requests.ts';

@@ -15,8 +15,8 @@ import {
 } from '../../common/attestation/contract.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
 import { createIdentity, type RatlsIdentity } from '../../enclave/ratls/identity.ts';
+import { createNsmEmulator, type NsmEmulatorOptions } from '../../rehearsal/nsm/emulator.ts';
 import type { Nsm } from '../../signer/tee/nsm.ts';
-import { createNsmEmulator, type NsmEmulatorOptions } from '../../tools/rehearsal/nsm/emulator.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { type Answerer, answering, type Received } from './fixture-signer.ts';
 

@@ -11,7 +11,7 @@ import { identityBinding } from '../../common/receipts/identity.ts';
 import { encodeEntry } from '../../common/receipts/read-entry.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
-import { createNsmEmulator, testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { type MadeLog, makeLog, naming, testBoot, testEntry, writeLog } from '../receipts/logs.ts';
 import { findPython } from '../support/needs.ts';
 import { runWithRoot } from './run-operator.ts';

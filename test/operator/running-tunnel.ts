@@ -5,7 +5,7 @@ import { type IncomingMessage, type RequestOptions, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { parseRegisters } from '../../common/attestation/reference-file.ts';
 import { runTunnel, type TunnelOptions } from '../../operator/tunnel/tunnel.ts';
-import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { ownAddress } from '../support/own-address.ts';
 
 export interface RunningTunnel {

@@ -9,7 +9,7 @@ import { CommandFailure } from '../../operator/exit.ts';
 import { History } from '../../operator/top/history.ts';
 import { ratesBetween, readCounters } from '../../operator/top/sample.ts';
 import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../../operator/top/view.ts';
-import { cleanEnvironment, type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { cleanEnvironment, type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import { lacking } from '../support/needs.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';

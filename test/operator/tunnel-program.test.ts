@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { testPcr } from '../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { answerJson } from './fixture-signer.ts';
 import { ask } from './running-tunnel.ts';

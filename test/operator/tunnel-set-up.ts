@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { afterEach } from 'vitest';
 import type { TunnelOptions } from '../../operator/tunnel/tunnel.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { type Answerer, answerJson } from './fixture-signer.ts';
 import { type Enclave, makeEnclave, type RatlsServer, startRatlsServer } from './ratls-server.ts';

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { AttestationFailure } from '../../operator/attestation/attestation-failure.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { makeEnclave } from './ratls-server.ts';
 import { ask } from './running-tunnel.ts';

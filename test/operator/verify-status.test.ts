@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type Ceremony, ceremonyBlock, ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
-import { createNsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { SHOWN_DEPLOYMENT, SHOWN_IMAGES, type ShownStatus, shownStatus } from '../attestation/shown-status.ts';
 import { RECIPIENT } from '../ceremony/custody.ts';
 import { keyArn } from '../config/loading.ts';

@@ -7,9 +7,9 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { type DynamoDBServer, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import type { DynamoDBClient, Item } from '../../signer/aws/dynamodb.ts';
 import { NETWORK_PARTITION } from '../../signer/slashing/dynamodb/tables/items.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { type FleetKey, type FleetKeys, fleetKeys } from '../support/fleet/keys.ts';
 import { randomMessage, textOf } from '../support/fleet/messages.ts';
 import { type Random, randomChoices } from '../support/fleet/random.ts';

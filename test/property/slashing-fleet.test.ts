@@ -13,8 +13,8 @@
 // have to be run more than once.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DynamoDBServer, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import type { DynamoDBClient } from '../../signer/aws/dynamodb.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { FleetCluster } from '../support/fleet/cluster.ts';
 import type { Missing } from '../support/fleet/gate.ts';
 import { runWorld } from '../support/fleet/run.ts';

@@ -9,6 +9,12 @@ import { signedHead } from '../../common/receipts/head.ts';
 import { CHECKPOINT, headPath, IDENTITY, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
 import { WHOLE_LOGS } from '../../common/receipts/verify.ts';
+import {
+  type DynamoDBServer,
+  dynamoDBClientOptions,
+  startDynamoDB,
+  WAITS_FOR_ANSWERS,
+} from '../../rehearsal/dynamodb.ts';
 import { receiptsFolder } from '../../service/receipts-folder.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
@@ -17,12 +23,6 @@ import { openReceiptLog, type ReceiptLog } from '../../signer/receipts/log.ts';
 import { removeOldEntries } from '../../signer/receipts/retention.ts';
 import { receiptsInStateTable } from '../../signer/receipts/state-table.ts';
 import type { ReceiptStorage } from '../../signer/receipts/storage.ts';
-import {
-  type DynamoDBServer,
-  dynamoDBClientOptions,
-  startDynamoDB,
-  WAITS_FOR_ANSWERS,
-} from '../../tools/rehearsal/dynamodb.ts';
 import { recordingLog } from '../support/recording-log.ts';
 import { faultsOf, headOf, keptBoots } from './kept.ts';
 import { makeLog, testBoot, testEntry } from './logs.ts';

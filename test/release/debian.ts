@@ -6,7 +6,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { existsSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { kill, tracked } from '../../tools/rehearsal/signer.ts';
+import { kill, tracked } from '../../rehearsal/signer.ts';
 import { lacking, skipped } from '../support/needs.ts';
 
 const SYSTEMD = '/lib/systemd/systemd';

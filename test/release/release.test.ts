@@ -6,8 +6,8 @@ import { chmodSync, cpSync, existsSync, readdirSync, readFileSync, rmSync, write
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { cacheOfNpm } from '../../eif/packages.ts';
+import { startSigner } from '../../rehearsal/signer.ts';
 import { VERSION } from '../../signer/api/version.ts';
-import { startSigner } from '../../tools/rehearsal/signer.ts';
 import { copyOfCopy } from '../eif/project-copy.ts';
 import { addonForTests, PROJECT_ROOT } from '../support/addon.ts';
 import { otherUser } from '../support/nobody.ts';

@@ -5,7 +5,7 @@ import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { deploy } from '../support/deployment.ts';
 import { TEST_TOKEN } from '../support/requests.ts';
 import { rehearse } from './rehearse.ts';

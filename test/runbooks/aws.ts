@@ -6,6 +6,10 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { EncryptCommand, KMSClient } from '@aws-sdk/client-kms';
+import { CUSTODY_REGION } from '../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
+import type { KeyBehaviour } from '../../rehearsal/kms/server.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
@@ -13,10 +17,6 @@ import {
   type DynamoDBClient,
   GetItemCommand,
 } from '../../signer/aws/dynamodb.ts';
-import { CUSTODY_REGION } from '../../tools/rehearsal/custody.ts';
-import { dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
-import type { KeyBehaviour } from '../../tools/rehearsal/kms/server.ts';
-import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
 import { type Program, Refused } from './programs.ts';
 
 export interface AccessKeys {

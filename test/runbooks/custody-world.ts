@@ -8,10 +8,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../tools/rehearsal/signer.ts';
-import { testKey } from '../../tools/rehearsal/test-key.ts';
-import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
+import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
+import { testKey } from '../../rehearsal/test-key.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { ACCOUNT, SIGNER, startGuardedAws } from '../support/guarded-aws.ts';
 import { ownAddress } from '../support/own-address.ts';

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { neededBy } from '../support/needs.ts';
 import { blocksOf } from './page.ts';
 import { Refused } from './programs.ts';

@@ -1,8 +1,8 @@
 // What `strongroom setup` prints, in this process: the policies that an account has before a page begins.
 
 import { PassThrough } from 'node:stream';
-import { main as setup } from '../../tools/setup/main.ts';
-import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
+import { main as setup } from '../../setup/main.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
 
 /** @throws Error with what it said instead */
 export async function printed(...argv: readonly string[]): Promise<PolicyDocument> {

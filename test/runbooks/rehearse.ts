@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { kill, tracked } from '../../tools/rehearsal/signer.ts';
+import { kill, tracked } from '../../rehearsal/signer.ts';
 import { neededBy } from '../support/needs.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { skipWithout } from '../support/skip.ts';

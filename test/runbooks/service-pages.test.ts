@@ -6,7 +6,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { startSigner } from '../../tools/rehearsal/signer.ts';
+import { startSigner } from '../../rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { TEST_TOKEN } from '../support/requests.ts';

@@ -6,8 +6,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { startSigner } from '../../tools/rehearsal/signer.ts';
-import { testKey } from '../../tools/rehearsal/test-key.ts';
+import { startSigner } from '../../rehearsal/signer.ts';
+import { testKey } from '../../rehearsal/test-key.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { attestation, block, rootOf } from '../support/messages.ts';
 import { ownAddress } from '../support/own-address.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Client } from 'pg';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';

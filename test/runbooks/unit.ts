@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { get } from 'node:http';
 import { parseArgs } from 'node:util';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { type Program, Refused } from './programs.ts';
 
 type Until = 'ready' | 'listening';

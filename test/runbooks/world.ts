@@ -3,7 +3,7 @@
 
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { cleanEnvironment } from '../../tools/rehearsal/signer.ts';
+import { cleanEnvironment } from '../../rehearsal/signer.ts';
 import { type Program, startPrograms } from './programs.ts';
 import type { World } from './rehearse.ts';
 

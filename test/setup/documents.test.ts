@@ -3,8 +3,8 @@
 
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ADMINISTRATION_ACTIONS, MAX_KEY_POLICY_BYTES } from '../../tools/setup/key-policy.ts';
-import { PHASES } from '../../tools/setup/policy-document.ts';
+import { ADMINISTRATION_ACTIONS, MAX_KEY_POLICY_BYTES } from '../../setup/key-policy.ts';
+import { PHASES } from '../../setup/policy-document.ts';
 import {
   ACCOUNT,
   ADMIN,

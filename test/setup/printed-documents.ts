@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { stringify } from 'yaml';
-import { main } from '../../tools/setup/main.ts';
-import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
+import { main } from '../../setup/main.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
 import { isAllowed } from '../support/policy-judge.ts';
 
 export const ACCOUNT = '111122223333';

@@ -2,7 +2,7 @@
 // records.
 
 import { describe, expect, it } from 'vitest';
-import { PHASES, type PolicyDocument } from '../../tools/setup/policy-document.ts';
+import { PHASES, type PolicyDocument } from '../../setup/policy-document.ts';
 import { isAllowed } from '../support/policy-judge.ts';
 import { ACCOUNT, ENDPOINTS, HOME, KEY, PARENT, printed, run, write } from './printed-documents.ts';
 

@@ -2,7 +2,7 @@
 // `terraform validate` would, without the internet.
 
 import { describe, expect, it } from 'vitest';
-import { TABLES } from '../../tools/setup/table-permissions.ts';
+import { TABLES } from '../../setup/table-permissions.ts';
 import type { Module } from '../support/terraform-module.ts';
 import { blockOf, example, expression, key, signer } from './terraform-modules.ts';
 import { ENCLAVE_VALUES, KEY_VALUES, template } from './terraform-templates.ts';

@@ -8,16 +8,16 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseCeremony } from '../../ceremony/definition.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { keyPolicy, keyPolicyStatements } from '../../tools/setup/key-policy.ts';
-import { PHASES, policyOf } from '../../tools/setup/policy-document.ts';
+import { keyPolicy, keyPolicyStatements } from '../../setup/key-policy.ts';
+import { PHASES, policyOf } from '../../setup/policy-document.ts';
 import {
   parentPolicy,
   recoveryPolicy,
   signerPolicy,
   tableResourcePolicy,
   tablesPolicy,
-} from '../../tools/setup/role-policy.ts';
-import { TABLES } from '../../tools/setup/table-permissions.ts';
+} from '../../setup/role-policy.ts';
+import { TABLES } from '../../setup/table-permissions.ts';
 import { keyArn, loadGood, multiRegionArn } from '../config/loading.ts';
 import { lacking } from '../support/needs.ts';
 import { renderTemplate } from '../support/terraform-template.ts';

@@ -3,7 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { KeyPolicyRequest } from '../../tools/setup/key-policy.ts';
+import type { KeyPolicyRequest } from '../../setup/key-policy.ts';
 import { multiRegionArn } from '../config/loading.ts';
 import { renderTemplate } from '../support/terraform-template.ts';
 

@@ -4,9 +4,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { TABLES } from '../../setup/table-permissions.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
-import { TABLES } from '../../tools/setup/table-permissions.ts';
 import { type Block, blockIn } from '../support/terraform-module.ts';
 import { expression, key, resource, signer } from './terraform-modules.ts';
 import { ACCOUNT, KEY_VALUES, ROOT, role, template } from './terraform-templates.ts';

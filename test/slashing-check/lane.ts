@@ -1,7 +1,7 @@
 // A process of `make check-slashing`: is told a half and, one after the other, seeds with numbers of messages. A
 // parameter names the half; what came of a seed is sent back.
 
-import { startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
+import { startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { FleetCluster } from '../support/fleet/cluster.ts';
 import { runWorld } from '../support/fleet/run.ts';
 import { openClient } from '../support/fleet/sites.ts';

@@ -2,7 +2,7 @@
 // store.
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type DynamoDBServer, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
+import { type DynamoDBServer, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { sized, testSeed } from '../support/scale.ts';
 import { runDividedPrograms, runPrograms } from './programs.ts';

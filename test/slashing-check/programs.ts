@@ -6,10 +6,10 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { DynamoDBServer } from '../../rehearsal/dynamodb.ts';
+import { type RunningSigner, runStrongroom } from '../../rehearsal/signer.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import type { SlashableMessage } from '../../signer/slashing/types.ts';
-import type { DynamoDBServer } from '../../tools/rehearsal/dynamodb.ts';
-import { type RunningSigner, runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import type { Random } from '../support/fleet/random.ts';
 import { randomChoices } from '../support/fleet/random.ts';

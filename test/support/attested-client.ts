@@ -6,8 +6,8 @@ import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
 import { DEFAULT_MAX_AGE_SECONDS } from '../../operator/common-flags.ts';
 import { connectAttested } from '../../operator/connect.ts';
-import type { NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
-import type { NsmPki } from '../../tools/rehearsal/nsm/pki.ts';
+import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import type { NsmPki } from '../../rehearsal/nsm/pki.ts';
 
 export interface AttestedAnswer {
   readonly status: number;

@@ -3,7 +3,7 @@
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type RunningSigner, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
 import { TEST_TOKEN, type TestKey, testKey } from './requests.ts';
 
 export const FULL_ACCESS = { name: 'full', rules: [{ effect: 'allow', scopes: ['sign', 'public_keys'] }] };

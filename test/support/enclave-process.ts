@@ -7,10 +7,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
 import type { CompiledImage } from '../../enclave/compiled.ts';
+import type { NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
+import { cleanEnvironment, tracked } from '../../rehearsal/signer.ts';
 import type { EgressEndpoint } from '../../signer/api/egress.ts';
 import type { NamedAuthorities } from '../../signer/tee/authorities.ts';
-import type { NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
-import { cleanEnvironment, tracked } from '../../tools/rehearsal/signer.ts';
 import { LONGEST_WAIT_MS } from './patience.ts';
 
 /** What the child process reads. */

@@ -2,7 +2,7 @@
 // which programs without vitest use, too, what file is running.
 
 import { afterAll, expect } from 'vitest';
-import { killChildren } from '../../tools/rehearsal/signer.ts';
+import { killChildren } from '../../rehearsal/signer.ts';
 
 // The user's own git is another one on every machine.
 Object.assign(process.env, { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' });

@@ -1,7 +1,7 @@
 // DynamoDB and KMS as an account with our policies would answer: every call is judged before it reaches the stand-in,
 // and what the policies do not allow is refused with AccessDeniedException. What was asked for is kept.
 
-import type { PolicyDocument } from '../../tools/setup/policy-document.ts';
+import type { PolicyDocument } from '../../setup/policy-document.ts';
 import { tableActionsOf } from './aws-actions.ts';
 import { FAULTS, type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { isAllowed } from './policy-judge.ts';

@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { type Clock, systemClock } from '../../common/observe/clock.ts';
+import { type DynamoDBServer, dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
@@ -22,7 +23,6 @@ import type { KeyTable, NewTableKey } from '../../signer/keys/table/types.ts';
 import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { TenureBook } from '../../signer/tenure.ts';
-import { type DynamoDBServer, dynamoDBClientOptions } from '../../tools/rehearsal/dynamodb.ts';
 import { publicKeyOf, testSecret } from './keys.ts';
 import { PATIENT } from './patience.ts';
 import { type LogLine, recordingLog } from './recording-log.ts';

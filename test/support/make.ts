@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { cleanEnvironment, tracked } from '../../tools/rehearsal/signer.ts';
+import { cleanEnvironment, tracked } from '../../rehearsal/signer.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 

@@ -6,7 +6,7 @@
 
 import { openSync, read, readFileSync, writeSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createNsmEmulator, type NsmEmulator } from '../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmEmulator, type NsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 
 /** Operations of <linux/fuse.h>. */
 const OPCODE = { open: 14, release: 18, flush: 25, interrupt: 36, ioctl: 39, cuseInit: 4096 } as const;

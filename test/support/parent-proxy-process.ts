@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { tracked } from '../../rehearsal/signer.ts';
 import type { Transport } from '../../signer/native/transport.ts';
-import { tracked } from '../../tools/rehearsal/signer.ts';
 import { type ProxyTestOptions, proxyYaml } from './parent-proxy.ts';
 import { unixTransport } from './unix-transport.ts';
 

@@ -2,7 +2,7 @@
 // documents use the language: an explicit deny, else an allow, else no. Written apart from what makes the documents, so
 // that a mistake in them is seen. It refuses an operator that it does not know.
 
-import type { PolicyDocument, Statement } from '../../tools/setup/policy-document.ts';
+import type { PolicyDocument, Statement } from '../../setup/policy-document.ts';
 
 export interface JudgedCall {
   readonly action: string;

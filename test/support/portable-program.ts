@@ -1,7 +1,7 @@
 // What startSigner runs for a signer with the portable BLS core, also where the native one is built.
 
 import { join } from 'node:path';
-import type { SignerOptions } from '../../tools/rehearsal/signer.ts';
+import type { SignerOptions } from '../../rehearsal/signer.ts';
 
 export const PORTABLE_PROGRAM: NonNullable<SignerOptions['program']> = [
   join(import.meta.dirname, '../../bin/pinned-node'),

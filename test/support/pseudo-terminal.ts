@@ -3,7 +3,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { tracked } from '../../tools/rehearsal/signer.ts';
+import { tracked } from '../../rehearsal/signer.ts';
 
 export interface Typed {
   readonly prompt: string;

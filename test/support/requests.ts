@@ -1,6 +1,6 @@
 // Requests as validator clients send them, and keys to send them for. All keys here are TEST keys.
 
-export { type TestKey, testKey } from '../../tools/rehearsal/test-key.ts';
+export { type TestKey, testKey } from '../../rehearsal/test-key.ts';
 export { attestation, block, forkInfo, MAINNET_ROOT, randaoReveal, rootOf, voluntaryExit } from './messages.ts';
 
 export const TEST_TOKEN = 'sr_client_TEST_TOKEN_of_the_end_to_end_tests_0001';

@@ -1,7 +1,7 @@
 // What a test starts it ends: also a signer that does not come up.
 
 import { expect, it } from 'vitest';
-import { runningChildren, startSigner } from '../../tools/rehearsal/signer.ts';
+import { runningChildren, startSigner } from '../../rehearsal/signer.ts';
 
 const SILENT = [process.execPath, '-e', 'process.on("SIGTERM", () => {}); setInterval(() => {}, 1000)'] as const;
 

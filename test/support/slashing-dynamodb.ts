@@ -3,6 +3,7 @@
 
 import { decodeHex } from '../../common/formats/hex.ts';
 import type { Log } from '../../common/observe/log.ts';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import type { AwsClientOptions } from '../../signer/aws/client.ts';
 import {
   createDynamoDBClient,
@@ -16,7 +17,6 @@ import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { openDynamoDBBackend } from '../../signer/slashing/dynamodb/backend.ts';
 import { rowIntegrity } from '../../signer/slashing/history/codes.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
-import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { ownAddress } from './own-address.ts';
 import { PATIENT } from './patience.ts';
 import { MAIN_ROOT, quietLog } from './slashing.ts';

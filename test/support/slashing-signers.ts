@@ -3,8 +3,8 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { tracked } from '../../rehearsal/signer.ts';
 import type { SlashableMessage } from '../../signer/slashing/types.ts';
-import { tracked } from '../../tools/rehearsal/signer.ts';
 import type { SignerAnswer, SignerRequest, SignerStore } from './slashing-signer-process.ts';
 
 export interface SignerProcess {

@@ -4,6 +4,7 @@
 
 import { afterAll, beforeAll } from 'vitest';
 import type { Clock } from '../../common/observe/clock.ts';
+import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import type { Authentication } from '../../signer/auth/authenticator.ts';
 import type { HeadProblem } from '../../signer/auth/stateful/load.ts';
 import { kindOf, type RowKind } from '../../signer/auth/stateful/rows.ts';
@@ -21,7 +22,6 @@ import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { replaceRootToken } from '../../signer/boot/custody.ts';
 import { AUTH_REVISION, decodeAuthRow, encodeAuthHead, encodeAuthRow } from '../../signer/chamber/state-rows.ts';
 import { type StateTable, stateTable } from '../../signer/chamber/state-table.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../../tools/rehearsal/dynamodb.ts';
 import { recordingLog } from './recording-log.ts';
 
 /** Both moments move together, and only when a test says so. */

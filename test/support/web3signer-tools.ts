@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { RunningSigner } from '../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { PACKAGE_CONFIG } from './consensus-configs.ts';
 import { encryptKeystore, publicKeyOf, testSecret, writeKeystore } from './keys.ts';
 import { attestation, call, forkInfo, rootOf, signCall } from './requests.ts';

@@ -5,8 +5,8 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { web3SignerNames } from '../../service/commands/web3signer-name.ts';
-import { runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
 import { publicKeyOf, testSecret, writeKeystore } from '../support/keys.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';

@@ -5,10 +5,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { runStrongroom } from '../../rehearsal/signer.ts';
 import { readArguments } from '../../service/web3signer/arguments.ts';
 import { translated } from '../../service/web3signer/main.ts';
 import type { Section } from '../../service/web3signer/yaml-text.ts';
-import { runStrongroom } from '../../tools/rehearsal/signer.ts';
 import { rootOf } from '../support/requests.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-front-'));

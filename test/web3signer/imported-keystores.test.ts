@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type RunningSigner, runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { call, randaoReveal, signCall } from '../support/requests.ts';
 import { made, ON_FREE_PORTS } from '../support/web3signer-tools.ts';

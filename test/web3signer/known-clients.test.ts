@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { type RunningSigner, runStrongroom, startSigner } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom, startSigner } from '../../rehearsal/signer.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { type Issued, issueSelfSigned } from '../support/client-certificates.ts';
 import { call } from '../support/requests.ts';

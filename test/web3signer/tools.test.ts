@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type RunningSigner, runStrongroom, type SignerOptions, startSigner } from '../../tools/rehearsal/signer.ts';
+import { type RunningSigner, runStrongroom, type SignerOptions, startSigner } from '../../rehearsal/signer.ts';
 import { encryptKeystore, testSecret, writeKeystore } from '../support/keys.ts';
 import { expectNoList } from '../support/no-list.ts';
 import { attestation, call, MAINNET_ROOT, rootOf, signCall, TEST_TOKEN } from '../support/requests.ts';

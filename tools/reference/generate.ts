@@ -11,9 +11,9 @@ import { parentProxyReference } from '../../parent-proxy/reference.ts';
 import { configurationReference } from '../../service/config/reference.ts';
 import { apiReference } from '../../service/openapi/reference.ts';
 import { web3SignerReference } from '../../service/web3signer/reference.ts';
+import { permissionsReference, TEMPLATES } from '../../setup/reference.ts';
 import { auditReference, errorReference } from '../../signer/api/reference/error-reference.ts';
 import { metricsReference } from '../../signer/metrics/reference.ts';
-import { permissionsReference, TEMPLATES } from '../setup/reference.ts';
 import { dashboardPlan } from './dashboard-plan.ts';
 
 export interface Reference {

@@ -139,7 +139,7 @@ function bundleRelease(root: string, { commit }: Origin): Promise<Bundle> {
     ['signer/api/commit.ts', { text: `export const COMMIT: string = ${JSON.stringify(commit)};\n` }],
     ['bin/described.ts', { source: 'tools/release/absent/described.ts' }],
     ['eif/commands/build.ts', { source: 'tools/release/absent/image-build.ts' }],
-    ['tools/rehearsal/rehearse.ts', { source: 'tools/release/absent/rehearsal.ts' }],
+    ['rehearsal/rehearse.ts', { source: 'tools/release/absent/rehearsal.ts' }],
   ]);
   return bundleProgram(root, { entry: ENTRY, inPlaceOf });
 }

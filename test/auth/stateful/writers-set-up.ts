@@ -2,13 +2,13 @@
 // tokens to change. All keys are TEST keys.
 
 import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
 import type { Policy } from '../../../signer/api/policy.ts';
 import { policiesOf } from '../../../signer/auth/stateful/snapshot.ts';
 import { issueToken } from '../../../signer/auth/stateful/tokens.ts';
 import type { AwsClientOptions } from '../../../signer/aws/client.ts';
 import { createDynamoDBClient } from '../../../signer/aws/dynamodb.ts';
 import { type StateTable, stateTable } from '../../../signer/chamber/state-table.ts';
-import { dynamoDBClientOptions } from '../../../tools/rehearsal/dynamodb.ts';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.ts';
 import { PATIENT } from '../../support/patience.ts';
 import {

@@ -34,8 +34,8 @@ import {
 import { ADDON, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
 import { BuildError } from '../../../eif/inputs.ts';
 import { CONFIGURATION_PATH } from '../../../enclave/compiled.ts';
+import { startSigner } from '../../../rehearsal/signer.ts';
 import { useFastestHasher } from '../../../signer/signing/roots/leaves.ts';
-import { startSigner } from '../../../tools/rehearsal/signer.ts';
 import { keyArn } from '../../config/loading.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
 import { makeCertificate } from '../../support/certificates.ts';

@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { openEnvelope, parseEnvelope } from '../../../enclave/kms/cms.ts';
-import { EnvelopeError, type EnvelopeProblem, MAX_ENVELOPE_BYTES } from '../../../signer/tee/recipient.ts';
 import {
   AES_256_CBC,
   DATA,
@@ -18,7 +17,8 @@ import {
   recipientInfo,
   SHA_256,
   tlv,
-} from '../../../tools/rehearsal/kms/cms-envelope.ts';
+} from '../../../rehearsal/kms/cms-envelope.ts';
+import { EnvelopeError, type EnvelopeProblem, MAX_ENVELOPE_BYTES } from '../../../signer/tee/recipient.ts';
 import { vectorPath } from '../../support/vectors.ts';
 
 const KEY = keyPair(2048);

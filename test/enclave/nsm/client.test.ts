@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
 import { extendedOnce } from '../../../common/formats/register.ts';
 import { createNsm } from '../../../enclave/nsm/client.ts';
+import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
 import { type NsmDevice, NsmError } from '../../../signer/tee/nsm.ts';
-import { createNsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
 
 function answering(answer: CborValue | Buffer): NsmDevice {
   return async () => (Buffer.isBuffer(answer) ? Buffer.from(answer) : encodeCbor(answer));

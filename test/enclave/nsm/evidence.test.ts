@@ -4,9 +4,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { encodeCbor } from '../../../common/formats/cbor.ts';
 import { createNsm } from '../../../enclave/nsm/client.ts';
 import { CACHED_DOCUMENT_SECONDS, cachedDocuments, evidenceOf } from '../../../enclave/nsm/evidence.ts';
+import { createNsmEmulator, type NsmEmulator, type NsmEmulatorOptions } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import { type Nsm, NsmError } from '../../../signer/tee/nsm.ts';
-import { createNsmEmulator, type NsmEmulator, type NsmEmulatorOptions } from '../../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 import { START, type TestClock, testClock } from '../../support/stateful-auth.ts';
 
 const HOUR_MS = 3_600_000;

@@ -5,10 +5,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { extendedOnce } from '../../../common/formats/register.ts';
 import { describeNsm, isDebugMode, measureOnce, readMeasurements } from '../../../enclave/measure.ts';
 import { createNsm } from '../../../enclave/nsm/client.ts';
+import { createNsmEmulator, type NsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki, type NsmPki } from '../../../rehearsal/nsm/pki.ts';
 import type { Nsm } from '../../../signer/tee/nsm.ts';
 import { fillMixedRandom, nsmRandomBytes } from '../../../signer/tee/random.ts';
-import { createNsmEmulator, type NsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki, type NsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 
 const DIGEST = createHash('sha384').update('a configuration').digest();
 

@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest';
 import { createNsm } from '../../../enclave/nsm/client.ts';
 import { keepReading, openNsmClock } from '../../../enclave/nsm/time.ts';
-import { createNsmEmulator } from '../../../tools/rehearsal/nsm/emulator.ts';
+import { createNsmEmulator } from '../../../rehearsal/nsm/emulator.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 
 const START = Date.UTC(2026, 2, 1);

@@ -7,9 +7,9 @@ import { createNsm } from '../../../enclave/nsm/client.ts';
 import type { RatlsIdentity } from '../../../enclave/ratls/identity.ts';
 import { EVIDENCE_MARGIN_MS, RatlsRotation, type RotationOptions } from '../../../enclave/ratls/rotation.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
+import { createNsmEmulator, type NsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import type { NsmDevice } from '../../../signer/tee/nsm.ts';
-import { createNsmEmulator, type NsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { START, type TestClock, testClock } from '../../support/stateful-auth.ts';
 

@@ -10,9 +10,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type CustodyWorld, startCustody } from '../../../rehearsal/custody.ts';
+import { type RunningSigner, startSigner } from '../../../rehearsal/signer.ts';
 import { keyTableDefinition } from '../../../signer/keys/table/definition.ts';
-import { type CustodyWorld, startCustody } from '../../../tools/rehearsal/custody.ts';
-import { type RunningSigner, startSigner } from '../../../tools/rehearsal/signer.ts';
 import { publicKeyOf, testSecret } from '../../support/keys.ts';
 import { call, MAINNET_ROOT, randaoReveal, signCall, testKey } from '../../support/requests.ts';
 

@@ -33,7 +33,7 @@ const PROGRAMS = {
   'parent-proxy': 'test/guest/appliance/programs/parent-proxy.ts',
   'nsm-cuse': 'test/support/nsm-cuse.ts',
 };
-/** Two folders above the bundles, where tools/rehearsal/dynamodb.ts looks for it. */
+/** Beneath the folder above that of the bundles, where rehearsal/dynamodb.ts looks for it. */
 const DYNAMODB = 'node_modules/@dynoxide/linux-x64/dynoxide';
 const MEMORY_MIB = 2048;
 const TIME_LIMIT_MS = 420_000;
@@ -67,7 +67,7 @@ export const applianceSuite: GuestSuite = {
         file(join(GUEST.images, name, 'pcrs.json'), appliance.measurements),
       ]),
       file('test/hosts', PARENT_HOSTS.map((pair) => `${pair.join(' ')}\n`).join('')),
-      file(join(dirname(dirname(PROGRAMS_FOLDER)), DYNAMODB), readFileSync(join(PROJECT_ROOT, DYNAMODB)), 0o755),
+      file(join(dirname(PROGRAMS_FOLDER), DYNAMODB), readFileSync(join(PROJECT_ROOT, DYNAMODB)), 0o755),
       { type: 'symlink', path: 'bin/sh', target: '/test/bin/busybox' } as const,
     ];
     return [

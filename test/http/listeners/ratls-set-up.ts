@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect } from 'vitest';
 import type { Verdict } from '../../../common/attestation/verify.ts';
 import type { RefusedConnection } from '../../../enclave/ratls/listen.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
-import { testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../../rehearsal/nsm/emulator.ts';
 import { RATLS_PORT } from '../../support/ratls-client.ts';
 import { type RatlsSigner, type RatlsSignerOptions, startRatlsSigner } from '../../support/ratls-signer.ts';
 

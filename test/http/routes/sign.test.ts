@@ -4,6 +4,7 @@
 import { type AddressInfo, connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
+import type { RunningSigner } from '../../../rehearsal/signer.ts';
 import type { Authenticator, Caller } from '../../../signer/auth/authenticator.ts';
 import { parseSafeCidrs } from '../../../signer/auth/cidr.ts';
 import { compilePolicy, joinAccess } from '../../../signer/auth/evaluate.ts';
@@ -11,7 +12,6 @@ import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
 import type { AppDependencies } from '../../../signer/http/app.ts';
 import type { KeyStore } from '../../../signer/keys/store.ts';
 import { MAX_BODY_READ_AT_ONCE_BYTES } from '../../../signer/signing/envelopes/envelope-reader.ts';
-import type { RunningSigner } from '../../../tools/rehearsal/signer.ts';
 import { keylessApp } from '../../support/auth-app.ts';
 import { deploy } from '../../support/deployment.ts';
 import { recordingLog } from '../../support/recording-log.ts';

@@ -1,8 +1,8 @@
 // One key and the signers that share its table. Whoever imports it has a world of its own in every test.
 
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import type { KeyStatus } from '../../../signer/keys/table/types.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../../tools/rehearsal/dynamodb.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { createManagedWorld, type ManagedSigner, type ManagedWorld } from '../../support/managed-signer.ts';
 

@@ -3,13 +3,13 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
+import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import { createDynamoDBClient, QueryCommand } from '../../../signer/aws/dynamodb.ts';
 import { TableFreshness } from '../../../signer/keys/table/freshness.ts';
 import { type TableLoad, TableLoader } from '../../../signer/keys/table/loader.ts';
 import { digestOfDetails, encodeRow, partitionOf, shardOf } from '../../../signer/keys/table/rows.ts';
 import type { BlsCore } from '../../../signer/signing/bls/bls.ts';
 import { signingUnavailable } from '../../../signer/signing/bls/queue.ts';
-import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../../../tools/rehearsal/dynamodb.ts';
 import { addonForTests } from '../../support/addon.ts';
 import { createKeyTableWorld, type KeyTableWorld, newTableKey, type Replica } from '../../support/key-table.ts';
 import { testSecret } from '../../support/keys.ts';

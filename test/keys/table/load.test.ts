@@ -1,7 +1,7 @@
 // Many keys of the table, and signing that goes on while they come, change and go.
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type DynamoDBServer, startDynamoDB } from '../../../tools/rehearsal/dynamodb.ts';
+import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import { createKeyTableWorld, type KeyTableWorld, newTableKey, type Replica } from '../../support/key-table.ts';
 
 const KEYS = 5_000;

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { startCustody } from '../../../rehearsal/custody.ts';
+import { dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
+import { runStrongroom } from '../../../rehearsal/signer.ts';
 import { createDynamoDBClient } from '../../../signer/aws/dynamodb.ts';
 import { readRevisions } from '../../../signer/keys/table/calls.ts';
-import { startCustody } from '../../../tools/rehearsal/custody.ts';
-import { dynamoDBClientOptions } from '../../../tools/rehearsal/dynamodb.ts';
-import { runStrongroom } from '../../../tools/rehearsal/signer.ts';
 
 it('setup tables creates the key table beside the state table', async () => {
   const world = await startCustody();

@@ -2,8 +2,8 @@
 // is opened is closed after it.
 
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
+import { type DynamoDBServer, startDynamoDB } from '../../../rehearsal/dynamodb.ts';
 import type { NewTableKey } from '../../../signer/keys/table/types.ts';
-import { type DynamoDBServer, startDynamoDB } from '../../../tools/rehearsal/dynamodb.ts';
 import {
   createKeyTableWorld,
   type KeyTableWorld,

@@ -10,8 +10,8 @@ import { parseRegisters } from '../../../common/attestation/reference-file.ts';
 import { encodeCbor } from '../../../common/formats/cbor.ts';
 import { createAttestedCertificate, generateCertificateKey } from '../../../enclave/ratls/identity.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
-import { testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
+import { testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import { sized } from '../../support/scale.ts';
 import { makeEnclave } from '../ratls-server.ts';
 

@@ -10,13 +10,8 @@ import {
   type DocumentPayload,
   type NsmEmulatorOptions,
   testPcr,
-} from '../../../tools/rehearsal/nsm/emulator.ts';
-import {
-  type Credential,
-  type CredentialOptions,
-  createCredential,
-  createNsmPki,
-} from '../../../tools/rehearsal/nsm/pki.ts';
+} from '../../../rehearsal/nsm/emulator.ts';
+import { type Credential, type CredentialOptions, createCredential, createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 
 export const NOW = Date.parse('2026-11-21T12:00:00Z');
 export const HOUR_MS = 3_600_000;

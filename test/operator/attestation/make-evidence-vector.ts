@@ -7,8 +7,8 @@ import { connectionNonce, keyBinding } from '../../../common/attestation/contrac
 import { extendedOnce } from '../../../common/formats/register.ts';
 import { createNsm } from '../../../enclave/nsm/client.ts';
 import { createIdentity } from '../../../enclave/ratls/identity.ts';
-import { createNsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
+import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 
 const NOW = Date.parse('2026-11-22T12:00:00Z');
 const SHOWN_PCRS = [0, 1, 2, 8, 16, 17];

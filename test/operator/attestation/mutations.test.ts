@@ -8,8 +8,8 @@ import { FAILURES } from '../../../common/attestation/failure.ts';
 import { parseRegisters } from '../../../common/attestation/reference-file.ts';
 import { verifyDocument } from '../../../common/attestation/verify.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
-import { createNsmEmulator, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
-import { createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
+import { createNsmEmulator, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import { createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import { sized } from '../../support/scale.ts';
 
 const MUTATIONS = sized(2_000, 10_000);

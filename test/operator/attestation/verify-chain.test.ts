@@ -6,7 +6,7 @@ import { Extension, KeyUsageFlags } from '@peculiar/x509';
 import { describe, expect, it } from 'vitest';
 import { AWS_NITRO } from '../../../common/attestation/contract.ts';
 import { describeChain } from '../../../operator/attestation/report.ts';
-import { type CredentialOptions, createCredential, createNsmPki } from '../../../tools/rehearsal/nsm/pki.ts';
+import { type CredentialOptions, createCredential, createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 import {
   documentOf,
   HOUR_MS,

@@ -5,8 +5,8 @@ import { keyBinding } from '../../../common/attestation/contract.ts';
 import { parseRegisters } from '../../../common/attestation/reference-file.ts';
 import { STEP_NAMES } from '../../../common/attestation/verify.ts';
 import { type CborValue, encodeCbor } from '../../../common/formats/cbor.ts';
-import { type NsmEmulatorOptions, testPcr } from '../../../tools/rehearsal/nsm/emulator.ts';
-import type { Credential } from '../../../tools/rehearsal/nsm/pki.ts';
+import { type NsmEmulatorOptions, testPcr } from '../../../rehearsal/nsm/emulator.ts';
+import type { Credential } from '../../../rehearsal/nsm/pki.ts';
 import {
   documentOf,
   leafUnder,

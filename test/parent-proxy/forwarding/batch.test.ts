@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readProxyHeader } from '../../../enclave/ratls/listen.ts';
-import type { RunningSigner } from '../../../tools/rehearsal/signer.ts';
+import type { RunningSigner } from '../../../rehearsal/signer.ts';
 import { deployKeyFiles } from '../../support/deployment.ts';
 import { type ProxyUnderTest, startProxyUnderTest } from '../../support/parent-proxy.ts';
 import { attestation, batchCall, rootOf, testKey } from '../../support/requests.ts';

@@ -8,12 +8,12 @@ import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { systemClock } from '../../../common/observe/clock.ts';
+import { runStrongroom } from '../../../rehearsal/signer.ts';
 import {
   type Connection,
   PostgresConnections,
   prepared,
 } from '../../../signer/slashing/postgres/connection/connections.ts';
-import { runStrongroom } from '../../../tools/rehearsal/signer.ts';
 import { slashingContract } from '../../contract/slashing.ts';
 import { deploy } from '../../support/deployment.ts';
 import { lacking } from '../../support/needs.ts';

@@ -3,8 +3,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
 import type { DynamoDBClient } from '../../../signer/aws/dynamodb.ts';
-import type { DynamoDBServer } from '../../../tools/rehearsal/dynamodb.ts';
 import type { FleetCluster } from './cluster.ts';
 import { randomEvent } from './events.ts';
 import type { Missing } from './gate.ts';

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { systemClock } from '../../../common/observe/clock.ts';
+import { type DynamoDBServer, dynamoDBClientOptions } from '../../../rehearsal/dynamodb.ts';
 import {
   createDynamoDBClient,
   type DynamoDBClient,
@@ -25,7 +26,6 @@ import { TableFreshness } from '../../../signer/keys/table/freshness.ts';
 import { TableLoader } from '../../../signer/keys/table/loader.ts';
 import { KeySealer } from '../../../signer/keys/table/seal.ts';
 import { openKeyTable } from '../../../signer/keys/table/table.ts';
-import { type DynamoDBServer, dynamoDBClientOptions } from '../../../tools/rehearsal/dynamodb.ts';
 import { quietLog } from '../slashing.ts';
 import type { FleetCluster } from './cluster.ts';
 import type { Missing } from './gate.ts';

@@ -3,6 +3,7 @@
 
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import type { DynamoDBServer } from '../../../rehearsal/dynamodb.ts';
 import {
   DeleteItemCommand,
   type DynamoDBClient,
@@ -15,7 +16,6 @@ import { NETWORK_PARTITION } from '../../../signer/slashing/dynamodb/tables/item
 import { NO_INCARNATION, readIncarnations } from '../../../signer/slashing/incarnation.ts';
 import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend, StoreFloor } from '../../../signer/slashing/types.ts';
-import type { DynamoDBServer } from '../../../tools/rehearsal/dynamodb.ts';
 import { MAIN_ROOT, quietLog } from '../slashing.ts';
 import { openSlashingTable } from '../slashing-dynamodb.ts';
 import { openTestBackend } from '../slashing-postgres.ts';

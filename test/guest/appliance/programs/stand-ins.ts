@@ -4,11 +4,11 @@
 
 import { type AddressInfo, connect } from 'node:net';
 import { createServer, type Server } from 'node:tls';
+import { dynamoDBClientOptions, startDynamoDB } from '../../../../rehearsal/dynamodb.ts';
+import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../../rehearsal/kms/server.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../../../signer/aws/table-definition.ts';
 import { keyTableDefinition } from '../../../../signer/keys/table/definition.ts';
-import { dynamoDBClientOptions, startDynamoDB } from '../../../../tools/rehearsal/dynamodb.ts';
-import { type KmsServer, type KmsServerOptions, startKmsServer } from '../../../../tools/rehearsal/kms/server.ts';
 import { CUSTODY_KEYS, DYNAMODB_HOST, KMS_HOST, LATER_CUSTODY_KEYS, TABLES } from '../settings.ts';
 
 export interface StandIns {

@@ -1,7 +1,7 @@
 // The cases of test/vectors/verification-v1.json as they are collected: a piece of evidence, what it is judged by, and
 // the verdict that docs/specification/evidence.md gives it.
 
-import { testPcr } from '../../../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../../../rehearsal/nsm/emulator.ts';
 import { CEREMONY, CONFIGURATION, document, hex, type Made, NOW, OTHER } from './evidence.ts';
 
 export interface Case {

@@ -1,8 +1,8 @@
 // Cases of the rules of a chain, each broken by itself: who issued, when, and what for. Importing this collects them.
 
 import { createHash, randomBytes } from 'node:crypto';
-import type { Credential, CredentialOptions } from '../../../../tools/rehearsal/nsm/pki.ts';
-import { createCredential } from '../../../../tools/rehearsal/nsm/pki.ts';
+import type { Credential, CredentialOptions } from '../../../../rehearsal/nsm/pki.ts';
+import { createCredential } from '../../../../rehearsal/nsm/pki.ts';
 import { add, again, EXPECTED, type Outcome, refused } from './cases.ts';
 import { authorityUnder, field, instance, leaf, leafUnder, leafValidity, NOW, root, validity } from './evidence.ts';
 import {

@@ -3,8 +3,8 @@
 
 import { BasicConstraintsExtension, Extension, KeyUsageFlags } from '@peculiar/x509';
 import { type CborValue, encodeCbor } from '../../../../common/formats/cbor.ts';
-import { testPcr } from '../../../../tools/rehearsal/nsm/emulator.ts';
-import { type CredentialOptions, createCredential } from '../../../../tools/rehearsal/nsm/pki.ts';
+import { testPcr } from '../../../../rehearsal/nsm/emulator.ts';
+import { type CredentialOptions, createCredential } from '../../../../rehearsal/nsm/pki.ts';
 import { add, again, EXPECTED, type Outcome, refused } from './cases.ts';
 import {
   authorityUnder,

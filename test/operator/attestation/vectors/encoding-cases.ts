@@ -2,7 +2,7 @@
 // collects them.
 
 import { type CborValue, encodeCbor } from '../../../../common/formats/cbor.ts';
-import { testPcr } from '../../../../tools/rehearsal/nsm/emulator.ts';
+import { testPcr } from '../../../../rehearsal/nsm/emulator.ts';
 import { add, again, EXPECTED, type Outcome, refused } from './cases.ts';
 import { document, field, hex, leaf, NONCE, NOW, payloadOf, rawDocument, registers, ZERO } from './evidence.ts';
 

@@ -10,8 +10,8 @@ import {
   signDocument,
   signPayload,
   testPcr,
-} from '../../../../tools/rehearsal/nsm/emulator.ts';
-import { type Credential, type CredentialOptions, createCredential } from '../../../../tools/rehearsal/nsm/pki.ts';
+} from '../../../../rehearsal/nsm/emulator.ts';
+import { type Credential, type CredentialOptions, createCredential } from '../../../../rehearsal/nsm/pki.ts';
 
 export const NOW = Date.parse('2026-11-22T12:00:00Z');
 export const HOUR_MS = 3_600_000;

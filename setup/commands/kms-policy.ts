@@ -1,7 +1,7 @@
 // `strongroom setup kms-policy`: the policy of one custody key, for the images that may open their share with it.
 
-import { command } from '../../../common/command-line/program.ts';
-import { note, type Piped } from '../../../common/command-line/terminal.ts';
+import { command } from '../../common/command-line/program.ts';
+import { note, type Piped } from '../../common/command-line/terminal.ts';
 import { CONFIG } from '../arguments.ts';
 import { deploymentIn, InputRefused, isSealed, readConfig, readImages } from '../inputs.ts';
 import { type KeyPolicyRequest, keyPolicy } from '../key-policy.ts';

@@ -10,7 +10,7 @@ import { stringify } from 'yaml';
 
 /** Waited for only so that it is named when it does not come, before the test's own limit ends it. */
 const LOG_WAIT_MS = 800_000;
-const PROGRAM = join(import.meta.dirname, '../../bin/strongroom');
+const PROGRAM = join(import.meta.dirname, '../bin/strongroom');
 
 export interface RunningSigner {
   readonly url: string;

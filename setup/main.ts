@@ -1,10 +1,10 @@
 // `strongroom setup …`: `tables` makes the DynamoDB tables; `iam` and `kms-policy` print policies and call nothing.
 // Exit codes: specification/operating.md#exit-codes.
 
-import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
-import { type Failure, type Group, runProgram } from '../../common/command-line/program.ts';
-import type { Piped } from '../../common/command-line/terminal.ts';
-import { writeViolations } from '../../common/command-line/violations-report.ts';
+import { EXIT, type ExitCode } from '../common/command-line/exit-codes.ts';
+import { type Failure, type Group, runProgram } from '../common/command-line/program.ts';
+import type { Piped } from '../common/command-line/terminal.ts';
+import { writeViolations } from '../common/command-line/violations-report.ts';
 import { ConfigurationViolated, InputRefused } from './inputs.ts';
 import { KeyPolicyRefused } from './key-policy.ts';
 

@@ -2,11 +2,11 @@
 // JSON. Tables that exist are looked at and left alone.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { EXIT, type ExitCode } from '../../../common/command-line/exit-codes.ts';
-import { sayFailure } from '../../../common/command-line/failure.ts';
-import { command } from '../../../common/command-line/program.ts';
-import { note, type Piped } from '../../../common/command-line/terminal.ts';
-import { loadConfig } from '../../../service/config/load.ts';
+import { EXIT, type ExitCode } from '../../common/command-line/exit-codes.ts';
+import { sayFailure } from '../../common/command-line/failure.ts';
+import { command } from '../../common/command-line/program.ts';
+import { note, type Piped } from '../../common/command-line/terminal.ts';
+import { loadConfig } from '../../service/config/load.ts';
 import {
   CreateTableCommand,
   type CreateTableCommandInput,
@@ -16,12 +16,12 @@ import {
   type DynamoDBClient,
   UpdateContinuousBackupsCommand,
   waitUntilTableExists,
-} from '../../../signer/aws/dynamodb.ts';
-import { type AwsFault, awsFault } from '../../../signer/aws/errors.ts';
-import { tableDefinition } from '../../../signer/aws/table-definition.ts';
-import { parseTableArn, tableNameIn } from '../../../signer/aws/table-name.ts';
-import type { Config } from '../../../signer/config/options.ts';
-import { keyTableDefinition } from '../../../signer/keys/table/definition.ts';
+} from '../../signer/aws/dynamodb.ts';
+import { type AwsFault, awsFault } from '../../signer/aws/errors.ts';
+import { tableDefinition } from '../../signer/aws/table-definition.ts';
+import { parseTableArn, tableNameIn } from '../../signer/aws/table-name.ts';
+import type { Config } from '../../signer/config/options.ts';
+import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { CONFIG } from '../arguments.ts';
 import { ConfigurationViolated } from '../inputs.ts';
 

@@ -1,10 +1,10 @@
 // `strongroom setup iam`: what a role or a user may do, and what a table itself refuses.
 
-import { ceremonyArns } from '../../../ceremony/definition.ts';
-import { command } from '../../../common/command-line/program.ts';
-import type { Piped } from '../../../common/command-line/terminal.ts';
-import { parseTableArn } from '../../../signer/aws/table-name.ts';
-import type { Config } from '../../../signer/config/options.ts';
+import { ceremonyArns } from '../../ceremony/definition.ts';
+import { command } from '../../common/command-line/program.ts';
+import type { Piped } from '../../common/command-line/terminal.ts';
+import { parseTableArn } from '../../signer/aws/table-name.ts';
+import type { Config } from '../../signer/config/options.ts';
 import { CONFIG } from '../arguments.ts';
 import { InputRefused, isSealed, readCeremony, readConfig } from '../inputs.ts';
 import { PHASES, type Phase, type PolicyDocument, renderPolicy } from '../policy-document.ts';

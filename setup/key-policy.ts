@@ -2,7 +2,7 @@
 // of the account can change the policy, so that nobody is locked out, and none of them decrypts. It refuses what would
 // let an administrator open the master key alone.
 
-import type { Deployment } from '../../ceremony/definition.ts';
+import type { Deployment } from '../ceremony/definition.ts';
 import { type Phase, type PolicyDocument, policyBytes, policyOf, type Statement } from './policy-document.ts';
 import { type AwsPrincipal, parsePrincipal } from './principal.ts';
 

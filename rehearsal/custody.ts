@@ -1,9 +1,9 @@
 // Everything a signer with a signer state needs, on loopback and thrown away. All keys are TEST keys.
 
 import { randomUUID } from 'node:crypto';
-import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
-import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { openRootToken } from '../../ceremony/root-token-opening.ts';
+import { generateAgeIdentity } from '../ceremony/age-identity.ts';
+import type { CeremonyBlock } from '../ceremony/definition.ts';
+import { openRootToken } from '../ceremony/root-token-opening.ts';
 import {
   createDynamoDBClient,
   DeleteItemCommand,
@@ -11,8 +11,8 @@ import {
   GetItemCommand,
   type Item,
   PutItemCommand,
-} from '../../signer/aws/dynamodb.ts';
-import { tableDefinition } from '../../signer/aws/table-definition.ts';
+} from '../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../signer/aws/table-definition.ts';
 import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB, WAITS_FOR_ANSWERS } from './dynamodb.ts';
 import { type KmsServer, type KmsServerOptions, startKmsServer } from './kms/server.ts';
 

@@ -2,11 +2,11 @@
 // authority. Registers 0 to 15 are locked from the start. Test keys only.
 
 import { createHash, randomBytes } from 'node:crypto';
-import { MAX_DOCUMENT_FIELD_BYTES, PCR_COUNT } from '../../../common/attestation/contract.ts';
-import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
-import { PCR_BYTES } from '../../../common/formats/register.ts';
-import { type Clock, systemClock } from '../../../common/observe/clock.ts';
-import type { NsmDevice } from '../../../signer/tee/nsm.ts';
+import { MAX_DOCUMENT_FIELD_BYTES, PCR_COUNT } from '../../common/attestation/contract.ts';
+import { type CborValue, decodeCbor, encodeCbor } from '../../common/formats/cbor.ts';
+import { PCR_BYTES } from '../../common/formats/register.ts';
+import { type Clock, systemClock } from '../../common/observe/clock.ts';
+import type { NsmDevice } from '../../signer/tee/nsm.ts';
 import { type Credential, createNsmPki, type NsmPki } from './pki.ts';
 
 export interface NsmEmulatorOptions extends DocumentShape {

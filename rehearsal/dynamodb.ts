@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { AwsClientOptions } from '../../signer/aws/client.ts';
-import { CreateTableCommand, type CreateTableCommandInput, createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
+import type { AwsClientOptions } from '../signer/aws/client.ts';
+import { CreateTableCommand, type CreateTableCommandInput, createDynamoDBClient } from '../signer/aws/dynamodb.ts';
 
 interface DynamoDBServerOptions {
   readonly persistent?: boolean;
@@ -29,7 +29,7 @@ export interface DynamoDBServer {
 }
 
 const MAX_PORT_ATTEMPTS = 5;
-const PROGRAM = fileURLToPath(new URL('../../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../node_modules/@dynoxide/linux-x64/dynoxide', import.meta.url));
 
 export function missingDynamoDB(): string | undefined {
   if (existsSync(PROGRAM)) return undefined;

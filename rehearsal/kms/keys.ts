@@ -2,7 +2,7 @@
 // it holds protects anything.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { keyArn } from '../../../ceremony/key-arn.ts';
+import { keyArn } from '../../ceremony/key-arn.ts';
 import { type Attested, DISCLOSURES, type Disclose, type Disclosure } from './attestation.ts';
 
 export const OPERATIONS = ['Encrypt', 'Decrypt', 'DescribeKey', 'GenerateRandom'] as const;

@@ -3,7 +3,7 @@
 
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { KmsOptions } from '../../../signer/aws/kms.ts';
+import type { KmsOptions } from '../../signer/aws/kms.ts';
 import { type Attested, attestedBy, createDisclosures, saidBy } from './attestation.ts';
 import {
   type AttestationConditions,

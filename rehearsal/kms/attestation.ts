@@ -3,9 +3,9 @@
 // get that wrong.
 
 import { generateKeyPairSync } from 'node:crypto';
-import { readPayload } from '../../../common/attestation/document.ts';
-import { verifyDocument } from '../../../common/attestation/verify.ts';
-import { decodeCbor } from '../../../common/formats/cbor.ts';
+import { readPayload } from '../../common/attestation/document.ts';
+import { verifyDocument } from '../../common/attestation/verify.ts';
+import { decodeCbor } from '../../common/formats/cbor.ts';
 import { ENVELOPE_SHAPES, envelopeFor } from './cms-envelope.ts';
 
 export const DISCLOSURES = [

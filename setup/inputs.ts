@@ -9,27 +9,27 @@ import {
   deploymentOf,
   InvalidCeremony,
   parseCeremony,
-} from '../../ceremony/definition.ts';
-import { readCeremonyValue } from '../../ceremony/yaml.ts';
-import { CEREMONY_PCR, CONFIGURATION_PCR } from '../../common/attestation/contract.ts';
-import type { ReferenceValues } from '../../common/attestation/policy.ts';
+} from '../ceremony/definition.ts';
+import { readCeremonyValue } from '../ceremony/yaml.ts';
+import { CEREMONY_PCR, CONFIGURATION_PCR } from '../common/attestation/contract.ts';
+import type { ReferenceValues } from '../common/attestation/policy.ts';
 import {
   combineReferenceValues,
   parseReferenceFile,
   parseRegisters,
   ReferenceValueError,
-} from '../../common/attestation/reference-file.ts';
-import { fileFault } from '../../common/command-line/file-faults.ts';
-import { bounded } from '../../common/command-line/text.ts';
-import type { Violation } from '../../common/command-line/violations.ts';
-import { errorCode } from '../../common/formats/error-code.ts';
-import { encodeHex } from '../../common/formats/hex.ts';
-import { extendedOnce } from '../../common/formats/register.ts';
-import { readConfigFile } from '../../service/config/consensus-config.ts';
-import { loadConfig } from '../../service/config/load.ts';
-import { tableNameIn } from '../../signer/aws/table-name.ts';
-import { networkOf } from '../../signer/config/network.ts';
-import type { Config } from '../../signer/config/options.ts';
+} from '../common/attestation/reference-file.ts';
+import { fileFault } from '../common/command-line/file-faults.ts';
+import { bounded } from '../common/command-line/text.ts';
+import type { Violation } from '../common/command-line/violations.ts';
+import { errorCode } from '../common/formats/error-code.ts';
+import { encodeHex } from '../common/formats/hex.ts';
+import { extendedOnce } from '../common/formats/register.ts';
+import { readConfigFile } from '../service/config/consensus-config.ts';
+import { loadConfig } from '../service/config/load.ts';
+import { tableNameIn } from '../signer/aws/table-name.ts';
+import { networkOf } from '../signer/config/network.ts';
+import type { Config } from '../signer/config/options.ts';
 import type { AttestedImage } from './key-policy.ts';
 
 const MAX_FILE_BYTES = 1024 * 1024;

@@ -3,15 +3,15 @@
 // pass for the real event.
 
 import { randomBytes } from 'node:crypto';
-import { encryptToRecipients } from '../../ceremony/age.ts';
-import { CEREMONY_FILE } from '../../ceremony/commands/arguments.ts';
-import { readCeremonyFile } from '../../ceremony/commands/ceremony-file.ts';
-import { CommandError, type Terminal } from '../../ceremony/commands/command.ts';
-import { type IdentityFile, openWith, readIdentityFile } from '../../ceremony/commands/identity-file.ts';
-import { checkOutput, writeOutput } from '../../ceremony/commands/output-file.ts';
-import { type Ceremony, ceremonyBlock } from '../../ceremony/definition.ts';
-import { readRootToken } from '../../ceremony/root-token-opening.ts';
-import { command } from '../../common/command-line/program.ts';
+import { encryptToRecipients } from '../ceremony/age.ts';
+import { CEREMONY_FILE } from '../ceremony/commands/arguments.ts';
+import { readCeremonyFile } from '../ceremony/commands/ceremony-file.ts';
+import { CommandError, type Terminal } from '../ceremony/commands/command.ts';
+import { type IdentityFile, openWith, readIdentityFile } from '../ceremony/commands/identity-file.ts';
+import { checkOutput, writeOutput } from '../ceremony/commands/output-file.ts';
+import { type Ceremony, ceremonyBlock } from '../ceremony/definition.ts';
+import { readRootToken } from '../ceremony/root-token-opening.ts';
+import { command } from '../common/command-line/program.ts';
 import { missingDynamoDB } from './dynamodb.ts';
 import { type Stage, setStage } from './stage.ts';
 
