@@ -55,7 +55,7 @@ export function keyPolicy(request: KeyPolicyRequest): PolicyDocument {
   return document;
 }
 
-/** A statement, and on what it depends: a template asks the same questions (reference.ts). */
+/** A statement, and on what it depends: a template asks the same questions (tools/reference/policy-templates.ts). */
 export interface KeyPolicyStatement {
   readonly kind: 'always' | 'encrypt' | 'image' | 'sealers' | 'sealed';
   readonly statement: Statement;

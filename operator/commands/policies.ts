@@ -12,7 +12,7 @@ import { NOT_JSON, parseStrictJson } from '../../common/formats/strict-json.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { type PolicyRecord, policyListSchema, policyRecordSchema } from '../../signer/api/auth.ts';
 import { type Policy, policyNameSchema, policyRulesSchema } from '../../signer/api/policy.ts';
-import { paymentRemarksOn, scopeRemarksOn } from '../../signer/api/reference/rule-remarks.ts';
+import { paymentRemarksOn, scopeRemarksOn } from '../../signer/api/rule-remarks.ts';
 import { STATEFUL } from '../client.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';

@@ -1,7 +1,7 @@
 // What a configuration allows and hardly anybody wants.
 
 import type { Log } from '../../common/observe/log.ts';
-import { paymentRemarksOn, scopeRemarksOn } from '../api/reference/rule-remarks.ts';
+import { paymentRemarksOn, scopeRemarksOn } from '../api/rule-remarks.ts';
 import { parseTableArn } from '../aws/table-name.ts';
 import { USED_POOL_CONNECTIONS } from '../slashing/postgres/connection/address.ts';
 import { databaseAddress } from './egress-needs.ts';

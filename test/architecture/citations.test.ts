@@ -13,7 +13,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const LEFT_OUT = /(?:^|\/)(?:node_modules|build|\.git|test\/vectors)(?:\/|$)|package-lock\.json$/;
 const READ = /\.(?:ts|c|h|md|mk|sh|ya?ml|json|tf|service)$|(?:^|\/)(?:Makefile|run|run-enclave)$/;
 /** What it writes lies in docs/reference. */
-const GENERATOR = /(?:^|[/-])(?:reference|remedies)\.ts$/;
+const GENERATOR = /^tools\/reference\//;
 /** `specification/custody.md#shares, #opening`; not inside a URL. */
 const CITATION = /(?<![\w/.:-])((?:\.{1,2}\/)*[\w-]+(?:[./][\w-]+)*\.md)((?:#[\w-]+)?(?:, #[\w-]+)*)/g;
 

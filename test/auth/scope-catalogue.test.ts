@@ -5,13 +5,13 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { walkDescriptions } from '../../common/command-line/command.ts';
 import { describeGroup } from '../../common/command-line/program.ts';
-import { authorizationReference, SCOPE_COMMANDS } from '../../operator/reference.ts';
 import { TREE } from '../../operator/tree.ts';
 import { OPERATIONS, SCOPES, type Scope } from '../../signer/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
 import { createStaticAuthenticator } from '../../signer/auth/static.ts';
 import type { MountRoutes } from '../../signer/http/app.ts';
 import { route } from '../../signer/metrics/entry.ts';
+import { authorizationReference, SCOPE_COMMANDS } from '../../tools/reference/authorization.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

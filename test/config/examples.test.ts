@@ -1,6 +1,6 @@
 // The examples of docs/examples for ordinary services, as they stand: `server --check` finds nothing that would stop a
 // start, once the files, the secrets and the stores that an example names are there. Placeholders of paths are the only
-// thing that is put into an example here. That of an enclave: reference.test.ts.
+// thing that is put into an example here. That of an enclave: test/tools/reference.test.ts.
 
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,15 +1,15 @@
 // The metrics catalogue: its conventions, that its label values are those of the sources, and what is rendered.
 
 import { afterEach, expect, it } from 'vitest';
-import { authorizationReference } from '../../operator/reference.ts';
 import { ERROR_REASONS, type ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../signer/api/errors.ts';
 import { OPERATIONS } from '../../signer/api/operations.ts';
-import { errorReference } from '../../signer/api/reference/error-reference.ts';
 import type { AwsFault } from '../../signer/aws/errors.ts';
 import { METRICS } from '../../signer/metrics/catalogue.ts';
 import type { MetricEntry } from '../../signer/metrics/entry.ts';
 import { createMetrics, type Metrics, statusClass } from '../../signer/metrics/metrics.ts';
-import { metricsReference } from '../../signer/metrics/reference.ts';
+import { authorizationReference } from '../../tools/reference/authorization.ts';
+import { errorReference } from '../../tools/reference/errors.ts';
+import { metricsReference } from '../../tools/reference/metrics.ts';
 
 const entries: readonly MetricEntry[] = Object.values(METRICS);
 

@@ -13,8 +13,8 @@ import { renderHelp } from '../../common/command-line/help.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { parentProxy } from '../../parent-proxy/main.ts';
 import { METRICS } from '../../parent-proxy/metrics.ts';
-import { parentProxyReference } from '../../parent-proxy/reference.ts';
 import { parentProxySchema } from '../../signer/api/parent-proxy.ts';
+import { parentProxyReference } from '../../tools/reference/parent-proxy.ts';
 import { proxyYaml, startProxyUnderTest } from '../support/parent-proxy.ts';
 import { startProxyProcess } from '../support/parent-proxy-process.ts';
 

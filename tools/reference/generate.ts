@@ -4,17 +4,20 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describeAll, OVERVIEW } from '../../bin/programs.ts';
-import { ceremonyReference } from '../../ceremony/reference.ts';
 import type { Description } from '../../common/command-line/command.ts';
-import { authorizationReference, operatorReference } from '../../operator/reference.ts';
-import { parentProxyReference } from '../../parent-proxy/reference.ts';
-import { configurationReference } from '../../service/config/reference.ts';
-import { apiReference } from '../../service/openapi/reference.ts';
-import { web3SignerReference } from '../../service/web3signer/reference.ts';
-import { permissionsReference, TEMPLATES } from '../../setup/reference.ts';
-import { auditReference, errorReference } from '../../signer/api/reference/error-reference.ts';
-import { metricsReference } from '../../signer/metrics/reference.ts';
+import { apiReference } from './api.ts';
+import { auditReference } from './audit.ts';
+import { authorizationReference } from './authorization.ts';
+import { ceremonyReference } from './ceremony.ts';
+import { configurationReference } from './configuration.ts';
 import { dashboardPlan } from './dashboard-plan.ts';
+import { errorReference } from './errors.ts';
+import { metricsReference } from './metrics.ts';
+import { operatorReference } from './operator.ts';
+import { parentProxyReference } from './parent-proxy.ts';
+import { permissionsReference } from './permissions.ts';
+import { TEMPLATES } from './policy-templates.ts';
+import { web3SignerReference } from './web3signer.ts';
 
 export interface Reference {
   readonly path: string;

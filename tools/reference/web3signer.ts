@@ -1,7 +1,8 @@
-// docs/reference/web3signer.md and the help, from the table of options.
+// docs/reference/web3signer.md, from the table of options.
 
-import type { Web3SignerOption } from './option.ts';
-import { OPTIONS } from './options/options.ts';
+import type { Web3SignerOption } from '../../service/web3signer/option.ts';
+import { OPTIONS } from '../../service/web3signer/options/options.ts';
+import { capitalised, codes } from './markdown.ts';
 
 export function web3SignerReference(): string {
   const groups = [...Map.groupBy(OPTIONS, ({ scope }) => scope)];
@@ -39,7 +40,7 @@ ${alike.map(([text, group]) => `- ${group.map(namesOf).join(', ')}: ${text}`).jo
 function namesOf(option: Web3SignerOption): string {
   const own = option.isOurs === true ? ' (strongroom’s own)' : option.isNewer === true ? ' (newer)' : '';
   const letter = option.letter === undefined ? [] : [`-${option.letter}`];
-  return `${code([...option.names.map((name) => `--${name}`), ...letter])}${own}`;
+  return `${codes([...option.names.map((name) => `--${name}`), ...letter])}${own}`;
 }
 
 function becomesText({ becomes }: Web3SignerOption): string {
@@ -56,14 +57,6 @@ function becomesText({ becomes }: Web3SignerOption): string {
 /** Options of one fork each are told together. */
 const FORK = /`network\.fork_schedule\.\w+`/;
 
-function capitalised(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
-
 function without(values: readonly string[] = []): string {
-  return values.length === 0 ? '' : ` (${code(values)} without a word)`;
-}
-
-function code(texts: readonly string[]): string {
-  return texts.map((text) => `\`${text}\``).join(', ');
+  return values.length === 0 ? '' : ` (${codes(values)} without a word)`;
 }

@@ -6,10 +6,10 @@ import { renderHelp } from '../../common/command-line/help.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { serverDescription } from '../../service/config/help.ts';
 import { flagOf, variableOf } from '../../service/config/option-names.ts';
-import { configurationReference } from '../../service/config/reference.ts';
 import { OPTION_PATHS } from '../../signer/config/options.ts';
+import { configurationReference } from '../../tools/reference/configuration.ts';
 import { REFERENCES } from '../../tools/reference/generate.ts';
-import { loadGood } from './loading.ts';
+import { loadGood } from '../config/loading.ts';
 
 describe('generated references', () => {
   it.each(REFERENCES)('$path is what the source says; if not, run `make docs`', ({ path, generate }) => {

@@ -1,11 +1,16 @@
-// docs/reference/operator.md, from the command tree, and docs/reference/authorization.md, from the catalogue of scopes.
+// docs/reference/operator.md, from the command tree.
 
-import { type Description, type Flags, walkDescriptions } from '../common/command-line/command.ts';
-import { OPERATIONS, SCOPES, type Scope } from '../signer/api/operations.ts';
-import { OPERATION_CATALOGUE, SCOPE_CATALOGUE } from '../signer/api/scope-catalogue.ts';
-import { PROGRAM, SETTINGS_HEADING, YES } from './command.ts';
-import { COMMON_FLAGS, DEFAULT_SIGNER_URL, DEFAULT_TIMEOUT_SECONDS, PREFIX, type SettingName } from './common-flags.ts';
-import { EXIT_MEANINGS } from './exit.ts';
+import { type Description, type Flags, walkDescriptions } from '../../common/command-line/command.ts';
+import { PROGRAM, SETTINGS_HEADING, YES } from '../../operator/command.ts';
+import {
+  COMMON_FLAGS,
+  DEFAULT_SIGNER_URL,
+  DEFAULT_TIMEOUT_SECONDS,
+  PREFIX,
+  type SettingName,
+} from '../../operator/common-flags.ts';
+import { EXIT_MEANINGS } from '../../operator/exit.ts';
+import { codes } from './markdown.ts';
 
 /** @param operator what the commands say of themselves */
 export function operatorReference(operator: Description): string {
@@ -55,7 +60,7 @@ profiles:
 
 ${exitCodes.join('\n')}
 
-Commands that stop, replace or destroy something ask on the terminal, or take \`--yes\`: ${asking.map(({ path }) => `\`${path.join(' ')}\``).join(', ')}. With neither
+Commands that stop, replace or destroy something ask on the terminal, or take \`--yes\`: ${codes(asking.map(({ path }) => path.join(' ')))}. With neither
 they end with 7 and nothing is sent. \`keys import\` without slashing protection records asks, too, or takes
 \`--without-slashing-protection\`.
 
@@ -119,53 +124,4 @@ const COMMON_NAMES: ReadonlySet<string> = new Set(Object.keys(COMMON_FLAGS));
 
 function settingRow(name: SettingName): string {
   return flagRow(name, COMMON_FLAGS[name]);
-}
-
-// docs/reference/authorization.md: scopes with their routes and commands, and operations, for authors of policies.
-
-/** Commands that ask for routes of the scope; a test holds them against the command tree. */
-export const SCOPE_COMMANDS: Readonly<Partial<Record<Scope, readonly string[]>>> = {
-  sign: ['tunnel'],
-  public_keys: ['tunnel'],
-  chamber_keys_generate: ['keys generate', 'keys backups'],
-  chamber_keys_generate_bls: ['keys generate', 'keys backups'],
-  chamber_keys_deposit_data: ['keys deposit-data'],
-  chamber_keys_import: ['keys import'],
-  chamber_keys_list: ['keys list', 'top'],
-  chamber_keys_patch: ['keys activate', 'keys deactivate'],
-  chamber_keys_delete: ['keys delete'],
-  chamber_seal: ['seal'],
-  chamber_status: ['status', 'top', 'doctor', 'recover'],
-  slashing_protection: ['slashing export', 'slashing import'],
-  receipts: ['receipts fetch', 'receipts verify'],
-};
-
-export function authorizationReference(): string {
-  return `# Scopes and operations
-
-Generated from the source by \`make docs\`. What rules are and how they decide: [guide](../guides/authorization.md).
-
-## Scopes
-
-A rule that leaves \`scopes\` out names all of these, so \`{"effect":"allow"}\` lets its holder do everything below. Policies and tokens are no scope:
-\`/api/v1/auth/…\` and \`operator auth …\` need a management token.
-
-Each line has what the scope lets its holder do, its routes, and the operator commands that need it.
-
-${SCOPES.map(scopeRow).join('\n')}
-
-## Operations
-
-What \`operations\` of a rule names: the type of a signing request. Only requests of the scope \`sign\` have one.
-
-${OPERATIONS.map((operation) => `- \`${operation}\`: ${OPERATION_CATALOGUE[operation]}`).join('\n')}
-`;
-}
-
-function scopeRow(scope: Scope): string {
-  const { lets, routes, orAlso } = SCOPE_CATALOGUE[scope];
-  const also = orAlso === undefined ? '' : `; ${orAlso} will do, too`;
-  const commands = (SCOPE_COMMANDS[scope] ?? []).map((command) => `\`${command}\``).join(', ');
-  const needed = commands === '' ? '' : `; ${commands}`;
-  return `- \`${scope}\`: ${lets}${also}. ${routes.map((route) => `\`${route}\``).join(', ')}${needed}`;
 }

@@ -1,8 +1,6 @@
 // docs/reference/parent-proxy.md, generated: what the parent proxy reads, its limits, its metrics. They are an
 // interface.
 
-import { MAX_CONFIGURATION_BYTES } from '../signer/api/parent-ports.ts';
-import { parentProxySchema } from '../signer/api/parent-proxy.ts';
 import {
   CLIENT_LINGERS_MS,
   CONFIGURATION_TIMEOUT_MS,
@@ -16,8 +14,11 @@ import {
   MAX_REQUEST_HEAD_BYTES,
   MAX_SCRAPERS,
   MAX_WRITTEN_LOG_LINE_BYTES,
-} from './limits.ts';
-import { EVERY_SERVICE, METRICS } from './metrics.ts';
+} from '../../parent-proxy/limits.ts';
+import { EVERY_SERVICE, METRICS } from '../../parent-proxy/metrics.ts';
+import { MAX_CONFIGURATION_BYTES } from '../../signer/api/parent-ports.ts';
+import { parentProxySchema } from '../../signer/api/parent-proxy.ts';
+import { capitalised, code, table } from './markdown.ts';
 
 const MEANINGS: Readonly<Record<string, string>> = {
   enclave_cid: 'CID of the enclave, as `nitro-cli run-enclave --enclave-cid` was given it',
@@ -42,14 +43,17 @@ const MEANINGS: Readonly<Record<string, string>> = {
 };
 
 export function parentProxyReference(): string {
-  const rows = Object.entries(MEANINGS).map(([path, meaning]) => {
+  const rows = Object.entries(MEANINGS).map(([path, meaning]): [string, string] => {
     const fallback = defaultOf(path);
-    return `- \`parent_proxy.${path}\`: ${meaning}${fallback === undefined ? '' : `; \`${String(fallback)}\` by default`}`;
+    return [
+      `parent_proxy.${path}`,
+      fallback === undefined ? meaning : `${meaning}; ${code(String(fallback))} by default`,
+    ];
   });
   const metrics = Object.values(METRICS).flatMap(({ name, type, help, labels }) => [
     `### \`${name}\``,
     '',
-    `${type === 'counter' ? 'Counter' : 'Gauge'}. ${help}`,
+    `${capitalised(type)}. ${help}`,
     '',
     ...labelList(labels),
   ]);
@@ -64,7 +68,7 @@ refused, and every violation is printed with its line; the exit code is then 78.
 
 ## Options
 
-${rows.join('\n')}
+${table(rows)}
 
 ## Ports of the parent
 

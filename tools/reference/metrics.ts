@@ -1,9 +1,10 @@
 // docs/reference/metrics.md, generated from the catalogue: the metrics are an interface, and described like one.
 
-import { ERROR_REASONS } from '../api/errors.ts';
-import { OPERATIONS } from '../api/operations.ts';
-import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
-import { type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
+import { ERROR_REASONS } from '../../signer/api/errors.ts';
+import { OPERATIONS } from '../../signer/api/operations.ts';
+import { MAX_INITIAL_SERIES, METRICS } from '../../signer/metrics/catalogue.ts';
+import { type Labels, type MetricEntry, UNKNOWN } from '../../signer/metrics/entry.ts';
+import { capitalised, code } from './markdown.ts';
 
 /** A longer list of values stands at the first metric that has it. */
 const LONGEST_REPEATED = 4;
@@ -61,9 +62,5 @@ function valuesText(values: readonly string[]): string {
   }
   const elsewhere = ELSEWHERE.filter((list) => list.values.every((value) => values.includes(value)));
   const own = values.filter((value) => elsewhere.every((list) => !list.values.includes(value)));
-  return [...elsewhere.map(({ text }) => text), ...own.map((value) => `\`${value}\``)].join(', ');
-}
-
-function capitalised(word: string): string {
-  return word.charAt(0).toUpperCase() + word.slice(1);
+  return [...elsewhere.map(({ text }) => text), ...own.map(code)].join(', ');
 }

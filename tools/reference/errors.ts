@@ -1,28 +1,7 @@
 // docs/reference/errors.md, from the catalogue of reasons.
 
-import { ERROR_REASONS, type ErrorReason } from '../errors.ts';
-import { OPERATIONS, type Operation } from '../operations.ts';
-import type { Position } from '../sign-request.ts';
-import { AUDIT_MEMBERS } from './audit-members.ts';
-
-/** What positionOf() gives. */
-export const POSITION_MEMBERS = {
-  AGGREGATION_SLOT: ['slot'],
-  AGGREGATE_AND_PROOF: ['slot'],
-  ATTESTATION: ['slot', 'sourceEpoch', 'targetEpoch'],
-  BLOCK_V2: ['slot'],
-  BUILDER_REQUEST_AUTH: ['slot'],
-  EXECUTION_PAYLOAD_BID: ['slot'],
-  EXECUTION_PAYLOAD_ENVELOPE: ['slot'],
-  PAYLOAD_ATTESTATION_MESSAGE: ['slot'],
-  PROPOSER_PREFERENCES: ['slot'],
-  RANDAO_REVEAL: ['epoch'],
-  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: ['slot'],
-  SYNC_COMMITTEE_MESSAGE: ['slot'],
-  SYNC_COMMITTEE_SELECTION_PROOF: ['slot'],
-  VALIDATOR_REGISTRATION: [],
-  VOLUNTARY_EXIT: ['epoch'],
-} as const satisfies Readonly<Record<Operation, readonly (keyof Position)[]>>;
+import { ERROR_REASONS, type ErrorReason } from '../../signer/api/errors.ts';
+import { tableOfAlike } from './markdown.ts';
 
 export function errorReference(): string {
   const byStatus = [...Map.groupBy(Object.entries(ERROR_REASONS), ([, { status }]) => status)];
@@ -33,16 +12,19 @@ Generated from the source by \`make docs\`.
 The \`reason\` of [every error body](../specification/signing.md#errors), its \`message\`, which a hint may follow, and what
 to do.
 
-${byStatus.map(([status, reasons]) => `## ${status}\n\n${lines(reasons).join('\n')}\n`).join('\n')}`;
+${byStatus.map(([status, reasons]) => `## ${status}\n\n${lines(reasons)}\n`).join('\n')}`;
 }
 
 /** Reasons with one message and one remedy share a line. */
-function lines(reasons: readonly (readonly [string, { readonly message: string }])[]): string[] {
-  const byText = Map.groupBy(reasons, ([reason, { message }]) => `${message}. ${REMEDIES[reason as ErrorReason]}.`);
-  return [...byText].map(([text, alike]) => `- ${alike.map(([reason]) => `\`${reason}\``).join(', ')}: ${text}`);
+function lines(reasons: readonly (readonly [string, { readonly message: string }])[]): string {
+  return tableOfAlike(
+    reasons,
+    ([reason]) => reason,
+    ([reason, { message }]) => `${message}. ${REMEDIES[reason as ErrorReason]}.`,
+  );
 }
 
-// What to do about each refusal, for docs/reference/errors.md. The compiler demands one for every reason. Nothing of it
+// What to do about each refusal. The compiler demands one for every reason. Nothing of it
 // goes over the wire.
 
 const NOTHING_SLASHABLE =
@@ -124,45 +106,3 @@ const REMEDIES: Readonly<Record<ErrorReason, string>> = {
   attestation_unavailable: `${WAIT}. If it stays: restart the enclave`,
   master_key_unavailable: 'See `operator status`: the signer is sealed, or runs without `signer_state`',
 };
-
-// docs/reference/audit.md, generated from the tables that audit lines are made with.
-
-const LOG_NAMES = {
-  slot: 'slot',
-  epoch: 'epoch',
-  sourceEpoch: 'source_epoch',
-  targetEpoch: 'target_epoch',
-} as const satisfies Record<keyof Position, keyof typeof AUDIT_MEMBERS>;
-
-export function auditReference(): string {
-  return [
-    '# Audit lines',
-    '',
-    'Generated from `signer/api/reference/audit-members.ts`. Every request of an authenticated route leaves one line',
-    '(`request`) in the log with `audit: true`, and each key of a batch that is not signed one more (`key of a batch`).',
-    'They are of the module `audit`, whose level only `audit=LEVEL` in `logging.level` changes. A member without a value',
-    'is left out.',
-    '',
-    ...Object.entries(AUDIT_MEMBERS).map(([name, meaning]) => `- \`${name}\`: ${meaning}`),
-    '',
-    '## What a signing request says of its message',
-    '',
-    'Every one of them has `signing_root`, and where the message is on the chain:',
-    '',
-    ...[...Map.groupBy(OPERATIONS, (operation) => membersOf(POSITION_MEMBERS[operation]))].map(
-      ([members, operations]) => `- ${operations.map((operation) => `\`${operation}\``).join(', ')}: ${members}`,
-    ),
-    '',
-    'A vote that may be slashable is found by its key and its `target_epoch`, a block by its key and its `slot`; equal',
-    'signing roots are the same message signed again:',
-    '',
-    '```',
-    'journalctl -u strongroom -o cat | jq -cR \'fromjson? | select(.audit and .operation == "ATTESTATION" and .target_epoch == 411392)\'',
-    '```',
-    '',
-  ].join('\n');
-}
-
-function membersOf(names: readonly (keyof Position)[]): string {
-  return names.length === 0 ? 'nothing else' : names.map((name) => `\`${LOG_NAMES[name]}\``).join(', ');
-}

@@ -2,11 +2,12 @@
 // how layers and text forms work, and the members of object-valued options.
 
 import { flagTerm } from '../../common/command-line/help.ts';
+import { defaultText } from '../../service/config/help.ts';
+import { flagOf, variableOf } from '../../service/config/option-names.ts';
+import { SERVICE_RULES, SERVICE_WARNINGS } from '../../service/config/rules.ts';
+import { SERVER_FLAGS } from '../../service/config/server-flags.ts';
 import { OPTION_PATHS, type OptionPath, optionAt } from '../../signer/config/options.ts';
-import { defaultText } from './help.ts';
-import { flagOf, variableOf } from './option-names.ts';
-import { SERVICE_RULES, SERVICE_WARNINGS } from './rules.ts';
-import { SERVER_FLAGS } from './server-flags.ts';
+import { code, codes, table } from './markdown.ts';
 
 export function configurationReference(): string {
   const groups = Map.groupBy(OPTION_PATHS, (path) => path.split('.')[0] ?? path);
@@ -15,9 +16,7 @@ export function configurationReference(): string {
     'Generated from the source by `make docs`. A complete, commented file is in `docs/examples/strongroom.yaml`; for an enclave, `docs/examples/enclave.yaml`.',
     LAYERS,
     '## Server flags that are not options',
-    Object.entries(SERVER_FLAGS)
-      .map(([name, flag]) => `- ${code(flagTerm(name, flag))}: ${flag.meaning}`)
-      .join('\n'),
+    table(Object.entries(SERVER_FLAGS).map(([name, flag]) => [flagTerm(name, flag), flag.meaning])),
     '## Options',
     HOW_TO_READ,
     ...[...groups].flatMap(([group, paths]) => [`### ${group}`, optionList(paths), MEMBERS[group] ?? '']),
@@ -65,9 +64,9 @@ function warningList(): string {
   const useless = SERVICE_WARNINGS.filter(({ says }) => says.startsWith(NO_EFFECT));
   const others = SERVICE_WARNINGS.filter(({ says }) => !says.startsWith(NO_EFFECT));
   const lines = [...Map.groupBy(others, ({ says }) => says)].map(
-    ([says, alike]) => `- ${alike.map(({ at }) => code(at)).join(', ')} ${says}.`,
+    ([says, alike]) => `- ${codes(alike.map(({ at }) => at))} ${says}.`,
   );
-  const names = useless.map(({ at }) => code(at)).join(', ');
+  const names = codes(useless.map(({ at }) => at));
   return [...lines, `- Set, and without effect because of another option (the warning says which): ${names}.`].join(
     '\n',
   );
@@ -110,8 +109,4 @@ function flagTerms(path: OptionPath): string[] {
   return [
     `${isRegular ? 'flag' : `flag ${code(flag)}`}${optionAt(path).kind.form === 'repeated' ? ', repeatable' : ''}`,
   ];
-}
-
-function code(text: string): string {
-  return `\`${text}\``;
 }

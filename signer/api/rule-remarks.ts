@@ -1,8 +1,8 @@
 // What rules say and their author can hardly have meant. Nothing is refused for it. Sentences
 // have no end, and count rules from 1.
 
-import { conditionsOf, operationsOfConditions, type PaymentOperation } from '../operations.ts';
-import type { Rule } from '../policy.ts';
+import { conditionsOf, operationsOfConditions, type PaymentOperation } from './operations.ts';
+import type { Rule } from './policy.ts';
 
 /** A stated operation is met by no request that has none (specification/authorization.md#rules). */
 export function scopeRemarksOn(rules: readonly Rule[]): string[] {

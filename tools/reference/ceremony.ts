@@ -1,7 +1,8 @@
 // docs/reference/ceremony.md, from the descriptions of the commands.
 
-import { type Description, type Flags, walkDescriptions } from '../common/command-line/command.ts';
-import { flagTerm, flagText, usageLines } from '../common/command-line/help.ts';
+import { type Description, walkDescriptions } from '../../common/command-line/command.ts';
+import { flagTerm, flagText, usageLines } from '../../common/command-line/help.ts';
+import { table } from './markdown.ts';
 
 export function ceremonyReference(description: Description): string {
   return `# Ceremony commands
@@ -44,15 +45,10 @@ function section(path: readonly string[], description: Description, said: string
     ...(examples.length === 0 ? [listing(usageLines(path, description))] : []),
     ...notes,
     ...(argument === undefined || argument === said ? [] : [argument]),
-    ...flagList(flags),
+    table(Object.entries(flags).map(([name, flag]) => [flagTerm(name, flag), flagText(flag)])),
     ...(examples.length === 0 ? [] : [listing(examples.slice(0, 1))]),
   ];
-  return `${parts.join('\n\n')}\n`;
-}
-
-function flagList(flags: Flags): string[] {
-  const lines = Object.entries(flags).map(([name, flag]) => `- \`${flagTerm(name, flag)}\`: ${flagText(flag)}`);
-  return lines.length === 0 ? [] : [lines.join('\n')];
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
 function listing(lines: readonly string[]): string {

@@ -1,9 +1,10 @@
 // docs/reference/api.md: the routes for people, from the same descriptions that the OpenAPI document is made of.
 
 import assert from 'node:assert/strict';
+import { OPERATIONS } from '../../service/openapi/document.ts';
 import type { Scope } from '../../signer/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
-import { OPERATIONS } from './document.ts';
+import { capitalised, codes } from './markdown.ts';
 
 interface Described {
   readonly summary?: string;
@@ -38,7 +39,7 @@ export function apiReference(): string {
     assert(described.has(route), `${route} of a scope has no description`);
   const sections = [...byTag].map(([tag, routes]) => {
     const lines = routes.map(([route, operation]) => entry(spelled(route), operation as Described));
-    return `## ${tag.charAt(0).toUpperCase()}${tag.slice(1)}\n\n${lines.join('\n\n')}\n`;
+    return `## ${capitalised(tag)}\n\n${lines.join('\n\n')}\n`;
   });
   return `# HTTP API
 
@@ -65,7 +66,7 @@ function entry(route: string, { summary = '', body, querystring, response = {} }
   );
   const [good, refused] = [answers(response, true), answers(response, false)];
   const lines = [
-    ...(scopes.length === 0 ? [] : [`- Scope: ${coded(scopes, ' or ')}`]),
+    ...(scopes.length === 0 ? [] : [`- Scope: ${codes(scopes, ' or ')}`]),
     ...members('Query', querystring),
     ...members('Body', body),
     ...(good.join() === USUAL ? [] : [`- Answers: ${good.join(', ')}`]),
@@ -77,7 +78,7 @@ function entry(route: string, { summary = '', body, querystring, response = {} }
 function members(title: string, schema: JsonSchema | undefined): string[] {
   if (schema === undefined) return [];
   const types = schema.oneOf?.flatMap(({ title: type }) => type ?? []) ?? [];
-  if (types.length > 0) return [`- ${title}: a message of one of the types ${coded(types)}`];
+  if (types.length > 0) return [`- ${title}: a message of one of the types ${codes(types)}`];
   const names = Object.keys(schema.properties ?? {});
   const required = new Set(schema.required);
   const listed = names.map((name) => `\`${name}\`${required.has(name) ? '' : ' (optional)'}`);
@@ -91,14 +92,10 @@ function answers(response: NonNullable<Described['response']>, isSuccess: boolea
     .map(([status, { content = {} }]) => {
       const types = Object.keys(content);
       if (!isSuccess) return statusLink(status);
-      return types.length === 0 ? status : `${status} (${types.map((type) => `\`${type}\``).join(' or ')})`;
+      return types.length === 0 ? status : `${status} (${codes(types, ' or ')})`;
     });
 }
 
 function statusLink(status: string): string {
   return `[${status}](errors.md#${status})`;
-}
-
-function coded(words: readonly string[], between = ', '): string {
-  return words.map((word) => `\`${word}\``).join(between);
 }
