@@ -4,8 +4,8 @@ NODE := bin/pinned-node
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
 .PHONY: help install core demo demo-custody demo-enclave test test-setup test-all test-fast test-guest test-clients \
-  watch debug check lint types format docs site screenshots bench conformance release clean
-.PHONY: check-model check-slashing check-memory bench-floods bench-pair bench-timing bench-ethereum bench-peers soak fuzz fuzz-http
+  watch debug check lint types format docs screenshots release clean
+.PHONY: check-model check-slashing check-memory fuzz fuzz-http
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { name[++n] = $$1; says[n] = $$2; if (length($$1) > width) width = length($$1) } \
@@ -14,8 +14,8 @@ help: ## List the targets
 include signer/native/native.mk
 include eif/init/init.mk
 include tools/release/launcher/launcher.mk
-# A tree without test/ builds the same.
--include test/fuzz/native/native.mk
+# A tree without test/ builds the same, and one without lab/ builds, checks and tests the same.
+-include test/fuzz/native/native.mk lab/lab.mk
 
 install: node_modules/.installed ## Install the packages that the lockfile names (and the pinned Node.js)
 
@@ -40,7 +40,7 @@ SLOW := 'test/{chamber,contract,e2e,eif,guest,harden,model,operator,parent-proxy
   test/attestation/mutants.test.ts test/ceremony/day.test.ts test/clients/profiles.test.ts \
   test/command-line/completion.test.ts \
   test/config/check.test.ts test/config/check-start.test.ts test/config/examples.test.ts \
-  test/conformance/kit.test.ts test/deploy/prometheus.test.ts test/deploy/runbooks.test.ts \
+  test/deploy/prometheus.test.ts test/deploy/runbooks.test.ts \
   test/enclave/kms/cms.test.ts test/observe/log-color.test.ts test/receipts/mutants.test.ts \
   test/receipts/storage.test.ts test/tools/checkout.test.ts test/signing/envelope-reader.test.ts \
   test/signing/fork-attacks.test.ts \
@@ -58,7 +58,7 @@ test-all: ## Run them with the long ones at the whole size, as CI does; TEST_SCA
 	@$(MAKE) --no-print-directory test TEST_SCALE=$(or $(TEST_SCALE),1)
 
 test-fast: install core ## Run the tests that start no programs, databases or images: under four minutes on two cores
-	@$(VITEST) run $(foreach files,$(SLOW),--exclude $(files))
+	@$(VITEST) run $(foreach files,$(SLOW) $(SLOW_OF_LAB),--exclude $(files))
 
 watch: install core ## Run the tests of FILE=… again whenever a file that they import changes
 	@$(VITEST) watch $(FILE)
@@ -97,9 +97,6 @@ format: install ## Rewrite the sources in the house format
 docs: install ## Write the generated references under docs/reference
 	@$(NODE) tools/reference/generate.ts
 
-site: install ## Make the documentation as a site, searchable and offline, into build/site; SERVE=1 shows it
-	@$(NODE) tools/site/main.ts $(if $(SERVE),serve)
-
 screenshots: install core-quietly ## Make the pictures in docs/images anew; Chromium shows the report
 	@$(NODE) demo/screenshots/main.ts
 
@@ -118,30 +115,6 @@ fuzz: install ## Fuzz the decoders for SECONDS=… each (60), or TARGET=…; KEE
 
 fuzz-http: install core ## Ask a real signer what schemathesis makes of its OpenAPI document, for SECONDS=… (120)
 	@SECONDS=$(SECONDS) SEED=$(SEED) $(NODE) test/fuzz/http/main.ts
-
-bench: install core ## Measure the signing path beside raw BLS signing, as ratios of one run
-	@$(NODE) bench/signing.ts
-
-bench-floods: install core ## Measure what each kind of flood (or FLOOD=…) does to clients with a good token, in one run
-	@$(NODE) bench/floods.ts '$(FLOOD)'
-
-bench-pair: install core ## Measure this signer beside OTHER=…, an earlier bin/strongroom, in turns; ROUNDS=… (10)
-	@$(NODE) bench/pair.ts --other '$(OTHER)' $(if $(ROUNDS),--rounds $(ROUNDS))
-
-bench-timing: install core ## Look for what the time of an answer tells, over REQUESTS=… (100000) for each pair
-	@$(NODE) bench/timing.ts '$(REQUESTS)'
-
-bench-ethereum: install core ## Vote as all of Ethereum, slot after slot: KEYS=… (1000000), SLOTS=… (10)
-	@$(NODE) bench/ethereum/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(SLOTS),--slots $(SLOTS)) $(if $(MODE),--mode $(MODE))
-
-bench-peers: install core ## Measure strongroom beside Dirk, built by the Go that is here; KEYS=… (1000), ROUNDS=… (6)
-	@$(NODE) bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS))
-
-soak: install core ## Load signers over all backends for MINUTES=… (30): chart in build/soak.svg, and whether it is flat
-	@$(NODE) $(if $(JUDGE),bench/soak-judge.ts $(JUDGE),bench/soak.ts '$(MINUTES)' '$(BURST_MS)')
-
-conformance: install ## Ask the remote signer at URL=… what it has to answer; FILE=… says its network and keys
-	@$(NODE) tools/conformance/main.ts --url '$(URL)' $(if $(FILE),--file '$(FILE)')
 
 release: install ## Make what is installed without a checkout, into build/release: tarball, package, image archive
 	@$(MAKE) --no-print-directory native $(launcher_directory)/strongroom $(if $(IMAGE),$(init_directory)/init)

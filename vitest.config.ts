@@ -8,7 +8,7 @@ const testNamePattern = skippedBefore();
 export default defineConfig({
   test: {
     ...(testNamePattern === undefined ? {} : { testNamePattern }),
-    include: ['test/**/*.test.ts'],
+    include: ['test/**/*.test.ts', 'lab/test/**/*.test.ts'],
     pool: 'forks',
     // No test reads or writes the profile of who runs it: there is no folder for one.
     env: { XDG_CONFIG_HOME: '/dev/null/none' },

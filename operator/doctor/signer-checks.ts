@@ -81,7 +81,7 @@ function describeConnection({ url, attestation }: Peer, socket: Described): Doct
     : ok('connection', detail);
 }
 
-export interface Answered {
+interface Answered {
   readonly finding: DoctorFinding;
   readonly date?: Date | undefined;
   readonly startedAtMs: number;

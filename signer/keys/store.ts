@@ -29,7 +29,7 @@ export interface KeyBatch {
 }
 
 /** Fewer than a core holds: a key is held before it is found to be one too many, or to be there already. */
-export const MAX_LOADED_KEYS = 1_000_000;
+const MAX_LOADED_KEYS = 1_000_000;
 
 type HeldCopy = Omit<LoadedKey, 'tenure'> & { tenure: number };
 

@@ -2,7 +2,7 @@
 // What stands between fences is no heading.
 
 import { readFileSync } from 'node:fs';
-import { slugOf } from '../../tools/site/navigation.ts';
+import { slugOf } from '../../tools/reference/markdown.ts';
 
 const FENCED = /^( *)```.*\n[\s\S]*?^ *```$/gm;
 const byDocument = new Map<string, ReadonlySet<string>>();

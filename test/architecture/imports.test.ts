@@ -14,12 +14,14 @@ const LEAVES = ['attestation', 'command-line', 'flow', 'formats', 'observe', 're
 /** May import everything: proof, measurement, demonstration, the generator of the references. */
 const EVERYTHING = [''];
 
+/** What is right, computed without the signer's code: for the conformance kit and for tests. */
+const EXPECTED = 'test/expected/';
+
 /** Folders whose own folders are homes: each states its arrows by itself. */
-const HOUSES_OF_HOMES = ['common', 'tools'];
+const HOUSES_OF_HOMES = ['common', 'lab', 'tools'];
 
 /** What each home may import besides itself. `signer/api` is the wire contract. */
 const ARROWS: Readonly<Record<string, readonly string[]>> = {
-  bench: EVERYTHING,
   bin: [
     'signer/api/version.ts',
     ...['main.ts', 'config/help.ts', 'commands/slashing.ts'].map((file) => `service/${file}`),
@@ -47,6 +49,12 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   // `--ca` names hosts as `tee.nitro.egress` does.
   eif: ['ceremony/', 'signer/api/version.ts', 'signer/api/egress.ts'],
   enclave: ['signer/', 'ceremony/'],
+  'lab/bench': EVERYTHING,
+  // What is right is computed without the signer's code; only the constants of networks are shared.
+  'lab/conformance': ['signer/api/network-table.ts', 'signer/signing/networks.ts', EXPECTED],
+  // It reads pages.
+  'lab/site': ['tools/reference/markdown.ts'],
+  'lab/test': EVERYTHING,
   operator: ['signer/api/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
   'parent-proxy': ['signer/api/', 'signer/native/'],
@@ -59,13 +67,9 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   test: EVERYTHING,
   // Scripts of the shell: they run before there is a Node.js.
   'tools/checkout': [],
-  // What is right is computed without the signer's code; only the constants of networks are shared.
-  'tools/conformance': ['signer/api/network-table.ts', 'signer/signing/networks.ts'],
   'tools/reference': EVERYTHING,
   // It bundles bin/strongroom.ts, as files.
   'tools/release': ['ceremony/', 'eif/', 'signer/api/version.ts'],
-  // It reads pages.
-  'tools/site': [],
 };
 /** What is made here and belongs to nobody's sources (.gitignore). */
 const MADE_HERE = ['build', 'node_modules'];
@@ -173,6 +177,7 @@ function wrongInSigner({ from, to }: Import): boolean {
 const folders = readdirSync(ROOT, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.') && !MADE_HERE.includes(entry.name))
   .map(({ name }) => name);
+const HAS_LAB = folders.includes('lab');
 const imports = folders.flatMap(sources).flatMap(importsOf);
 
 /** The home of a file: its top-level folder, or the folder in a house of homes. */
@@ -195,7 +200,8 @@ describe('import arrows', () => {
   });
 
   it('every home states what it may import', () => {
-    expect(homes()).toEqual(Object.keys(ARROWS).sort());
+    const stated = Object.keys(ARROWS).filter((home) => HAS_LAB || !home.startsWith('lab/'));
+    expect(homes()).toEqual(stated.sort());
   });
 
   it('no file imports itself by way of others, types included', () => {
@@ -242,14 +248,28 @@ describe('import arrows', () => {
     expect([...writers, ...statuses]).toEqual([]);
   });
 
+  it('what is right is computed without the signer', () => {
+    const computed = imports.filter(({ from }) => from.startsWith(EXPECTED) && !from.endsWith('.test.ts'));
+    expect(computed.length).toBeGreaterThan(1);
+    expect(computed.filter(({ to }) => !to.startsWith(EXPECTED))).toEqual([]);
+  });
+
+  it('nothing uses the lab, and the product no tools: a checkout without lab/ is whole', () => {
+    const outside = imports.filter(({ from }) => !from.startsWith('lab/'));
+    const wrong = outside.filter(
+      ({ from, to }) => to.startsWith('lab/') || (to.startsWith('tools/') && !/^(?:test|tools)\//.test(from)),
+    );
+    expect(wrong).toEqual([]);
+  });
+
   it('nothing but tests and measurements imports tests', () => {
-    const others = imports.filter(({ from }) => !/^(?:bench|test)\//.test(from));
+    const others = imports.filter(({ from }) => !/^(?:lab|test)\//.test(from));
     const wrong = others.filter(({ from, to }) => to.startsWith('test/') && !DEMONSTRATED_TESTS.has(from));
     expect(wrong).toEqual([]);
   });
 
   it('stand-ins are loaded by demonstrations and tests, and by the one command for rehearsals', () => {
-    const product = imports.filter(({ from }) => !/^(?:bench|demo|test|rehearsal)\//.test(from));
+    const product = imports.filter(({ from }) => !/^(?:lab|demo|test|rehearsal)\//.test(from));
     expect(product.filter(({ to }) => to.startsWith('rehearsal/'))).toEqual([
       { from: 'bin/programs.ts', to: 'rehearsal/rehearse.ts' },
     ]);

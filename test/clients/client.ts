@@ -5,14 +5,8 @@ import { once } from 'node:events';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { text } from 'node:stream/consumers';
-import { type Body, type Chain, expectedRoot, scheduledFork } from '../../tools/conformance/expected-root.ts';
-import {
-  forkInfoAt,
-  type Members,
-  type MessageType,
-  requestAt,
-  SINCE_PHASE0,
-} from '../../tools/conformance/messages.ts';
+import { type Body, type Chain, expectedRoot, scheduledFork } from '../expected/expected-root.ts';
+import { forkInfoAt, type Members, type MessageType, requestAt, SINCE_PHASE0 } from '../expected/messages.ts';
 import type { Profile } from './profiles.ts';
 
 const LIST = '/api/v1/eth2/publicKeys';

@@ -8,7 +8,7 @@ import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import type { Members } from '../../tools/conformance/messages.ts';
+import type { Members } from '../expected/messages.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deployKeys } from '../support/deployment.ts';
 import { freePort } from '../support/free-port.ts';

@@ -1,4 +1,4 @@
-// What clients send wrongly, through the real program on sepolia (tools/conformance/client-faults.json): what is signed
+// What clients send wrongly, through the real program on sepolia (test/expected/client-faults.json): what is signed
 // is the root that the consensus rules ask for, computed and verified here without the signer's code, and what is
 // refused says why. Healed requests are counted, and their audit line names the fault.
 
@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import { type Chain, expectedRoot } from '../../tools/conformance/expected-root.ts';
-import { clientFaults } from '../../tools/conformance/vector-cases.ts';
+import { clientFaults } from '../expected/client-faults.ts';
+import { type Chain, expectedRoot } from '../expected/expected-root.ts';
 import { deployKeys } from '../support/deployment.ts';
 import { chainOf } from '../support/networks.ts';
 import { batchCall, call, signCall } from '../support/requests.ts';

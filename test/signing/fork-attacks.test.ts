@@ -8,7 +8,7 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import { parseSignRequest } from '../../signer/api/sign-request.ts';
 import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
 import { rootToSign, type SigningDependencies } from '../../signer/signing/sign.ts';
-import { type Body, type Chain, expectedRoot } from '../../tools/conformance/expected-root.ts';
+import { type Body, type Chain, expectedRoot } from '../expected/expected-root.ts';
 import { messageAt } from '../support/fork-messages.ts';
 import { chainOf, PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 

@@ -11,7 +11,7 @@ import { parseSignRequest, type SignRequest } from '../../signer/api/sign-reques
 import { healedRoot } from '../../signer/signing/healing.ts';
 import { possibleForksAt } from '../../signer/signing/message-fork.ts';
 import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
-import { expectedRoot, scheduledFork } from '../../tools/conformance/expected-root.ts';
+import { expectedRoot, scheduledFork } from '../expected/expected-root.ts';
 import { messageAt } from '../support/fork-messages.ts';
 import { chainOf, PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 

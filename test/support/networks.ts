@@ -3,7 +3,7 @@
 import { encodeHex } from '../../common/formats/hex.ts';
 import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
 import type { Network } from '../../signer/signing/networks.ts';
-import type { Chain } from '../../tools/conformance/expected-root.ts';
+import type { Chain } from '../expected/expected-root.ts';
 
 /** Every constant of theirs is built in. */
 export const PUBLIC_NETWORK_NAMES = (Object.keys(PUBLIC_NETWORKS) as (keyof typeof PUBLIC_NETWORKS)[]).filter(

@@ -18,7 +18,7 @@ export interface TableConnection {
   readonly tableName: string;
 }
 
-export interface Page {
+interface Page {
   readonly items: readonly Item[];
   readonly next: string | undefined;
 }
