@@ -2,7 +2,6 @@
 // peer certificate authorities are never asked instead. The only file of the CLI that opens a connection; nothing in
 // the environment weakens what it checks.
 
-import { lookup } from 'node:dns/promises';
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity, connect as connectTls, type TLSSocket } from 'node:tls';
 import { AttestationFailure } from './attestation/attestation-failure.ts';
@@ -74,12 +73,6 @@ async function withAttestedSocket<T>(
     socket.destroy();
     throw error;
   }
-}
-
-export async function resolveHost(url: URL): Promise<readonly string[] | undefined> {
-  const host = hostOf(url);
-  if (isIP(host) !== 0) return undefined;
-  return (await lookup(host, { all: true })).map(({ address }) => address);
 }
 
 async function open<T extends Socket>(begin: (onReady: () => void) => T, signal: AbortSignal): Promise<T> {

@@ -21,10 +21,10 @@ import {
   variableOf,
 } from './common-flags.ts';
 import type { Peer } from './connect.ts';
-import { attempt, CommandFailure, localFailure, UsageFailure } from './exit.ts';
+import { localFailure, UsageFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
 import type { OutputFormat } from './output.ts';
-import { type Profile, readProfile } from './profile.ts';
+import { readProfile } from './profile.ts';
 import type { TokenSource } from './token.ts';
 
 const MAX_SECONDS = 86_400;
@@ -38,7 +38,7 @@ export interface Settings {
 
 /**
  * @param defaultTimeoutSeconds of the command, instead of the common one
- * @throws CommandFailure the first of the steps that is one
+ * @throws CommandFailure for the first of them that is refused
  */
 export function resolveSettings(
   flags: Readonly<Record<string, FlagValue>>,
@@ -46,36 +46,7 @@ export function resolveSettings(
   provider: DocumentProvider,
   defaultTimeoutSeconds = DEFAULT_TIMEOUT_SECONDS,
 ): Settings {
-  return settingsOf(settingSteps(flags, env, provider, defaultTimeoutSeconds));
-}
-
-/** Each setting by itself, in the order in which a command refuses them: `doctor` asks for all of them. */
-export type SettingSteps = { readonly [Name in keyof StepValues]: StepValues[Name] | CommandFailure };
-
-interface StepValues {
-  readonly variables: undefined;
-  readonly profile: Profile | undefined;
-  readonly url: URL;
-  readonly attestation: AttestationPolicy | undefined;
-  readonly authority: Pick<Peer, 'trustedCertificates' | 'serverName'>;
-  readonly token: TokenSource | undefined;
-  readonly output: OutputFormat;
-  readonly timeoutSeconds: number;
-}
-
-/** @throws CommandFailure the first of the steps that is one */
-export function settingsOf(steps: SettingSteps): Settings {
-  for (const step of Object.values(steps)) if (step instanceof CommandFailure) throw step;
-  const { url, attestation, authority, token, output, timeoutSeconds } = steps as StepValues;
-  return { peer: { url, attestation, ...authority }, token, output, timeoutSeconds };
-}
-
-export function settingSteps(
-  flags: Readonly<Record<string, FlagValue>>,
-  env: Terminal['env'],
-  provider: DocumentProvider,
-  defaultTimeoutSeconds = DEFAULT_TIMEOUT_SECONDS,
-): SettingSteps {
+  refuseUnknownVariables(env);
   const fromFlagOrVariable = (name: SettingName): GivenText | undefined => {
     const flag = name === 'token' && flags['auth-token'] !== undefined ? 'auth-token' : name;
     const value = flags[flag];
@@ -84,28 +55,22 @@ export function settingSteps(
     const variable = env[variableOf(name)];
     return variable === undefined || variable === '' ? undefined : { text: variable, origin: variableOf(name) };
   };
-  const profile = attempt(() => readProfile(fromFlagOrVariable('profile')?.text, env));
-  const { name: profileName, values = {} } = profile instanceof CommandFailure ? {} : (profile ?? {});
+  const profile = readProfile(fromFlagOrVariable('profile')?.text, env);
   const given = (name: SettingName): GivenText | undefined => {
-    const fromProfile = values[name];
+    const fromProfile = profile?.values[name];
     return (
       fromFlagOrVariable(name) ??
-      (fromProfile === undefined ? undefined : { text: fromProfile, origin: `${name} of profile ${profileName}` })
+      (fromProfile === undefined ? undefined : { text: fromProfile, origin: `${name} of profile ${profile?.name}` })
     );
   };
-  const url = attempt(() => readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer'))));
+  const url = readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer')));
+  const attestation = readAttestation(given, url, provider);
+  const trustedCertificates = readCertificates(given('tls-ca'));
   return {
-    variables: attempt(() => refuseUnknownVariables(env)),
-    profile,
-    url,
-    attestation: attempt(() => readAttestation(given, url, provider)),
-    authority: attempt(() => ({
-      trustedCertificates: readCertificates(given('tls-ca')),
-      serverName: given('tls-server-name')?.text,
-    })),
-    token: attempt(() => readTokenSource(given('token'), flags)),
-    output: attempt(() => (readSwitch(given('json')) ? 'json' : 'table')),
-    timeoutSeconds: attempt(() => readSeconds(given('timeout-seconds'), defaultTimeoutSeconds)),
+    peer: { url, attestation, trustedCertificates, serverName: given('tls-server-name')?.text },
+    token: readTokenSource(given('token'), flags),
+    output: readSwitch(given('json')) ? 'json' : 'table',
+    timeoutSeconds: readSeconds(given('timeout-seconds'), defaultTimeoutSeconds),
   };
 }
 
@@ -121,12 +86,7 @@ function readTokenSource(
   return given;
 }
 
-/** @param url when it is refused, only the rest is judged */
-function readAttestation(
-  given: GivenOf,
-  url: URL | CommandFailure,
-  provider: DocumentProvider,
-): AttestationPolicy | undefined {
+function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): AttestationPolicy | undefined {
   const anyConfiguration = readSwitch(given('any-configuration'));
   const referenceValues = readReferenceValues(given('pcrs'), given('pcr'), anyConfiguration);
   const maxAge = given('max-age');
@@ -139,7 +99,7 @@ function readAttestation(
       );
     return undefined;
   }
-  if (url instanceof URL && url.protocol !== 'https:')
+  if (url.protocol !== 'https:')
     throw new UsageFailure(
       'reference values need an https: URL: without TLS nobody is attested',
       'write https: in the URL, or leave --pcrs and --pcr out for a signer that is no enclave',
@@ -155,7 +115,7 @@ function readAttestation(
 }
 
 /** A mistyped variable would leave its setting at the default unnoticed. */
-function refuseUnknownVariables(env: Terminal['env']): undefined {
+function refuseUnknownVariables(env: Terminal['env']): void {
   const known = (Object.keys(COMMON_FLAGS) as SettingName[]).map(variableOf);
   const unknown = Object.keys(env).find((name) => name.startsWith(PREFIX) && !known.includes(name));
   if (unknown === undefined) return;

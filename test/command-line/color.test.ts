@@ -45,8 +45,8 @@ it('the verdict of a command comes last, in its colour', () => {
     env: { HOME: '/nowhere', FORCE_COLOR: '1' },
   });
   expect(status).toBe(1);
-  expect(stdout).toContain('\nsigner   \u001B[31mFAIL\u001B[0m    --signer-url is without TLS');
+  expect(stdout).toContain('\nsettings  \u001B[31mFAIL\u001B[0m    --signer-url is without TLS');
   expect(stdout.trimEnd().split('\n').at(-1)).toBe(
-    '\u001B[31mverdict  of 3 checks: 1 FAILED, 1 with a warning\u001B[0m',
+    '\u001B[31mverdict  of 1 check: 1 FAILED, 0 with a warning\u001B[0m',
   );
 });

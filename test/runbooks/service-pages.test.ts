@@ -113,7 +113,7 @@ it('docs/guides/doctor.md: the way to a signer is examined', async () => {
     const profile = `profiles:\n  mainnet: { signer_url: "${signer.url}", token: "@${join(own, 'token')}" }\n`;
     writeFileSync(join(own, 'operator.yaml'), profile, { mode: 0o600 });
     const [doctor] = await rehearse('docs/guides/doctor.md', world);
-    for (const check of ['profile', 'token holder', 'status']) expect(doctor?.output).toContain(check);
+    for (const check of ['settings', 'token holder', 'status']) expect(doctor?.output).toContain(check);
   } finally {
     await world.close();
     await signer.stop();
