@@ -1,25 +1,21 @@
 // What a verification found of a master key's evidence, for an auditor: who made the key, when, by which measurements,
 // in which generation, and who wrapped it since. Here are the verdict, the lines for a terminal and the report for
-// programs; page/page.ts is for paper. A link is shown only when its document is authentic.
+// programs; report-page.ts is for paper. A link is shown only when its document is authentic.
 
 import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { Fault } from '../../common/attestation/failure.ts';
 import type { VerifiedKeyLink } from '../../common/attestation/key-evidence.ts';
+import { deploymentWords, keySections } from '../../common/attestation/key-sections.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
 import type { VerifiedRow } from '../../common/attestation/row-evidence.ts';
 import { imagesOf, isAuthenticFault, type Origin, type OriginTerms } from '../../common/attestation/shown-evidence.ts';
 import type { Paint } from '../../common/command-line/paint.ts';
-import { renderFields } from '../../common/command-line/table.ts';
-import { bounded } from '../../common/command-line/text.ts';
+import type { Fields } from '../../common/command-line/report-page.ts';
 import { columnsOf } from '../../common/command-line/wrap.ts';
 import { CommandFailure } from '../exit.ts';
 import { EXIT_OF_VERDICT } from './attestation-failure.ts';
-import { PARENT_WRITES_TABLES, rfc3339 } from './report.ts';
-import { AGREES, DISAGREES, readByParent } from './report-table.ts';
-
-const MAX_CHARACTERS = 256;
-/** Those that say which enclave it was. */
-const SHOWN_PCRS = [0, 1, 2, 8, 16, 17];
+import { rfc3339 } from './report.ts';
+import { fieldsText, pageFields, sectionText, warningsOf } from './report-sections.ts';
 
 export interface KeyFinding {
   readonly origin: Origin;
@@ -30,11 +26,11 @@ export interface KeyFinding {
   readonly parentReads: readonly string[] | undefined;
 }
 
-export interface KeyReportContext {
+interface KeyReportContext {
   readonly subject: string;
   readonly provider: DocumentProvider;
   /** Of a page that was judged again: whether it says what its own evidence and terms give. */
-  readonly pageAgrees?: boolean;
+  readonly pageAgrees?: boolean | undefined;
 }
 
 /** Which key is the right one, as it can be written down. */
@@ -70,73 +66,31 @@ export function demandExpected(finding: KeyFinding, subject: string): void {
 
 type Shown = Parameters<typeof columnsOf>[0];
 
-export function keyTable(finding: KeyFinding, context: KeyReportContext, shown: Shown, paint: Paint): string {
-  const { links, rows, refusal } = finding.origin;
-  const columns = columnsOf(shown);
-  const verdict = keyVerdict(finding);
-  const [first] = links;
-  const head: (readonly [string, string])[] = [
-    ...(finding.parentWritesTables ? [['UNSAFE', PARENT_WRITES_TABLES] as const] : []),
-    ...readByParent(finding.parentReads),
-    ['evidence', context.subject],
-    ...pageField(context.pageAgrees),
+/** Of the page, too. */
+export function keyHead({ origin }: KeyFinding, { subject, provider, pageAgrees }: KeyReportContext): Fields {
+  const [first] = origin.links;
+  return [
+    ['evidence', subject],
+    ...pageFields(pageAgrees),
     ['judged at', 'the time of each document'],
-    ['root', `${context.provider.name}, SHA-256 ${context.provider.rootSha256}`],
+    ['root', `${provider.name}, SHA-256 ${provider.rootSha256}`],
     ...(first === undefined ? [] : [['deployment', deploymentWords(first)] as const]),
   ];
-  const last: (readonly [string, string])[] = [
+}
+
+export function keyTable(finding: KeyFinding, context: KeyReportContext, shown: Shown, paint: Paint): string {
+  const { refusal } = finding.origin;
+  const columns = columnsOf(shown);
+  const verdict = keyVerdict(finding);
+  const last = [
     ...(refusal === undefined ? [] : [[refusal.fault, refusal.detail] as const]),
-    ['verdict', KEY_VERDICTS[verdict]],
+    ['verdict', KEY_VERDICTS[verdict]] as const,
   ];
-  const parts = [
-    renderFields(head, columns),
-    ...links.map((link) => `${linkTitle(link)}\n${renderFields(linkFields(link), columns)}`),
-    ...rows.map((row) => `${rowTitle(row)}\n${renderFields(rowFields(row), columns)}`),
-    paint(renderFields(last, columns), verdict === 'expected' ? 'good' : 'bad'),
-  ];
-  return parts.join('\n');
-}
-
-function pageField(agrees: boolean | undefined): readonly (readonly [string, string])[] {
-  return agrees === undefined ? [] : [['the page', agrees ? AGREES : DISAGREES]];
-}
-
-export function deploymentWords({ deployment: { network, id } }: Pick<VerifiedKeyLink, 'deployment'>): string {
-  return `${bounded(id, MAX_CHARACTERS)}, on the network ${bounded(network, MAX_CHARACTERS)}`;
-}
-
-export function linkTitle({ counter, purpose }: Pick<VerifiedKeyLink, 'counter' | 'purpose'>): string {
-  return `${counter}. ${purpose === 'made' ? 'the master key was made' : 'the master key was wrapped again'}`;
-}
-
-export function rowTitle({ purpose }: Pick<VerifiedRow, 'purpose'>): string {
-  return purpose === 'root_token' ? 'the root token was encrypted' : 'a seal was found removed';
-}
-
-export function linkFields(link: VerifiedKeyLink): readonly (readonly [string, string])[] {
-  return [...attestedFields(link), ['record', link.record], ...registersOf(link)];
-}
-
-export function rowFields(row: VerifiedRow): readonly (readonly [string, string])[] {
-  return [...attestedFields(row), ['content', row.content], ...registersOf(row)];
-}
-
-type Stated = Pick<VerifiedKeyLink, 'madeAt' | 'moduleId' | 'pcrs' | 'generation' | 'ceremony'>;
-
-function attestedFields({ madeAt, generation, moduleId, ceremony }: Stated): readonly (readonly [string, string])[] {
   return [
-    ['at', rfc3339(madeAt)],
-    ['generation', String(generation)],
-    ['module', bounded(moduleId, MAX_CHARACTERS)],
-    ['ceremony digest', ceremony],
-  ];
-}
-
-function registersOf({ pcrs }: Stated): readonly (readonly [string, string])[] {
-  return SHOWN_PCRS.flatMap((index) => {
-    const value = pcrs.get(index)?.toString('hex');
-    return value === undefined ? [] : [[`PCR${index}`, value] as const];
-  });
+    fieldsText([...warningsOf(finding), ...keyHead(finding, context)], columns),
+    ...keySections(finding.origin).map((section) => sectionText(section, columns)),
+    paint(fieldsText(last, columns), verdict === 'expected' ? 'good' : 'bad'),
+  ].join('\n');
 }
 
 export function keyJson(finding: KeyFinding, { subject, provider, pageAgrees }: KeyReportContext): string {

@@ -13,7 +13,7 @@ import type { ReferenceValues } from '../../common/attestation/policy.ts';
 import { CLOCK_SKEW_SECONDS, type Verdict, verifyDocument } from '../../common/attestation/verify.ts';
 import { type CertificateEvidence, refuseEvidence, verifyCertificate } from './certificate-evidence.ts';
 import { fetchDocument } from './fresh-document.ts';
-import type { JudgedEvidence } from './report.ts';
+import { type JudgedEvidence, sha256Of } from './report.ts';
 
 const CLIENT_NONCE_BYTES = 32;
 /** RFC 8446 §7.5: no context and an empty one are the same. */
@@ -56,7 +56,7 @@ export async function collectEvidence(
   }
   const at = policy.now();
   const { verdict: certificate, evidence } = verifyCertificate(der, { ...policy, at, live: true });
-  const first: JudgedEvidence = { kind: 'certificate', bytes: der, at, live: true, nonce: undefined };
+  const first: JudgedEvidence = { kind: 'certificate', bytes: der, sha256: sha256Of(der), at, live: true };
   if (evidence === undefined || !goOn(certificate))
     return { certificate, fresh: undefined, expiresAt: 0, judged: [first] };
   const second = await fetchFresh(socket, policy, { host, signal });
@@ -72,7 +72,7 @@ async function fetchFresh(
   const clientNonce = randomBytes(CLIENT_NONCE_BYTES);
   const nonce = connectionNonce(clientNonce, socket.exportKeyingMaterial(EXPORTER_BYTES, EXPORTER_LABEL, NO_CONTEXT));
   const bytes = await fetchDocument(socket, { host, clientNonce, signal });
-  return { kind: 'fresh_document', bytes, at: now(), live: true, nonce };
+  return { kind: 'fresh_document', bytes, sha256: sha256Of(bytes), at: now(), live: true, nonce };
 }
 
 /** Also of one that a report keeps. */

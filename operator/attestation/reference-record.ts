@@ -2,46 +2,31 @@
 // registers, and what has another form than ours is passed over.
 
 import { readFileSync } from 'node:fs';
+import { z } from 'zod';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
 
-export interface ReferenceRecord {
-  readonly commit: string | undefined;
-  readonly version: string | undefined;
-  readonly imageSha256: string | undefined;
-  readonly configurationDigest: string | undefined;
-  readonly ceremonyDigest: string | undefined;
-}
+const hex = (digits: number) => z.string().regex(new RegExp(`^[0-9a-f]{${digits}}$`));
+const commit = z.string().regex(/^(?:[0-9a-f]{40}(?:-modified)?|unknown)$/);
+const version = z.string().max(64);
+const said = <Schema extends z.ZodType>(schema: Schema) => schema.optional().catch(undefined);
 
-export function readReferenceRecord(path: string): ReferenceRecord {
+const fileSchema = z.object({
+  ...{ commit: said(commit), configuration_digest_sha384: said(hex(96)) },
+  tool: said(z.object({ strongroom: said(version) })),
+  image: said(z.object({ sha256: said(hex(64)) })),
+  ceremony: said(z.object({ digest_sha384: said(hex(96)) })),
+});
+
+export const referenceRecord = z.strictObject({
+  ...{ commit: commit.optional(), version: version.optional(), imageSha256: hex(64).optional() },
+  ...{ configurationDigest: hex(96).optional(), ceremonyDigest: hex(96).optional() },
+});
+
+export function readReferenceRecord(path: string): z.infer<typeof referenceRecord> {
   const parsed = parseStrictJson(readFileSync(path));
-  const file = parsed.kind === 'refused' ? undefined : parsed.value;
+  const file = fileSchema.safeParse(parsed.kind === 'refused' ? undefined : parsed.value).data;
   return {
-    commit: commitOf(valueAt(file, 'commit')),
-    version: textOf(valueAt(file, 'tool', 'strongroom')),
-    imageSha256: hexOf(valueAt(file, 'image', 'sha256'), 64),
-    configurationDigest: hexOf(valueAt(file, 'configuration_digest_sha384'), 96),
-    ceremonyDigest: hexOf(valueAt(file, 'ceremony', 'digest_sha384'), 96),
+    ...{ commit: file?.commit, version: file?.tool?.strongroom, imageSha256: file?.image?.sha256 },
+    ...{ configurationDigest: file?.configuration_digest_sha384, ceremonyDigest: file?.ceremony?.digest_sha384 },
   };
-}
-
-function valueAt(value: unknown, ...path: readonly string[]): unknown {
-  let at = value;
-  for (const name of path) {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, name)) return undefined;
-    at = (at as Readonly<Record<string, unknown>>)[name];
-  }
-  return at;
-}
-
-function hexOf(value: unknown, digits: number): string | undefined {
-  return typeof value === 'string' && value.length === digits && /^[0-9a-f]+$/.test(value) ? value : undefined;
-}
-
-function commitOf(value: unknown): string | undefined {
-  return typeof value === 'string' && /^(?:[0-9a-f]{40}(?:-modified)?|unknown)$/.test(value) ? value : undefined;
-}
-
-function textOf(value: unknown): string | undefined {
-  const MAX_CHARACTERS = 64;
-  return typeof value === 'string' && value.length <= MAX_CHARACTERS ? value : undefined;
 }

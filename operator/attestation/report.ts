@@ -1,5 +1,5 @@
-// What a verification found, for an auditor, and the report for programs; report-table.ts and page/page.ts are for
-// people. The registers of a document that is not authentic are never compared: what it says is a claim.
+// What a verification found, for an auditor, and the report for programs; report-sections.ts and report-page.ts are
+// for people. The registers of a document that is not authentic are never compared: what it says is a claim.
 
 import { createHash } from 'node:crypto';
 import { type ChainCertificate, readLinks } from '../../common/attestation/chain.ts';
@@ -20,31 +20,29 @@ export interface ReportContext {
   readonly subject: string;
   readonly at: number;
   readonly provider: DocumentProvider;
-  readonly referenceValues: ReferenceValues | undefined;
-  readonly parentWritesTables: boolean | undefined;
-  readonly parentReads: readonly string[] | undefined;
+  readonly referenceValues?: ReferenceValues | undefined;
+  readonly parentWritesTables?: boolean | undefined;
+  readonly parentReads?: readonly string[] | undefined;
   readonly evidence: readonly JudgedEvidence[];
-  readonly referenceSha256: string | undefined;
+  readonly referenceSha256?: string | undefined;
   /** Of a report's page that was judged again: whether it says what its own evidence and terms give. */
-  readonly pageAgrees?: boolean;
+  readonly pageAgrees?: boolean | undefined;
 }
 
 export interface JudgedEvidence {
   readonly kind: Finding['evidence'];
   readonly bytes: Buffer;
+  /** Of the bytes. */
+  readonly sha256: string;
   /** When it was judged, and whether that was the present. */
   readonly at: number;
   readonly live: boolean;
-  readonly nonce: Buffer | undefined;
+  readonly nonce?: Buffer | undefined;
 }
 
 export const PARENT_WRITES_TABLES =
   'the configuration says unsafe_parent_writes_tables: whoever controls the parent instance writes the tables that this ' +
   'enclave believes. An authentic enclave protects neither its seal nor its slashing records against them';
-
-/** Secrets of a configuration, by option: it passes the parent. */
-export const parentReadsWords = (options: readonly string[]): string =>
-  `${options.join(', ')} of the configuration: it can do whatever these let their holders do`;
 
 /** `not_evaluated`: the document is not authentic, and a register of it says nothing. */
 export type RegisterReport = Omit<RegisterComparison, 'result'> & {
@@ -53,7 +51,7 @@ export type RegisterReport = Omit<RegisterComparison, 'result'> & {
   readonly holds: string;
 };
 
-export const REGISTERS: Readonly<Record<number, string>> = {
+const REGISTERS: Readonly<Record<number, string>> = {
   0: 'the image',
   1: 'kernel and first ramdisk',
   2: 'application',
@@ -103,7 +101,7 @@ export function jsonReport(findings: Findings, context: ReportContext): string {
       parent_reads: context.parentReads ?? null,
       compared: coverage?.compared ?? null,
       not_compared: coverage?.notCompared ?? null,
-      evidence_sha256: context.evidence.map(({ bytes }) => sha256Of(bytes)),
+      evidence_sha256: context.evidence.map(({ sha256 }) => sha256),
       reference_file_sha256: context.referenceSha256 ?? null,
       page_agrees: context.pageAgrees ?? null,
       findings: findings.map((finding) => jsonFinding(finding, context)),

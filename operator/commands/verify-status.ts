@@ -12,7 +12,8 @@ import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { writeOutput } from '../../common/command-line/output-file.ts';
 import { painter } from '../../common/command-line/paint.ts';
 import { bounded } from '../../common/command-line/text.ts';
-import type { StatusEvidence } from '../attestation/evidence-file.ts';
+import { type StatusEvidence, statusIn } from '../attestation/evidence-file.ts';
+import { MASTER_KEY_FORMAT, type MasterKeyPage } from '../attestation/kept-page.ts';
 import {
   demandExpected,
   type KeyFinding,
@@ -21,9 +22,9 @@ import {
   keyTable,
   originTerms,
 } from '../attestation/key-report.ts';
-import { readKeyPage } from '../attestation/page/embedded.ts';
-import { keyPage } from '../attestation/page/page.ts';
-import { DISAGREES } from '../attestation/report-table.ts';
+import { sha256Of } from '../attestation/report.ts';
+import { masterKeyPage } from '../attestation/report-page.ts';
+import { DISAGREES } from '../attestation/report-sections.ts';
 import type { LocalCall } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { createOutput } from '../output.ts';
@@ -90,26 +91,25 @@ export async function verifyStatus(
   );
   const { report, force } = values;
   if (report !== undefined) {
-    const written = { given: givenIn(values), terms, status: file.bytes };
-    const text = keyPage(finding, { subject, provider, madeAt: Date.now(), ...written });
+    const { parentWritesTables: isUnsafe } = finding;
+    const status = { sha256: sha256Of(file.bytes), status: file.bytes };
+    const own = { format: MASTER_KEY_FORMAT, subject, madeAt: Date.now(), parentWritesTables: isUnsafe, parentReads };
+    const text = masterKeyPage(finding, { ...own, given: givenIn(values), terms, ...status }, provider);
     await writeOutput(report, force, (opened) => opened.writeFile(text)).catch(explained(report));
   }
   if (agrees === false) throw new CommandFailure(EXIT.failed, `the page ${subject} ${DISAGREES}`);
   demandExpected(finding, subject);
 }
 
-/** @returns undefined for a page of other evidence @throws CommandFailure when its evidence was altered */
-export function keptKey(page: string, argument: string, provider: Call['provider']): KeptStatus | undefined {
-  const kept = readKeyPage(page, provider);
-  if (kept === undefined) return undefined;
-  if (typeof kept === 'string') {
-    const subject = bounded(argument, MAX_CHARACTERS);
-    throw new CommandFailure(EXIT.evidenceNotAuthentic, `the page ${subject} is refused: ${kept}`);
-  }
-  const { file, context, byParent } = kept;
-  const terms = originTerms(context.terms);
-  const finding = { origin: judgeShownEvidence(file.shown, provider, terms), terms, ...byParent };
-  return { file, agrees: keyPage(finding, context) === page };
+/** @param text of the page */
+export function keptKey(page: MasterKeyPage, text: string, provider: Call['provider']): KeptStatus {
+  const terms = originTerms(page.terms);
+  const { parentWritesTables = false, parentReads } = page;
+  const file = statusIn(page.status, 'its evidence');
+  if (file === undefined)
+    throw new CommandFailure(EXIT.evidenceNotAuthentic, 'the page is refused: its evidence is no status');
+  const finding = { origin: judgeShownEvidence(file.shown, provider, terms), terms, parentWritesTables, parentReads };
+  return { file, agrees: masterKeyPage(finding, page, provider) === text };
 }
 
 /** @throws UsageFailure for flags that only a status has */
@@ -145,7 +145,7 @@ async function readCeremony(file: string): Promise<Ceremony> {
   }
 }
 
-function givenIn({ pcrs, pcr, ceremony, deployment, network }: Call['values']): readonly (readonly [string, string])[] {
+function givenIn({ pcrs, pcr, ceremony, deployment, network }: Call['values']): MasterKeyPage['given'] {
   return Object.entries({ pcrs, pcr: pcr?.join(' '), ceremony, deployment, network }).flatMap(([name, value]) =>
     value === undefined ? [] : [[`--${name}`, value] as const],
   );

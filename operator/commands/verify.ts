@@ -16,9 +16,7 @@ import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { AttestationFailure, partlyCompared } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
 import { readEvidence } from '../attestation/evidence-file.ts';
-import { readPage } from '../attestation/page/embedded.ts';
-import { htmlReport } from '../attestation/page/page.ts';
-import type { PageContext } from '../attestation/page/page-context.ts';
+import { type MasterKeyPage, readPage, VERIFICATION_FORMAT, type VerificationPage } from '../attestation/kept-page.ts';
 import { type AttestationPolicy, verifyFresh } from '../attestation/peer-evidence.ts';
 import { readReferenceRecord } from '../attestation/reference-record.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
@@ -31,7 +29,8 @@ import {
   type ReportContext,
   sha256Of,
 } from '../attestation/report.ts';
-import { DISAGREES, tableReport } from '../attestation/report-table.ts';
+import { verificationPage } from '../attestation/report-page.ts';
+import { DISAGREES, tableReport } from '../attestation/report-sections.ts';
 import { localCommand } from '../command.ts';
 import { COMMON_FLAGS, DEFAULT_MAX_AGE_SECONDS, DEFAULT_TIMEOUT_SECONDS } from '../common-flags.ts';
 import { examine } from '../connect.ts';
@@ -111,8 +110,10 @@ export const verify = localCommand(
       values['any-configuration'] || values.ceremony !== undefined,
     );
     const file = isUrl ? undefined : await readEvidence(argument, terminal.stdin);
-    const status =
-      file?.kind === 'status' ? { file } : file?.kind === 'page' ? keptKey(file.text, argument, provider) : undefined;
+    const page = file?.kind === 'page' ? keptIn(file.text, argument) : undefined;
+    const key =
+      file?.kind === 'page' && page !== undefined && 'status' in page ? keptKey(page, file.text, provider) : undefined;
+    const status = file?.kind === 'status' ? { file } : key;
     if (status !== undefined) {
       return verifyStatus(
         status,
@@ -121,74 +122,73 @@ export const verify = localCommand(
       );
     }
     refuseStatusFlags(values);
-    const kept = file?.kind === 'page' ? readKept(file.text, argument, provider) : undefined;
-    if (kept !== undefined) refuseOtherTerms(values, kept.context);
-    const defaultMaxAge = kept?.context.maxAgeSeconds ?? DEFAULT_MAX_AGE_SECONDS;
+    const kept = page !== undefined && 'evidence' in page ? page : undefined;
+    if (kept !== undefined) refuseOtherTerms(values, kept);
+    const defaultMaxAge = kept?.maxAgeSeconds ?? DEFAULT_MAX_AGE_SECONDS;
     const maxAgeSeconds = readSeconds(flag('max-age', values['max-age']), defaultMaxAge);
     const timeoutSeconds = readSeconds(flag('timeout-seconds', values['timeout-seconds']), DEFAULT_TIMEOUT_SECONDS);
     const now = Date.now();
-    const nonce = kept === undefined ? readNonce(values.nonce) : kept.context.nonce;
-    const at = kept?.context.at ?? (values.at === undefined ? now : readTime(values.at));
+    const nonce = kept === undefined ? readNonce(values.nonce) : kept.nonce;
+    const at = kept?.at ?? (values.at === undefined ? now : readTime(values.at));
     const policy = { provider, referenceValues, maxAgeSeconds };
     const given =
       file === undefined || file.kind === 'page' || file.kind === 'status'
         ? undefined
-        : { ...file, at, live: values.at === undefined, nonce };
+        : { ...file, sha256: sha256Of(file.bytes), at, live: values.at === undefined, nonce };
     const { findings, evidence } =
       kept !== undefined
-        ? judgeKept(kept.context.evidence, policy)
+        ? judgeKept(kept.evidence, policy)
         : given === undefined
           ? await findAtUrl(argument, { ...policy, now: Date.now }, timeoutSeconds)
           : judgeKept([given], policy);
     const subject = argument === '-' ? 'standard input' : bounded(argument, MAX_SUBJECT_CHARACTERS);
     const referenceSha256 = values.pcrs === undefined ? undefined : sha256Of(readFileSync(values.pcrs));
-    const agrees = kept === undefined ? {} : { pageAgrees: kept.agrees };
-    const context: ReportContext = {
-      ...{ subject, at, provider, referenceValues, parentWritesTables, parentReads },
-      ...{ evidence, referenceSha256, ...agrees },
-    };
+    const judged = { subject, at, referenceValues, parentWritesTables, parentReads, evidence, referenceSha256 };
+    const pageAgrees = kept && file?.kind === 'page' ? isAsWritten(kept, file.text, provider) : undefined;
+    const context: ReportContext = { ...judged, provider, pageAgrees };
     const output = createOutput(values.json ? 'json' : 'table', terminal);
     output.answer({ value: findings, text: jsonReport(findings, context) }, () =>
       tableReport(findings, context, terminal.stdout, painter(terminal.stdout, terminal.env)),
     );
-    const page = { ...context, madeAt: now, maxAgeSeconds, nonce, anyConfiguration: values['any-configuration'] };
-    const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
-    const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
     if (report !== undefined) {
-      const text = htmlReport(findings, { ...page, record, pcrsFile });
-      await writeOutput(report, force, (file) => file.writeFile(text)).catch(explained(report));
+      const own = {
+        format: VERIFICATION_FORMAT,
+        madeAt: now,
+        maxAgeSeconds,
+        nonce,
+        anyConfiguration: values['any-configuration'],
+      };
+      const record = values.pcrs === undefined ? undefined : readReferenceRecord(values.pcrs);
+      const pcrsFile = values.pcrs === undefined ? undefined : bounded(values.pcrs, MAX_SUBJECT_CHARACTERS);
+      const text = verificationPage(findings, { ...judged, ...own, record, pcrsFile }, provider);
+      await writeOutput(report, force, (opened) => opened.writeFile(text)).catch(explained(report));
     }
     const verdict = decisive(findings);
-    if (kept?.agrees === false) throw new CommandFailure(EXIT.failed, `the page ${argument} ${DISAGREES}`);
+    if (pageAgrees === false) throw new CommandFailure(EXIT.failed, `the page ${argument} ${DISAGREES}`);
     if (!verdict.expected) throw new AttestationFailure(verdict, context.subject);
     const { notCompared = [] } = coverageOf(findings, context) ?? {};
     if (notCompared.length > 0) throw partlyCompared(context.subject, notCompared);
   },
 );
 
-interface Kept {
-  readonly context: PageContext;
-  readonly agrees: boolean;
+/** @throws CommandFailure */
+function keptIn(text: string, argument: string): VerificationPage | MasterKeyPage {
+  const page = readPage(text);
+  if (typeof page !== 'string') return page;
+  const subject = bounded(argument, MAX_SUBJECT_CHARACTERS);
+  throw new CommandFailure(EXIT.evidenceNotAuthentic, `the page ${subject} is refused: ${page}`);
 }
 
 /** What is written again of the page's own evidence and terms is the page, or its words are not those. */
-function readKept(text: string, argument: string, provider: DocumentProvider): Kept {
-  const read = readPage(text, provider);
-  if (!read.ok) {
-    throw new CommandFailure(
-      EXIT.evidenceNotAuthentic,
-      `the page ${bounded(argument, MAX_SUBJECT_CHARACTERS)} is refused: ${read.problem}`,
-    );
-  }
-  const { context } = read;
-  const { findings } = judgeKept(context.evidence, context);
-  return { context, agrees: htmlReport(findings, context) === text };
+function isAsWritten(page: VerificationPage, text: string, provider: DocumentProvider): boolean {
+  const { findings } = judgeKept(page.evidence, { ...page, provider, referenceValues: page.referenceValues });
+  return verificationPage(findings, page, provider) === text;
 }
 
 /** A page is judged by its own time and nonce, which may be said again. @throws UsageFailure for others */
 function refuseOtherTerms(
   given: { readonly at?: string | undefined; readonly nonce?: string | undefined },
-  of: PageContext,
+  of: VerificationPage,
 ) {
   const isOtherTime = given.at !== undefined && readTime(given.at) !== of.at;
   const isOtherNonce = given.nonce !== undefined && given.nonce.toLowerCase() !== of.nonce?.toString('hex');

@@ -157,7 +157,7 @@ describe('a record that lacks something', () => {
     });
     await run(['transcript', 'page', at(file), '--output', at('incomplete.html')]);
     expect(readFileSync(at('incomplete.html'), 'utf8')).toMatch(
-      new RegExp(`INCOMPLETE: what this record lacks</h2>\\s*<ul><li>${lacks}</li></ul>[^]*Head of the record`),
+      new RegExp(`INCOMPLETE: what this record lacks</h2>\\s*<p>${lacks}</p>[^]*Head of the record`),
     );
   });
 

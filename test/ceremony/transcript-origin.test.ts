@@ -98,7 +98,7 @@ describe('the evidence of a master key in a transcript', () => {
     const page = join(folder, 'page.html');
     expect(await run(['transcript', 'page', file, '--output', page, '--force'])).toMatchObject({ code: 0 });
     expect(readFileSync(page, 'utf8')).toMatch(
-      /<h2>Master key \(line 4\)<\/h2>[\s\S]*1\. It was made[\s\S]*generation 1/,
+      /<h2>Master key \(line 4\), [\s\S]*<h2>1\. the master key was made[\s\S]*<dt>generation<\/dt><dd>1</,
     );
     expect(readFileSync(page, 'utf8').replaceAll(' ', '')).toContain(FIRST?.PCR0);
   });

@@ -341,7 +341,7 @@ describe('the page', () => {
 
   it('shows every text as text, runs nothing and loads nothing', () => {
     const page = transcriptPage(written(said).transcript, []);
-    expect(page.split(shown)).toHaveLength(1 + 15);
+    expect(page.split(shown)).toHaveLength(1 + 14);
     expect(page).not.toMatch(/<(?:script|img|link|iframe|object)|javascript:|\son\w+\s*=\s*["']|src=["']/i);
     const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(page) ?? [];
     const digest = createHash('sha256').update(style).digest('base64');
@@ -359,16 +359,17 @@ describe('the page', () => {
     const groups = (digest: string): string => digest.match(/.{8}/g)?.join(' ') ?? '';
     for (const digest of [VECTOR_HEAD, ceremonyDigest(CEREMONY).toString('hex'), PCR0, ceremonyRegister(CEREMONY)])
       expect(page).toContain(groups(digest));
-    expect(page).toMatch(new RegExp(`${RECIPIENT}</td><td>Alice</td>`));
-    expect(page.match(/<div class="signature">/g)).toHaveLength(3);
+    expect(page).toMatch(new RegExp(`${RECIPIENT}</code></td><td>Alice</td>`));
+    const [, signatures = ''] = /<table class="by-hand">([\s\S]*)<\/table>/.exec(page) ?? [];
+    expect(signatures.match(/(<td><\/td>){3}<\/tr>/g)).toHaveLength(3);
     expect(page).not.toContain('DRAFT');
-    expect(page).toMatch(new RegExp(`${keyArn(2, 'us-east-1')}</div></td><td>Carol</td>`));
+    expect(page).toMatch(new RegExp(`${keyArn(2, 'us-east-1')}</code></td><td>Carol</td>`));
     expect(page).toContain('INCOMPLETE: what this record lacks');
   });
 
   it('of a record that has not ended says DRAFT, and cannot be signed', () => {
     const page = transcriptPage(written(SAID.slice(0, -1)).transcript, []);
     expect(page).toContain('DRAFT: this record has not ended');
-    expect(page).not.toContain('class="signature"');
+    expect(page).not.toContain('by-hand"');
   });
 });

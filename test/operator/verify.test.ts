@@ -58,7 +58,7 @@ it('the configuration as a file is compared whole, and what is unsafe in it is s
   const { code, stdout } = await verifyUnderRoot(server.url, ...given, '--report', page);
   expect(code).toBe(14);
   expect(stdout).toMatch(/^UNSAFE +the configuration says unsafe_parent_writes_tables/);
-  expect(readFileSync(page, 'utf8')).toMatch(/role="status">\s*<p class="bad"><b>UNSAFE<\/b>/);
+  expect(readFileSync(page, 'utf8')).toMatch(/<h1>[^<]*<\/h1>\s*<section class="box bad">\s*<h2>✘ UNSAFE<\/h2>/);
   const asJson = await verifyUnderRoot(server.url, ...given, '--json');
   const parentReads = ['static_auth.tokens', 'static_auth.anonymous', 'anti_slashing.url (its password)'];
   const unsafe = { parent_writes_tables: true, parent_reads: parentReads };
