@@ -1,5 +1,5 @@
-// A transcript as one page to print and sign (common/command-line/report-page.ts), as data: every line with all that it says.
-// It is made of a transcript that verifies, and says so when that one has not ended.
+// A transcript as one page to print and sign (common/command-line/report-page.ts), as data: every line with all that it
+// says. It is made of a transcript that verifies, and says so when that one has not ended.
 
 import { keySections } from '../../common/attestation/key-sections.ts';
 import { reportPage, type Section, type Value } from '../../common/command-line/report-page.ts';
@@ -96,13 +96,14 @@ export function grouped(hex: string): string {
   return (hex.match(/.{1,8}/g) ?? []).join(' ');
 }
 
-/** Everything that a line says, each member below the other. */
+/** Everything that a line says, each member below the other: a text of several lines is none of them. */
 function said(line: Entry): Value {
   const { registers = {}, deployment = {}, ...own } = { registers: undefined, deployment: undefined, ...line };
   const members = Object.entries({ ...own, ...deployment, ...registers }).filter(([name]) => !ELSEWHERE.has(name));
   return members.map(([name, value]): Value => {
     const isDigest = /^[0-9a-f]{64,96}$/.test(String(value));
-    return [`${name.replaceAll('_', ' ')}: ${isDigest ? '' : value}`, ...(isDigest ? [shown(String(value))] : [])];
+    const text = isDigest ? '' : String(value).replaceAll('\n', ' ⏎ ');
+    return [`${name.replaceAll('_', ' ')}: ${text}`, ...(isDigest ? [shown(String(value))] : [])];
   });
 }
 

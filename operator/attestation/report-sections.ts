@@ -173,7 +173,7 @@ export function sectionsOf(finding: Finding, findings: Findings, context: Report
           const { index, result, value, accepted } = register;
           const isQuiet = accepted.length === 0 && value !== undefined && isZero(value);
           const values = [exact(value), accepted.length === 0 ? 'none given' : accepted.map(exact)];
-          return [`PCR${index}`, resultOf(result), contents(register), ...(isQuiet ? [] : values)];
+          return [`PCR${index}`, resultOf(result), contents(register), ...(isQuiet ? ['', ''] : values)];
         }),
       },
     },

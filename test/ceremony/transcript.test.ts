@@ -365,6 +365,8 @@ describe('the page', () => {
     expect(page).not.toContain('DRAFT');
     expect(page).toMatch(new RegExp(`${keyArn(2, 'us-east-1')}</code></td><td>Carol</td>`));
     expect(page).toContain('INCOMPLETE: what this record lacks');
+    // A text cannot add what looks like another member of its line.
+    expect(page).toContain('text: Two lines: ⏎ and');
   });
 
   it('of a record that has not ended says DRAFT, and cannot be signed', () => {
