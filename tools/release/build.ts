@@ -1,5 +1,5 @@
-// A release from the sources of one checkout. The same sources, packages, compiler and libraries give the same bytes in
-// any folder. Needs what `make release` compiles first: the addon and the launcher.
+// A release from the sources of one checkout. The same sources, packages, compiler, libraries and dpkg give the same
+// bytes in any folder. Needs what `make release` compiles first: the addon and the launcher.
 
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -20,7 +20,7 @@ import { beneath } from './archive/entry.ts';
 import { writeTar } from './archive/tar.ts';
 import { writeImageArchive } from './image.ts';
 import { isoTime, type Origin } from './origin.ts';
-import { DEBIAN_ARCHITECTURE, writePackage } from './package.ts';
+import { DEBIAN_ARCHITECTURE, dpkgVersion, writePackage } from './package.ts';
 import { sortedComponents } from './papers/component.ts';
 import { packagesOf, writeNotice } from './papers/packages.ts';
 import { librariesOf, nodeOf } from './papers/runtime.ts';
@@ -68,7 +68,12 @@ export async function buildRelease(request: ReleaseRequest): Promise<Artefact[]>
     ...(parts.vex === undefined ? [] : [{ name: VEX, data: parts.vex }]),
     ...(image === undefined ? [] : [{ name: 'pcrs.json', data: await measurementsOf(request, image) }]),
   ];
-  const facts = { origin, architecture, inputs: inputsOf(request, parts), tools: { esbuild: esbuildVersion } };
+  const facts = {
+    origin,
+    architecture,
+    inputs: inputsOf(request, parts),
+    tools: { esbuild: esbuildVersion, dpkg: dpkgVersion() },
+  };
   return [...artefacts, { name: PROVENANCE, data: writeProvenance(artefacts, facts) }];
 }
 
@@ -126,7 +131,7 @@ async function measurementsOf({ root, architecture, origin }: ReleaseRequest, im
 
 function tarball(root: string, parts: Parts, name: string, { timeSeconds }: Origin): Buffer {
   const entries = [...runtimeEntries(parts), ...programEntries(parts), ...deploymentEntries(root, parts.typed)];
-  return gzipSync(writeTar(beneath(name, entries), { timeSeconds }));
+  return gzipSync(writeTar(beneath(name, entries), timeSeconds));
 }
 
 // The program of a release: all commands of bin/strongroom.ts, bundled as the signer of an image is. What needs the

@@ -37,7 +37,7 @@ const WRITABLE = ['data', 'var/lib/strongroom', 'var/lib/web3signer'];
 export function writeImageArchive(root: string, parts: Parts, architecture: Architecture, origin: Origin): Buffer {
   const { timeSeconds } = origin;
   const layers = [beneath(INSTALLED, runtimeEntries(parts)), imageEntries(root, parts)].map((entries) => {
-    const tar = writeTar(entries, { timeSeconds });
+    const tar = writeTar(entries, timeSeconds);
     return { diffId: `sha256:${sha256Hex(tar)}`, blob: gzipSync(tar) };
   });
   const configuration = blobOf({
@@ -62,7 +62,7 @@ export function writeImageArchive(root: string, parts: Parts, architecture: Arch
     file('manifest.json', json(dockersList(configuration, layers, origin))),
     ...blobs.map((blob) => file(blobPath(blob), blob)),
   ];
-  return writeTar(entries, { timeSeconds });
+  return writeTar(entries, timeSeconds);
 }
 
 function configOf(origin: Origin): object {

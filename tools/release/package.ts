@@ -1,14 +1,22 @@
-// The release as a Debian package (deb(5)), written without Debian's tools. Nothing is started by it. The libraries
-// come along, so that it depends on nothing but what makes the user.
+// The release as a Debian package (deb(5)), by dpkg-deb of the host, whose libraries are in it, too. Nothing is started
+// by it. The libraries come along, so that it depends on nothing but what makes the user.
 
-import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  lutimesSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import type { Architecture } from '../../eif/format/format.ts';
 import { BuildError } from '../../eif/inputs.ts';
-import { type ArchiveEntry, beneath, file } from './archive/entry.ts';
-import { writeTar } from './archive/tar.ts';
+import { type ArchiveEntry, beneath, completed, DEFAULT_MODE, file } from './archive/entry.ts';
 import type { Origin } from './origin.ts';
 import {
   deploymentEntries,
@@ -44,19 +52,57 @@ const KIBIBYTE = 1024;
 
 export function writePackage(root: string, parts: Parts, architecture: Architecture, origin: Origin): Buffer {
   const entries = packageEntries(root, parts);
-  const options = { timeSeconds: origin.timeSeconds, prefix: './' };
   const control = [
     file('control', controlText(entries, architecture, origin)),
     file('conffiles', Object.keys(CONFFILES).map(linesOfPaths).join('')),
-    file('md5sums', entries.flatMap(sumLine).join('')),
     ...SCRIPTS.map((name) => file(name, readFileSync(join(root, 'tools/release/debian', name)), EXECUTABLE)),
   ];
-  const members = [
-    { name: 'debian-binary', data: Buffer.from('2.0\n') },
-    { name: 'control.tar.gz', data: gzipSync(writeTar(control, options)) },
-    { name: 'data.tar.gz', data: gzipSync(writeTar(entries, options)) },
-  ];
-  return writeAr(members, origin.timeSeconds);
+  return pack([...entries, ...beneath('DEBIAN', control)], origin);
+}
+
+/** The same entries, dpkg and tar give the same bytes: owners, modes and times are ours, whoever packs. */
+function pack(entries: readonly ArchiveEntry[], { timeSeconds }: Origin): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), 'strongroom-package-'));
+  const [tree, packed] = [join(folder, 'tree'), join(folder, 'packed.deb')];
+  try {
+    layOut(tree, entries, timeSeconds);
+    execFileSync('dpkg-deb', ['--root-owner-group', '-Zgzip', '--build', tree, packed], {
+      env: { PATH: process.env['PATH'], LC_ALL: 'C', SOURCE_DATE_EPOCH: String(timeSeconds) },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    return readFileSync(packed);
+  } catch (error) {
+    if (error instanceof BuildError) throw error;
+    throw new BuildError('the package cannot be made: dpkg-deb packs it', [
+      error instanceof Error ? error.message : '',
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** It decides on the bytes, too. */
+export function dpkgVersion(): string {
+  const said = execFileSync('dpkg-deb', ['--version'], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'], LC_ALL: 'C' },
+  });
+  return /version (\S+)/.exec(said)?.[1] ?? 'unknown';
+}
+
+function layOut(tree: string, entries: readonly ArchiveEntry[], timeSeconds: number): void {
+  const laid = [{ type: 'directory', path: '' } as const, ...completed(entries)];
+  for (const entry of laid) {
+    const path = join(tree, entry.path);
+    if (entry.type === 'symlink') symlinkSync(entry.target, path);
+    else {
+      if (entry.type === 'directory') mkdirSync(path);
+      else writeFileSync(path, entry.data);
+      chmodSync(path, entry.mode ?? DEFAULT_MODE[entry.type]);
+    }
+  }
+  // What is put into a folder changes its time.
+  for (const { path } of laid) lutimesSync(join(tree, path), timeSeconds, timeSeconds);
 }
 
 function packageEntries(root: string, parts: Parts): ArchiveEntry[] {
@@ -98,45 +144,10 @@ Description: Remote signer for Ethereum validator keys
 `;
 }
 
-/** As md5sum writes it; `dpkg --verify` reads it. What the administrator changes is not in it. */
-function sumLine(entry: ArchiveEntry): string[] {
-  if (entry.type !== 'file' || entry.path in CONFFILES) return [];
-  return [`${createHash('md5').update(entry.data).digest('hex')}  ${entry.path}\n`];
-}
-
 function linesOfPaths(path: string): string {
   return `/${path}\n`;
 }
 
 function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
-}
-
-// Archives in the common format of ar(5), as Debian's packages are (deb(5)): a line, then each member behind a header
-// of 60 bytes, at even places.
-
-interface Member {
-  readonly name: string;
-  readonly data: Buffer;
-}
-
-const MAGIC = '!<arch>\n';
-const MAX_NAME_BYTES = 16;
-const MODE = 0o100644;
-
-export function writeAr(members: readonly Member[], timeSeconds: number): Buffer {
-  const parts = members.flatMap(({ name, data }) => {
-    if (name.length > MAX_NAME_BYTES) throw new BuildError(`${name} is too long a name for a member of a package`);
-    const fields: readonly (readonly [string | number, number])[] = [
-      [name, MAX_NAME_BYTES],
-      [timeSeconds, 12],
-      [0, 6], // owner
-      [0, 6], // group
-      [MODE.toString(8), 8],
-      [data.length, 10],
-    ];
-    const header = `${fields.map(([value, width]) => String(value).padEnd(width)).join('')}\`\n`;
-    return [Buffer.from(header, 'latin1'), data, Buffer.from(data.length % 2 === 0 ? '' : '\n')];
-  });
-  return Buffer.concat([Buffer.from(MAGIC), ...parts]);
 }

@@ -21,6 +21,8 @@ export type ArchiveEntry =
     }
   | { readonly type: 'symlink'; readonly path: string; readonly target: string };
 
+export const DEFAULT_MODE = { file: 0o644, symlink: 0o777, directory: 0o755 } as const;
+
 export function file(path: string, contents: Buffer | string, mode = 0o644): ArchiveEntry {
   return { type: 'file', path, data: Buffer.from(contents), mode };
 }

@@ -2,13 +2,7 @@
 // no names of users. What does not fit the format is refused.
 
 import { BuildError } from '../../../eif/inputs.ts';
-import { type ArchiveEntry, completed } from './entry.ts';
-
-interface TarOptions {
-  readonly timeSeconds: number;
-  /** Before every path: `./` as in Debian's packages. */
-  readonly prefix?: string;
-}
+import { type ArchiveEntry, completed, DEFAULT_MODE } from './entry.ts';
 
 const BLOCK_BYTES = 512;
 /** Two blocks of zeros end an archive. */
@@ -16,7 +10,6 @@ const END = Buffer.alloc(2 * BLOCK_BYTES);
 const MAX_NAME_BYTES = 100;
 const MAX_PREFIX_BYTES = 155;
 const TYPE = { file: '0', symlink: '2', directory: '5' } as const;
-const DEFAULT_MODE = { file: 0o644, symlink: 0o777, directory: 0o755 } as const;
 const FIELD = {
   name: [0, MAX_NAME_BYTES],
   mode: [100, 8],
@@ -31,10 +24,10 @@ const FIELD = {
   prefix: [345, MAX_PREFIX_BYTES],
 } as const satisfies Record<string, readonly [number, number]>;
 
-export function writeTar(entries: readonly ArchiveEntry[], { timeSeconds, prefix = '' }: TarOptions): Buffer {
+export function writeTar(entries: readonly ArchiveEntry[], timeSeconds: number): Buffer {
   const parts = completed(entries).flatMap((entry) => {
     const data = entry.type === 'file' ? entry.data : Buffer.alloc(0);
-    const path = `${prefix}${entry.path}${entry.type === 'directory' ? '/' : ''}`;
+    const path = `${entry.path}${entry.type === 'directory' ? '/' : ''}`;
     return [headerOf(entry, path, timeSeconds), data, Buffer.alloc(-data.length & (BLOCK_BYTES - 1))];
   });
   return Buffer.concat([...parts, END]);
