@@ -8,7 +8,6 @@ import {
   PUBLIC_KEY_BYTES,
   type ReceiptEntry,
   VERSION,
-  writeEntry,
 } from './entry.ts';
 import { MAX_TIME_MS } from './head.ts';
 
@@ -75,16 +74,7 @@ function readNumber(bytes: Buffer, at: number): number {
   return Number(value);
 }
 
-// Whole entries and bundles of them as bytes, for readers of a log and tests: a signer writes its entries straight into
-// the bundle of their tile.
-
-/** @throws RangeError for a member that has no place in an entry: a bug of the caller */
-export function encodeEntry(entry: ReceiptEntry): Buffer {
-  const bytes = Buffer.alloc(MAX_ENTRY_BYTES);
-  return bytes.subarray(0, writeEntry(entry, entry.timeMs, bytes, 0));
-}
-
-/** @param entries of one tile: at most 256 */
+/** For readers of a log: a signer writes its entries straight into one. @param entries of one tile: at most 256 */
 export function encodeBundle(entries: readonly Uint8Array[]): Buffer {
   const parts = entries.flatMap((entry) => {
     const length = Buffer.alloc(2);

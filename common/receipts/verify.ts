@@ -4,7 +4,7 @@
 // said of the bytes that were judged.
 
 import type { ReceiptEntry } from './entry.ts';
-import { type Head, MAX_NAMED_HEADS, readHead, removableBefore } from './head.ts';
+import { type Head, MAX_NAMED_HEADS, type ReadHead, readHead, removableBefore } from './head.ts';
 import { type BootIdentity, bootOf, identityBinding, type LogKind } from './identity.ts';
 import { decodeEntry } from './read-entry.ts';
 import { isSignedBy, readIdentity } from './read-identity.ts';
@@ -122,7 +122,7 @@ export interface VerifiedBoot {
 
 type JudgedBoot = VerifiedBoot & Pick<ShownBoot, 'entries'>;
 
-type Find = (fault: ReceiptFault, detail: string) => void;
+export type Find = (fault: ReceiptFault, detail: string) => void;
 
 export function verifyReceipts(
   shown: readonly ShownBoot[],
@@ -147,24 +147,28 @@ export function verifyReceipts(
       find('two_logs', 'the boot is shown twice');
     } else {
       const isAccepted = judgeIdentity(identity, isAttested, find) || (identity.document === null && takesUnattested);
-      const heads = headsOf(one.heads, identity, boot, find);
+      const heads = headsOf(one.heads, identity, find);
       judgeOrder(heads, find);
       boots.set(boot, { boot, identity, heads, accepted: isAccepted ? identity.kind : null, entries: one.entries });
     }
   }
   const all = [...boots.values()];
   const history = historyOf(all);
-  const inUse = new Set<string>();
+  const inUse = new Map<string, number>();
   for (const one of all) {
     const { boot, heads, accepted } = one;
     const find = finder(boot);
     const limits = { removable: removableOf(one, all, question), from: sizeAt(heads, fromMs - 1) };
     judgeEntries(one, limits, find, (index, head, entry) => {
-      if (accepted !== null && look({ boot, index, head, accepted, entry })) inUse.add(boot);
+      const isFound = accepted !== null && look({ boot, index, head, accepted, entry });
+      if (isFound) inUse.set(boot, Math.max(entry.timeMs, inUse.get(boot) ?? 0));
+      return isFound;
     });
     if (heads[0] !== undefined) judgeFirst(heads[0], one, history, find);
   }
-  const asked = findings.filter((one) => concerns(one, boots.get(one.boot)?.heads ?? [], inUse, question));
+  const asked = findings.filter((one) =>
+    concerns(one, boots.get(one.boot)?.heads ?? [], inUse.get(one.boot), question),
+  );
   const verdict = asked.length === 0 ? 'whole' : asked.every(({ fault }) => isGap(fault)) ? 'gaps' : 'broken';
   return { verdict, findings: asked, boots: all };
 }
@@ -175,18 +179,19 @@ export function isGap(fault: ReceiptFault): boolean {
 
 /**
  * Whether a finding is of the span. What is broken is always; it is not known when a log without an end ended, nor when
- * boots ran that are not there. @param inUse boots of any time in which something was found
+ * boots ran that are not there. @param foundMs the time of the latest entry that was found in the boot
  */
 function concerns(
-  { fault, boot }: ReceiptFinding,
+  { fault }: ReceiptFinding,
   heads: readonly KeptHead[],
-  inUse: ReadonlySet<string>,
+  foundMs: number | undefined,
   question: Question,
 ): boolean {
   const last = heads.at(-1)?.statement.time;
   if (!isGap(fault) || fault === 'unlinked' || fault === 'unlisted' || last === undefined) return true;
-  if (fault === 'open_end' || fault === 'uncovered_entries') return last < question.toMs;
-  return inUse.has(boot) || ranIn(heads, question);
+  if (fault === 'open_end' || fault === 'uncovered_entries')
+    return last < question.toMs || (foundMs ?? 0) >= question.toMs;
+  return foundMs !== undefined || ranIn(heads, question);
 }
 
 /** Whether a boot with these heads ran in the span, as far as they say. */
@@ -221,45 +226,52 @@ function judgeIdentity(identity: BootIdentity, isAttested: DocumentJudge, find: 
   return isAccepted;
 }
 
-function headsOf(notes: Iterable<string>, identity: BootIdentity, boot: string, find: Find): KeptHead[] {
+/** A head that the boot's key signed; nothing is said of its place. */
+export function takeHead(note: string, identity: BootIdentity, find: Find): ReadHead | undefined {
+  const head = readHead(note);
+  if (head === undefined) {
+    find('malformed_head', 'a head has another form');
+  } else if (head.boot !== bootOf(identity.publicKey) || head.kind !== identity.kind) {
+    find('other_boot', `head ${head.statement.sequence} is of another log`);
+  } else if (isSignedBy(head, identity)) {
+    return head;
+  } else {
+    find('bad_signature', `the boot's key did not sign head ${head.statement.sequence}`);
+  }
+  return undefined;
+}
+
+/** @param before the one before it that is there */
+export function judgeNext(before: KeptHead | undefined, head: KeptHead, find: Find): void {
+  const { sequence, time, lost, previous } = head.statement;
+  if (sequence !== (before === undefined ? 0 : before.statement.sequence + 1)) {
+    find('missing_head', `there is no head before head ${sequence}`);
+  } else if (before !== undefined && previous !== before.digest) {
+    find('broken_chain', `head ${sequence} names another one before it`);
+  }
+  if (before === undefined) return;
+  if (head.size < before.size || time < before.statement.time || lost < before.statement.lost) {
+    find('went_back', `size, time or lost of head ${sequence} is less than before`);
+  }
+  if (before.statement.closed) find('after_end', `head ${sequence} follows the last one`);
+}
+
+function headsOf(notes: Iterable<string>, identity: BootIdentity, find: Find): KeptHead[] {
   const heads = new Map<number, KeptHead>();
   for (const note of notes) {
-    const head = readHead(note);
-    if (head === undefined) {
-      find('malformed_head', 'a head has another form');
-      continue;
-    }
-    const { sequence } = head.statement;
-    if (head.boot !== boot || head.kind !== identity.kind) {
-      find('other_boot', `head ${sequence} is of another log`);
-    } else if (!isSignedBy(head, identity)) {
-      find('bad_signature', `the boot's key did not sign head ${sequence}`);
-    } else {
-      const known = heads.get(sequence);
-      const { size, root, statement, digest } = head;
-      if (known === undefined) heads.set(sequence, { boot, size, root, statement, digest });
-      else if (known.digest !== head.digest) find('two_logs', `there are two heads ${sequence}`);
-    }
+    const head = takeHead(note, identity, find);
+    if (head === undefined) continue;
+    const { boot, size, root, statement, digest } = head;
+    const known = heads.get(statement.sequence);
+    if (known === undefined) heads.set(statement.sequence, { boot, size, root, statement, digest });
+    else if (known.digest !== digest) find('two_logs', `there are two heads ${statement.sequence}`);
   }
   return [...heads.values()].sort((one, other) => one.statement.sequence - other.statement.sequence);
 }
 
 function judgeOrder(heads: readonly KeptHead[], find: Find): void {
-  if (heads[0]?.statement.sequence !== 0) find('missing_head', 'there is no first head');
-  for (const [index, head] of heads.entries()) {
-    const before = heads[index - 1];
-    if (before === undefined) continue;
-    const { sequence, time, lost, previous } = head.statement;
-    if (sequence !== before.statement.sequence + 1) {
-      find('missing_head', `there is no head before head ${sequence}`);
-    } else if (previous !== before.digest) {
-      find('broken_chain', `head ${sequence} names another one before it`);
-    }
-    if (head.size < before.size || time < before.statement.time || lost < before.statement.lost) {
-      find('went_back', `size, time or lost of head ${sequence} is less than before`);
-    }
-    if (before.statement.closed) find('after_end', `head ${sequence} follows the last one`);
-  }
+  if (heads.length === 0) find('missing_head', 'there is no head');
+  for (const [index, head] of heads.entries()) judgeNext(heads[index - 1], head, find);
   const last = heads.at(-1)?.statement;
   if (last === undefined) return;
   if (!last.closed) find('open_end', `the log has no end; decisions after ${new Date(last.time).toISOString()} lack`);
@@ -269,13 +281,13 @@ function judgeOrder(heads: readonly KeptHead[], find: Find): void {
 /**
  * @param removable how many of the first entries may be given by their hashes
  * @param from the first entry that may be of the span
- * @param isCovered gets each entry that a head covers, with the first head that does
+ * @param isFound gets each entry that a head covers, with the first head that does
  */
 function judgeEntries(
   { entries, heads }: Pick<JudgedBoot, 'entries' | 'heads'>,
   { removable, from }: { readonly removable: number; readonly from: number },
   find: Find,
-  isCovered: (index: number, head: number, entry: ReceiptEntry) => void,
+  isFound: (index: number, head: number, entry: ReceiptEntry) => boolean,
 ): void {
   const edge = new TreeEdge();
   const bySize = heads.toSorted((one, other) => one.size - other.size);
@@ -295,6 +307,7 @@ function judgeEntries(
     }
   };
   let removed = 0;
+  let begin = from;
   compare();
   for (const entry of entries) {
     if (edge.size === covered) {
@@ -304,7 +317,7 @@ function judgeEntries(
     if (entry instanceof Uint8Array) {
       const read = decodeEntry(entry);
       if (read === undefined) findOnce('malformed_entry', `entry ${edge.size} has another form`);
-      else isCovered(edge.size, bySize[next]?.statement.sequence ?? 0, read);
+      else if (isFound(edge.size, bySize[next]?.statement.sequence ?? 0, read)) begin = Math.min(begin, edge.size);
       edge.append(leafHash(entry));
     } else {
       if (edge.size < removable) removed = edge.size + 1;
@@ -314,7 +327,7 @@ function judgeEntries(
     compare();
   }
   if (edge.size < covered) findOnce('missing_entries', `there are ${edge.size} entries of ${covered}`);
-  if (removed > from)
+  if (removed > 0 && (removed > from || begin < from))
     findOnce('removed_by_retention', `entries up to ${removed - 1} are gone, of which some hashes are left`);
   for (const [fault, detail] of found) find(fault, detail);
 }

@@ -316,21 +316,26 @@ def judge(boots, is_attested, asked=WHOLE):
         known[boot], shown[boot] = take_heads(identity, notes, found), entries
         judge_order(known[boot], found)
         findings += [(boot, code) for code in found]
-    answers, attested = [], {boot for boot, kind in kinds.items() if kind == ("attested", True)}
+    answers, last_used, attested = [], {}, {boot for boot, kind in kinds.items() if kind == ("attested", True)}
     for boot, heads in known.items():
         found = []
         until = removable_until(boot, known, attested, asked["removable"])
-        read = judge_entries(heads, shown[boot], size_at(heads, until), size_at(heads, asked["from"] - 1), found)
+        read = judge_entries(heads, shown[boot], size_at(heads, until), found)
         kind, accepted = kinds[boot]
-        for index, entry in read if accepted else ():
-            if entry["signing_root"] in asked["roots"]:
-                answers.append((entry["signing_root"], entry["reason"] or "signed", boot, index, cover(heads, index), kind))
+        begin = size_at(heads, asked["from"] - 1)
+        used = [(index, entry) for index, entry in read if accepted and entry["signing_root"] in asked["roots"]]
+        for index, entry in used:
+            answers.append((entry["signing_root"], entry["reason"] or "signed", boot, index, cover(heads, index), kind))
+        last_used[boot] = max((entry["time"] for _, entry in used), default=None)
+        is_before = any(index < begin for index, _ in used)
+        removed = (shown[boot] or [])[begin : size_at(heads, until)]
+        if not is_before and not any(type(entry) is Removed for entry in removed):
+            found[:] = [code for code in found if code != "removed_by_retention"]
         if heads and heads[0]["sequence"] == 0:
             others = {name: others for name, others in known.items() if name != boot and others}
             judge_first(heads[0], others, earlier_than_all(kind, known, kinds), found)
         findings += [(boot, code) for code in found]
-    used = {answer[2] for answer in answers}
-    findings = [(boot, code) for boot, code in findings if is_asked(code, known.get(boot), asked, boot in used)]
+    findings = [(boot, code) for boot, code in findings if is_asked(code, known.get(boot), asked, last_used.get(boot))]
     codes = {code for _, code in findings}
     verdict = "whole" if not codes else "gaps" if codes <= GAPS | ALWAYS else "broken"
     return verdict, findings, [] if verdict == "broken" else answers
@@ -348,13 +353,13 @@ def earlier_than_all(kind, known, kinds):
     return (known[min(begins)[1]][0]["before"] or {"heads": ()})["heads"]
 
 
-def is_asked(code, heads, asked, in_use):
-    """Whether a finding is of the span. In use is a boot of any time in which something was found."""
+def is_asked(code, heads, asked, used):
+    """Whether a finding is of the span. Used is the time of the latest entry that was found in the boot, or None."""
     if code not in GAPS or not heads:
         return True
     if code in ("open_end", "uncovered_entries"):
-        return heads[-1]["time"] < asked["to"]
-    return in_use or heads[0]["time"] < asked["to"] and heads[-1]["time"] >= asked["from"]
+        return heads[-1]["time"] < asked["to"] or used is not None and used >= asked["to"]
+    return used is not None or heads[0]["time"] < asked["to"] and heads[-1]["time"] >= asked["from"]
 
 
 def removable_until(boot, known, attested, until):
@@ -404,7 +409,7 @@ def judge_order(heads, found):
         found.append("lost")
 
 
-def judge_entries(heads, entries, removable, begin, found):
+def judge_entries(heads, entries, removable, found):
     """@returns what heads cover, as (index, entry)."""
     stated = {}
     for head in heads:
@@ -420,7 +425,7 @@ def judge_entries(heads, entries, removable, begin, found):
                 break
             entry = entries[count - 1]
             if type(entry) is Removed:
-                codes |= judge_removed(count <= removable, count > begin)
+                codes.add("removed_by_retention" if count <= removable else "missing_entries")
             elif attempt(read_entry, entry) is None:
                 codes.add("malformed_entry")
             else:
@@ -432,10 +437,6 @@ def judge_entries(heads, entries, removable, begin, found):
         codes.add("uncovered_entries")
     found += sorted(codes)
     return read
-
-
-def judge_removed(is_removable, is_of_span):
-    return {"missing_entries"} if not is_removable else {"removed_by_retention"} if is_of_span else set()
 
 
 def judge_first(first, others, earlier, found):

@@ -5,8 +5,6 @@
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { decodeHex, encodeHex } from '../../common/formats/hex.ts';
-import type { ReceiptEntry } from '../../common/receipts/entry.ts';
-import type { LogKind } from '../../common/receipts/identity.ts';
 import {
   isGap,
   type KnownEntry,
@@ -19,7 +17,7 @@ import { remoteCommand } from '../command.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
 import { demandWhole, fetchLogs, readQuestion, verifyFolder, withLogs } from '../receipts/logs.ts';
 import { type MissingItem, readListFile, type SignedList, SignedSearch } from '../receipts/signed-list.ts';
-import { type BootSummary, restartLoops, summariesOf, timeOf, timesWithoutLog } from '../receipts/summary.ts';
+import { restartLoops, summariesOf, timeOf, timesWithoutLog } from '../receipts/summary.ts';
 
 /** A signing root is signed once by each key of a batch. */
 const MAX_SHOWN = 10_000;
@@ -111,18 +109,15 @@ export const receiptsVerify = remoteCommand(
   },
 );
 
-interface FoundReceipt {
-  readonly index: number;
-  readonly time: string;
-  readonly operation: string;
-  readonly outcome: string;
-  readonly public_key: string;
-  readonly signing_root: string | null;
-  readonly position: ReceiptEntry['position'];
-  readonly caller: string;
-  /** The sequence of the first head that covers it. */
-  readonly head: number;
-  readonly boot: string;
+type FoundReceipt = ReturnType<typeof receiptOf>;
+
+function receiptOf({ boot, index, head, entry }: KnownEntry) {
+  const { timeMs, operation, reason, publicKey, signingRoot, position, caller } = entry;
+  return {
+    ...{ index, time: timeOf(timeMs), operation, outcome: reason ?? 'signed', public_key: encodeHex(publicKey) },
+    ...{ signing_root: signingRoot && encodeHex(signingRoot), position, caller: Buffer.from(caller).toString('hex') },
+    ...{ head, boot },
+  };
 }
 
 /** What is known of entries that were asked for, and how many there are. */
@@ -139,81 +134,48 @@ class Lookup {
     this.search = list === undefined ? undefined : new SignedSearch(list);
   }
 
-  see({ boot, index, head, accepted, entry }: KnownEntry): boolean {
-    const { timeMs, reason, signingRoot } = entry;
+  see(known: KnownEntry): boolean {
+    const { timeMs, reason, signingRoot } = known.entry;
     if (timeMs >= this.#span.fromMs && timeMs < this.#span.toMs) {
-      const count = this.counts.get(boot) ?? { signed: 0, refused: 0 };
-      this.counts.set(boot, count);
+      const count = this.counts.get(known.boot) ?? { signed: 0, refused: 0 };
+      this.counts.set(known.boot, count);
       count[reason === null ? 'signed' : 'refused'] += 1;
     }
-    const isRoot = this.root !== undefined && signingRoot !== null && Buffer.compare(this.root, signingRoot) === 0;
-    if (isRoot && this.found.length < MAX_SHOWN) {
-      this.found.push({
-        ...{ index, time: timeOf(timeMs), operation: entry.operation, outcome: reason ?? 'signed' },
-        ...{ public_key: encodeHex(entry.publicKey), signing_root: encodeHex(signingRoot), position: entry.position },
-        ...{ caller: Buffer.from(entry.caller).toString('hex'), head, boot },
-      });
-    }
-    return this.search?.see(entry, accepted) === true || isRoot;
+    const isRoot = this.root !== undefined && signingRoot !== null && this.root.equals(signingRoot);
+    if (isRoot && this.found.length < MAX_SHOWN) this.found.push(receiptOf(known));
+    return this.search?.see(known.entry, known.accepted) === true || isRoot;
   }
 }
 
-type ReportedBoot = BootSummary & {
-  readonly accepted: LogKind | null;
-  readonly signed: number;
-  readonly refused: number;
-};
+type Report = ReturnType<typeof reportOf>;
 
 /** Of broken logs it says the verdict, and nothing of entries. */
-interface Report {
-  readonly verdict: string;
-  readonly findings: VerifiedReceipts['findings'];
-  readonly boots: readonly (BootSummary | ReportedBoot)[];
-  readonly without_log?: readonly { readonly from: string; readonly to: string }[];
-  readonly restarts?: readonly { readonly from: string; readonly to: string; readonly starts: number }[];
-  readonly found?: readonly FoundReceipt[];
-  readonly list?: {
-    readonly listed: number;
-    readonly not_in_log: number;
-    readonly unattested: number;
-    readonly first: readonly MissingItem[];
-  };
-}
-
-function reportOf({ verdict, findings, boots }: VerifiedReceipts, span: Question, look: Lookup): Report {
-  const summaries = summariesOf(boots);
-  if (verdict === 'broken') return { verdict, findings, boots: summaries };
-  const acceptedOf = new Map(boots.map(({ boot, accepted }) => [boot, accepted]));
-  const { search } = look;
+function reportOf(
+  { verdict, findings, boots }: VerifiedReceipts,
+  span: Question,
+  { search, root, found, counts }: Lookup,
+) {
+  const isBroken = verdict === 'broken';
   const missing = search?.missing ?? [];
+  const none = { signed: 0, refused: 0 };
+  const list = search && {
+    ...{ listed: search.listed, not_in_log: missing.length, unattested: search.unattested },
+    first: missing.slice(0, MAX_SHOWN),
+  };
   return {
     ...{ verdict, findings },
-    boots: summaries.map((one) => ({
-      ...one,
-      accepted: acceptedOf.get(one.boot) ?? null,
-      ...(look.counts.get(one.boot) ?? { signed: 0, refused: 0 }),
-    })),
-    without_log: timesWithoutLog(boots, span).map(({ fromMs, toMs }) => ({ from: timeOf(fromMs), to: timeOf(toMs) })),
-    restarts: restartLoops(boots).map(({ fromMs, toMs, starts }) => ({
-      ...{ from: timeOf(fromMs), to: timeOf(toMs), starts },
-    })),
-    ...(look.root === undefined ? {} : { found: look.found }),
-    ...(search === undefined
-      ? {}
-      : {
-          list: {
-            ...{ listed: search.listed, not_in_log: missing.length, unattested: search.unattested },
-            first: missing.slice(0, MAX_SHOWN),
-          },
-        }),
+    boots: summariesOf(boots).map((one) => ({ ...one, ...(isBroken ? {} : (counts.get(one.boot) ?? none)) })),
+    ...(isBroken ? {} : { without_log: timesWithoutLog(boots, span), restarts: restartLoops(boots) }),
+    ...(isBroken || root === undefined ? {} : { found }),
+    ...(isBroken || list === undefined ? {} : { list }),
   };
 }
 
 /** @throws CommandFailure */
 function demandFound({ boots, found, list }: Report): void {
-  const isShut = boots.some((boot) => 'accepted' in boot && boot.accepted === null);
+  const isShut = boots.some(({ accepted }) => accepted === null);
   const advice = isShut
-    ? 'logs that nobody attests count with --unattested only'
+    ? 'logs that no document attests count with --unattested only'
     : 'another signer has the key, or a log is withheld: docs/specification/receipts.md#limits';
   if (found !== undefined && !found.some(({ outcome }) => outcome === 'signed')) {
     throw new CommandFailure(EXIT.notInReceipts, 'no accepted log has the signing root as signed', advice);
@@ -247,22 +209,21 @@ function renderVerdict({ verdict, findings, boots }: VerifiedReceipts, question:
 }
 
 function renderReport(report: Report, verdict: string, columns: number): string {
-  const { boots, without_log: gaps = [], restarts = [] } = report;
-  const rows = boots.flatMap((boot) => {
-    if (!('accepted' in boot)) return [];
-    const { from, to, closed, signed, refused, names, accepted } = boot;
+  const { boots, without_log: gaps = [], restarts = [], found = [] } = report;
+  const rows = boots.flatMap(({ boot, from, to, closed, signed, refused, names, accepted }) => {
+    if (signed === undefined) return [];
     const counts = accepted === null ? ['not accepted', ''] : [String(signed), String(refused)];
     const times = [from ?? 'no head', closed ? (to ?? '') : `${to ?? ''}, no end`];
-    return [[boot.boot, ...times, ...counts, names === null ? 'not read' : String(names.length)]];
+    return [[boot, ...times, ...counts, names === null ? 'not read' : String(names.length)]];
   });
   return [
     rows.length === 0 ? '' : renderTable(['BOOT', 'FROM', 'TO', 'SIGNED', 'REFUSED', 'NAMES'], rows, columns),
     ...gaps.map(({ from, to }) => `no accepted log from ${from} to ${to}\n`),
     ...restarts.map(
-      ({ from, to, starts }) => `${starts} starts from ${from} to ${to}: somebody restarts the signer in a loop\n`,
+      ({ from, to, starts }) => `${starts} starts from ${from} to ${to}: the signer is restarted in a loop\n`,
     ),
     verdict,
-    ...(report.found ?? []).map((one) => renderReceipt(one, boots)),
+    ...found.map((one) => renderReceipt(one, boots)),
     renderList(report),
   ].join('');
 }
@@ -275,7 +236,7 @@ function renderReceipt(receipt: FoundReceipt, boots: Report['boots']): string {
     `  key   ${public_key}`,
     `  root  ${signing_root}`,
     `  entry ${index} of boot ${boot}, in head ${head}`,
-    measurements === null ? '  by a signer that nobody attests' : '  by the image with',
+    measurements === null ? '  by a signer that no document attests' : '  by the image with',
     ...Object.entries(measurements ?? {}).map(([name, value]) => `    ${name} ${value}`),
     '',
   ].join('\n');
@@ -284,7 +245,7 @@ function renderReceipt(receipt: FoundReceipt, boots: Report['boots']): string {
 function renderList({ list }: Report): string {
   if (list === undefined) return '';
   const { listed, not_in_log: missing, first, unattested } = list;
-  const byWord = unattested > 0 ? `, ${unattested} of them in logs that nobody attests` : '';
+  const byWord = unattested > 0 ? `, ${unattested} of them in logs that no document attests` : '';
   if (missing === 0) return `all ${listed} messages of the list are in the logs as signed${byWord}\n`;
   const lines = first.slice(0, MAX_LINES).map((item) => `  ${renderItem(item)}\n`);
   const more = missing > MAX_LINES ? [`  and ${missing - MAX_LINES} more: --json names up to ${MAX_SHOWN}\n`] : [];

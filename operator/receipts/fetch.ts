@@ -1,19 +1,19 @@
-// The log of one boot from a signer into a folder (specification/receipts.md#tiles), verified while it comes: each head
-// against the boot's key and the head before, and the entries against each head before its file is written. It trusts
-// neither the signer nor what an earlier call left in the folder, which it reads again. Memory holds one tile of each
-// level, the files that are on their way, and some that wait to be written. Apart from logs.ts, because it judges.
+// The log of one boot from a signer into a folder (specification/receipts.md#tiles). What a head is, the verifier says
+// (common/receipts/verify.ts), of each while it comes; the entries are held against each head before its file is
+// written. It trusts neither the signer nor what an earlier call left in the folder, which it reads again. Memory holds
+// one tile of each level, and the files that are on their way.
 
 import { existsSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
-import { MAX_HEAD_BYTES, type ReadHead, readHead } from '../../common/receipts/head.ts';
+import { MAX_HEAD_BYTES, type ReadHead } from '../../common/receipts/head.ts';
 import { type BootIdentity, bootOf } from '../../common/receipts/identity.ts';
 import { encodeBundle } from '../../common/receipts/read-entry.ts';
-import { isSignedBy, readIdentity } from '../../common/receipts/read-identity.ts';
+import { readIdentity } from '../../common/receipts/read-identity.ts';
 import { decodeBundle, headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
-import type { ShownEntry } from '../../common/receipts/verify.ts';
+import { type Find, judgeNext, type ShownEntry, takeHead } from '../../common/receipts/verify.ts';
 import type { Session } from '../client.ts';
 import { CommandFailure } from '../exit.ts';
 import { MAX_FILE_BYTES, readBytes, removedOf } from './folder.ts';
@@ -22,8 +22,6 @@ import type { TimeSpan } from './summary.ts';
 const ROUTE = '/api/v1/receipts/tiles';
 /** Files that are asked for before they are needed. */
 const AHEAD = 4;
-/** 256 hashes each. */
-const MAX_WAITING_TILES = 64;
 const ENTRIES = 'tile/entries/';
 const HASHES = 'tile/0/';
 const PARTIAL = /^(.*)[.]p[/](\d+)$/;
@@ -60,22 +58,14 @@ class BootFetch {
   readonly #session: Session;
   readonly #boot: string;
   readonly #folder: string;
-  readonly #edge: TreeEdge;
+  readonly #edge = new TreeEdge();
   #files = 0;
   /** Bundles that no head covers yet: those that are new go when the next head does not. */
   #uncovered: UncoveredBundle[] = [];
-  /** Tiles of hashes that are full, and not written yet. */
-  #tiles: { readonly path: string; readonly content: Buffer }[] = [];
-  /** Those that were written since the last head: they go when the next head is another one. */
-  #unsure: string[] = [];
-
   constructor(session: Session, boot: string, folder: string) {
     this.#session = session;
     this.#boot = boot;
     this.#folder = folder;
-    this.#edge = new TreeEdge(({ level, index, hashes }) => {
-      this.#tiles.push({ path: tilePath(level, index, TILE_WIDTH), content: Buffer.concat(hashes) });
-    });
   }
 
   async run({ fromMs, toMs }: TimeSpan): Promise<FetchedBoot> {
@@ -95,7 +85,6 @@ class BootFetch {
     }
     if (before?.digest !== latest.digest)
       throw this.#broken('two_logs', 'its latest head is another one than its last');
-    if (entries !== undefined) await this.#keepEdge();
     const { sequence } = latest.statement;
     await this.#write('checkpoint', readBytes(join(this.#folder, headPath(sequence))));
     return {
@@ -140,26 +129,14 @@ class BootFetch {
 
   #follow(content: Buffer, identity: BootIdentity, before: ReadHead | undefined): ReadHead {
     const head = this.#read(content, identity);
-    const { sequence, previous, time, lost } = head.statement;
-    if (sequence !== (before === undefined ? 0 : before.statement.sequence + 1)) {
-      throw this.#broken('missing_head', `in the place of a head stands head ${sequence}`);
-    }
-    if (before === undefined) return head;
-    if (previous !== before.digest) throw this.#broken('broken_chain', `head ${sequence} names another one before it`);
-    const isLess = head.size < before.size || time < before.statement.time || lost < before.statement.lost;
-    if (isLess) throw this.#broken('went_back', `size, time or lost of head ${sequence} is less than before`);
-    if (before.statement.closed) throw this.#broken('after_end', `head ${sequence} follows the last one`);
+    judgeNext(before, head, this.#find);
     return head;
   }
 
   #read(content: Buffer, identity: BootIdentity): ReadHead {
-    const head = readHead(content.toString('utf8'));
-    if (head === undefined) throw this.#broken('malformed_head', 'a head has another form');
-    if (head.boot !== this.#boot || head.kind !== identity.kind) {
-      throw this.#broken('other_boot', `head ${head.statement.sequence} is of another log`);
-    }
-    if (isSignedBy(head, identity)) return head;
-    throw this.#broken('bad_signature', `the boot's key did not sign head ${head.statement.sequence}`);
+    const head = takeHead(content.toString('utf8'), identity, this.#find);
+    if (head === undefined) throw new Error('the verifier took no head, and found nothing');
+    return head;
   }
 
   /** Take as many entries as the head has. */
@@ -168,29 +145,17 @@ class BootFetch {
       const next = await entries.next();
       if (next.done === true) throw this.#broken('missing_entries', `there are ${this.#edge.size} entries`);
       this.#edge.append(next.value instanceof Uint8Array ? leafHash(next.value) : next.value.hash);
-      if (this.#tiles.length > MAX_WAITING_TILES) await this.#writeTiles();
     }
     if (!this.#edge.root().equals(head.root)) throw await this.#otherRoot(head);
     const covered = this.#uncovered.filter(({ end }) => end <= head.size);
     this.#uncovered = this.#uncovered.filter(({ end }) => end > head.size);
     for (const { path, isNew } of covered) if (isNew) await this.#removeNarrower(path);
-    await this.#writeTiles();
-    for (const path of this.#unsure.splice(0)) await this.#removeNarrower(path);
-  }
-
-  async #writeTiles(): Promise<void> {
-    for (const { path, content } of this.#tiles.splice(0)) {
-      const own = join(this.#folder, path);
-      if (existsSync(own) && readBytes(own).equals(content)) continue;
-      await this.#write(path, content);
-      this.#unsure.push(path);
-    }
   }
 
   /** What an earlier call verified stays: it may be the evidence of a second log. */
   async #otherRoot({ statement }: ReadHead): Promise<CommandFailure> {
     const fresh = this.#uncovered.filter(({ isNew }) => isNew).map(({ path }) => path);
-    for (const path of [...fresh, ...this.#unsure]) await rm(join(this.#folder, path), { force: true });
+    for (const path of fresh) await rm(join(this.#folder, path), { force: true });
     const own = this.#uncovered.find(({ isNew }) => !isNew)?.path;
     return this.#broken(
       'other_root',
@@ -262,18 +227,6 @@ class BootFetch {
     return content;
   }
 
-  /** Tiles that are not full, as the last head has them. */
-  async #keepEdge(): Promise<void> {
-    for (let level = 0; level < this.#edge.levels; level++) {
-      const hashes = this.#edge.partial(level);
-      const index = Math.floor(this.#edge.size / TILE_WIDTH ** (level + 1));
-      if (hashes.length === 0) continue;
-      const path = tilePath(level, index, hashes.length);
-      await this.#write(path, Buffer.concat(hashes));
-      await this.#removeNarrower(path);
-    }
-  }
-
   /** Other widths of this tile. */
   async #removeNarrower(path: string): Promise<void> {
     const [, full, width] = PARTIAL.exec(path) ?? [];
@@ -287,6 +240,10 @@ class BootFetch {
   async #write(path: string, content: Buffer): Promise<void> {
     await writeDurably(join(this.#folder, path), content);
   }
+
+  readonly #find: Find = (fault, detail) => {
+    throw this.#broken(fault, detail);
+  };
 
   #broken(fault: string, detail: string, advice?: string): CommandFailure {
     return new CommandFailure(EXIT.receiptsBroken, `boot ${this.#boot}: ${fault}: ${detail}`, advice);

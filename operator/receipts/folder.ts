@@ -37,7 +37,11 @@ export function readBoots(folder: string, kept: readonly string[]): ShownBoot[] 
   }
   return named.map(({ boot, name }) => {
     const ofThis = keptHeads.filter((head) => readHead(head)?.boot === name);
-    return { ...boot, heads: iterable(() => chained(boot.heads, ofThis)) };
+    const heads = function* () {
+      yield* boot.heads;
+      yield* ofThis;
+    };
+    return { ...boot, heads: iterable(heads) };
   });
 }
 
@@ -70,41 +74,30 @@ function* entriesIn(folder: string): Generator<ShownEntry, void, undefined> {
   for (let index = 0; ; index++) {
     const bundle = widestBundle(folder, index);
     const hashes = join(folder, tilePath(0, index, TILE_WIDTH));
-    const entries = bundle === undefined ? [] : bundleIn(join(folder, bundle.path));
+    const entries = bundle === undefined ? [] : partsIn(bundle, decodeBundle, 'bundle of entries');
     yield* entries;
-    if (bundle?.width === TILE_WIDTH) continue;
+    if (bundle?.endsWith(tilePath('entries', index, TILE_WIDTH)) === true) continue;
     if (!existsSync(hashes)) return;
-    yield* removedIn(hashes).slice(entries.length);
+    yield* partsIn(hashes, removedOf, 'tile of hashes').slice(entries.length);
   }
 }
 
-export interface Bundle {
-  /** In the folder of the boot. */
-  readonly path: string;
-  readonly width: number;
-}
-
 /** The bundle of this tile with the most entries. */
-function widestBundle(folder: string, index: number): Bundle | undefined {
-  const full = tilePath('entries', index, TILE_WIDTH);
-  if (existsSync(join(folder, full))) return { path: full, width: TILE_WIDTH };
-  const partial = join(folder, `${full}.p`);
-  const widths = existsSync(partial) ? namesIn(partial).filter((name) => WIDTH.test(name)) : [];
-  if (widths.length === 0) return undefined;
-  const width = Math.max(...widths.map(Number));
-  return { path: tilePath('entries', index, width), width };
+function widestBundle(folder: string, index: number): string | undefined {
+  const full = join(folder, tilePath('entries', index, TILE_WIDTH));
+  if (existsSync(full)) return full;
+  const widths = existsSync(`${full}.p`) ? namesIn(`${full}.p`).filter((name) => WIDTH.test(name)) : [];
+  return widths.length === 0 ? undefined : join(`${full}.p`, String(Math.max(...widths.map(Number))));
 }
 
-function bundleIn(path: string): readonly Uint8Array[] {
-  const entries = decodeBundle(readBytes(path));
-  if (entries === undefined) throw localFailure(`${path} is no bundle of entries`);
-  return entries;
-}
-
-function removedIn(path: string): readonly RemovedEntry[] {
-  const removed = removedOf(readBytes(path));
-  if (removed === undefined) throw localFailure(`${path} is no tile of hashes`);
-  return removed;
+function partsIn<Part>(
+  path: string,
+  read: (bytes: Buffer) => readonly Part[] | undefined,
+  form: string,
+): readonly Part[] {
+  const parts = read(readBytes(path));
+  if (parts === undefined) throw localFailure(`${path} is no ${form}`);
+  return parts;
 }
 
 /** Undefined for bytes that are no full tile of hashes. */
@@ -115,21 +108,21 @@ export function removedOf(tile: Buffer): RemovedEntry[] | undefined {
   }));
 }
 
-export function readText(path: string, maxBytes: number = MAX_FILE_BYTES): string {
+function readText(path: string, maxBytes?: number): string {
   return readBytes(path, maxBytes).toString('utf8');
 }
 
-/** @throws CommandFailure */
-export function readBytes(path: string, maxBytes: number = MAX_FILE_BYTES): Buffer {
+/** @param place as it is called in a failure @throws CommandFailure */
+export function readBytes(path: string, maxBytes: number = MAX_FILE_BYTES, place: string = path): Buffer {
   try {
     if (statSync(path).size <= maxBytes) return readFileSync(path);
   } catch (error) {
-    throw fileFailure(path, 'read', shownErrorCode(error));
+    throw fileFailure(place, 'read', shownErrorCode(error));
   }
-  throw localFailure(`${path} is larger than ${maxBytes} bytes`);
+  throw localFailure(`${place} is larger than ${maxBytes} bytes`);
 }
 
-export function namesIn(folder: string): string[] {
+function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch (error) {
@@ -140,8 +133,4 @@ export function namesIn(folder: string): string[] {
 /** Read again each time that it is asked. */
 function iterable<T>(items: () => Iterator<T>): Iterable<T> {
   return { [Symbol.iterator]: items };
-}
-
-function* chained<T>(...lists: readonly Iterable<T>[]): Generator<T, void, undefined> {
-  for (const list of lists) yield* list;
 }

@@ -2,15 +2,13 @@
 // signature follows from key and root, so a list has these, and no signatures. It refuses a list of another form as a
 // whole: a line that is passed over would never be missing.
 
-import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
-import { shownErrorCode } from '../../common/command-line/file-faults.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
 import { jsonOf, type LogKind } from '../../common/receipts/identity.ts';
-import { CommandFailure, localFailure, UsageFailure } from '../exit.ts';
-import { fileFailure } from '../file-failure.ts';
+import { UsageFailure } from '../exit.ts';
+import { readBytes } from './folder.ts';
 
 const MAX_SIGNED = 2_000_000;
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
@@ -36,6 +34,7 @@ const number = z
 const root = z
   .string()
   .regex(/^0x[0-9a-fA-F]{64}$/)
+  .transform((text) => text.toLowerCase())
   .exactOptional();
 const interchangeSchema = z.object({
   metadata: z.object({ interchange_format_version: z.literal('5'), genesis_validators_root: z.string() }),
@@ -50,16 +49,8 @@ const interchangeSchema = z.object({
 
 /** Of `--signed`. @throws CommandFailure */
 export function readListFile(path: string): SignedList {
-  const place = `--signed: ${bounded(path, 200)}`;
-  try {
-    if (statSync(path).size > MAX_FILE_BYTES) throw localFailure(`${place} is larger than ${MAX_FILE_BYTES} bytes`);
-    return readSignedList(readFileSync(path, 'utf8'), place);
-  } catch (error) {
-    throw error instanceof CommandFailure ? error : fileFailure(place, 'read', shownErrorCode(error));
-  }
-}
-
-function readSignedList(text: string, origin: string): SignedList {
+  const origin = `--signed: ${bounded(path, 200)}`;
+  const text = readBytes(path, MAX_FILE_BYTES, origin).toString('utf8');
   const list = text.trimStart().startsWith('{') ? readInterchange(text, origin) : readLines(text, origin);
   if (list.items.length === 0) throw new UsageFailure(`${origin} names nothing that was signed`);
   if (list.items.length > MAX_SIGNED) throw new UsageFailure(`${origin} names more than ${MAX_SIGNED} messages`);
@@ -72,14 +63,9 @@ function readInterchange(text: string, origin: string): SignedList {
   const items = parsed.data.flatMap(({ pubkey, signed_blocks, signed_attestations }) => {
     const public_key = canonicalPublicKey(pubkey);
     if (public_key === undefined) throw new UsageFailure(`${origin} has a public key of another form`);
-    return [...signed_blocks, ...signed_attestations].map((message) => ({ public_key, ...lowered(message) }));
+    return [...signed_blocks, ...signed_attestations].map((message) => ({ public_key, ...message }));
   });
   return { items, genesisValidatorsRoot: parsed.metadata.genesis_validators_root.toLowerCase() };
-}
-
-function lowered<T extends { readonly signing_root?: string }>(message: T): T {
-  const { signing_root } = message;
-  return signing_root === undefined ? message : { ...message, signing_root: signing_root.toLowerCase() };
 }
 
 function readLines(text: string, origin: string): SignedList {

@@ -5,9 +5,10 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { decodeEntry, encodeBundle, encodeEntry } from '../../common/receipts/read-entry.ts';
+import { decodeEntry, encodeBundle } from '../../common/receipts/read-entry.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
+import { encodeEntry } from '../receipts/encode-entry.ts';
 import { type MadeLog, makeLog, naming, testBoot, testEntry, writeLog } from '../receipts/logs.ts';
 import { type Change, type ReceiptsServer, serveReceipts } from './receipts-server.ts';
 import { runWithRoot } from './run-operator.ts';
@@ -60,20 +61,13 @@ function at(path: string, other: (content: Buffer | undefined) => Buffer | undef
 }
 
 describe('a log that is fetched', () => {
-  it('is what the signer has, with the tiles of hashes, and its verdict is that of the folder', async () => {
+  it('is what the signer has, and its verdict is that of the folder', async () => {
     const { code, stdout, stderr } = await fetchFrom([makeLog(BOOT, 1, LONG)]);
     expect(code).toBe(12);
     expect(stdout).toContain('gaps: 1 boot');
     expect(stderr).toContain('the logs have gaps: unattested, open_end');
     const fetched = filesIn(join(target, BOOT.boot));
-    expect(fetched).toMatchObject(filesIn(join(source, BOOT.boot)));
-    expect(Object.keys(fetched).filter((path) => /^tile\/\d/.test(path))).toEqual([
-      'tile/0/000',
-      'tile/0/001',
-      'tile/0/002.p/88',
-      'tile/1/000.p/2',
-    ]);
-    expect(statSync(pathOf('tile/0/000')).size).toBe(256 * 32);
+    expect(fetched).toEqual(filesIn(join(source, BOOT.boot)));
   });
 
   it('comes over as few connections as are asked for at once, four for heads and four for entries', async () => {

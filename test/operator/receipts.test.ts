@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { identityBinding } from '../../common/receipts/identity.ts';
-import { encodeEntry } from '../../common/receipts/read-entry.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
 import { createNsmEmulator, testPcr } from '../../rehearsal/nsm/emulator.ts';
+import { encodeEntry } from '../receipts/encode-entry.ts';
 import { type MadeLog, makeLog, naming, testBoot, testEntry, writeLog } from '../receipts/logs.ts';
 import { findPython } from '../support/needs.ts';
 import { runWithRoot } from './run-operator.ts';
@@ -117,7 +117,7 @@ describe('the log of an enclave', () => {
 });
 
 describe('the log of a plain service', () => {
-  it('12: has the gap that nobody attests it', async () => {
+  it('12: has the gap that no document attests it', async () => {
     const { boot } = await keepLog(false);
     const { code, stdout } = await verify('--json');
     expect(code).toBe(12);
@@ -145,7 +145,9 @@ describe('the log of a plain service', () => {
       ...{ operation: 'RANDAO_REVEAL', outcome: 'signed', signing_root: ROOT, head: 1, position: { epoch: 1001 } },
       boot,
     });
-    expect((await verify('--signing-root', ROOT, '--unattested')).stdout).toContain('by a signer that nobody attests');
+    expect((await verify('--signing-root', ROOT, '--unattested')).stdout).toContain(
+      'by a signer that no document attests',
+    );
     const without = await verify('--signing-root', ROOT);
     expect(without).toMatchObject({ code: 13, stderr: expect.stringContaining('with --unattested only') });
     expect(without.stdout).not.toContain(ROOT);
@@ -200,13 +202,13 @@ describe('a message that no accepted boot signed', () => {
     }
   });
 
-  it('12: beside it counts by the word of the auditor, and no span hides that nobody attests it', async () => {
+  it('12: beside it counts by the word of the auditor, and no span hides that no document attests it', async () => {
     const [list, root] = await shown('beside', ...SPAN, '--unattested');
     expect(list).toMatchObject({ code: 12, stderr: expect.stringContaining('unattested') });
     expect(list?.stdout).toContain(
-      'all 1 messages of the list are in the logs as signed, 1 of them in logs that nobody',
+      'all 1 messages of the list are in the logs as signed, 1 of them in logs that no document attests',
     );
-    expect(root).toMatchObject({ code: 12, stdout: expect.stringContaining('by a signer that nobody attests') });
+    expect(root).toMatchObject({ code: 12, stdout: expect.stringContaining('by a signer that no document attests') });
   });
 });
 
@@ -218,7 +220,9 @@ it('names starts in a loop', async () => {
   }
   for (const log of logs) writeLog(join(folder, 'receipts'), log);
   const { stdout } = await verify('--unattested');
-  expect(stdout).toContain('20 starts from 2026-11-25T12:00:00.000Z to 2026-11-25T12:31:40.000Z: somebody restarts');
+  expect(stdout).toContain(
+    '20 starts from 2026-11-25T12:00:00.000Z to 2026-11-25T12:31:40.000Z: the signer is restarted in a loop',
+  );
   expect(stdout.match(/starts from/g)).toHaveLength(1);
 });
 

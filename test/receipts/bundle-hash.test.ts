@@ -3,11 +3,12 @@
 
 import { describe, expect, it } from 'vitest';
 import { MAX_ENTRY_BYTES } from '../../common/receipts/entry.ts';
-import { encodeBundle, encodeEntry } from '../../common/receipts/read-entry.ts';
+import { encodeBundle } from '../../common/receipts/read-entry.ts';
 import { leafHash, TreeEdge } from '../../common/receipts/tree.ts';
 import { type Addon, loadAddon } from '../../signer/native/load.ts';
 import { fastestBundleRoot, hashLeaves, rootInScript } from '../../signer/receipts/bundle-hash.ts';
 import { addonForTests } from '../support/addon.ts';
+import { encodeEntry } from './encode-entry.ts';
 import { testEntry } from './logs.ts';
 
 const entriesFrom = (begin: number, count: number): Buffer[] =>

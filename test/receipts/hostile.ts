@@ -3,8 +3,8 @@
 
 import { type Head, readHead } from '../../common/receipts/head.ts';
 import { encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
-import { encodeEntry } from '../../common/receipts/read-entry.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
+import { encodeEntry } from './encode-entry.ts';
 import { type LogCase, type WrittenBoot, written } from './log-cases.ts';
 import { digestOf, type MadeLog, makeLog, resigned, START_MS, type TestBoot, testBoot, testEntry } from './logs.ts';
 import { type Chance, chanceOf } from './model.ts';

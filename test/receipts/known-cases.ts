@@ -1,7 +1,7 @@
-// What is known of an entry (specification/receipts.md#known), for the test vectors: the ways in which somebody without
-// a key of the signer would have a verifier say of an entry what no accepted boot stated.
+// What is known of an entry (specification/receipts.md#known), for the test vectors: the ways in which a person
+// without a key of the signer would have a verifier say of an entry what no accepted boot stated.
 
-import { encodeEntry } from '../../common/receipts/read-entry.ts';
+import { encodeEntry } from './encode-entry.ts';
 import { type LogCase, withFaults, withStatement, written } from './log-cases.ts';
 import { type MadeLog, makeLog, naming, START_MS, testBoot, testEntry } from './logs.ts';
 
@@ -29,6 +29,7 @@ export function knownCases(document: Buffer): LogCase[] {
   });
   const withoutEnd: MadeLog = { ...genuine, heads: genuine.heads.slice(0, 3) };
   const first: MadeLog = { ...behind, heads: genuine.heads.slice(0, 1) };
+  const open = makeLog(test, 3, { ...PLAN, closed: false });
   const lossy = makeLog(test, 3, { ...PLAN, change: withStatement({ lost: 2 }, 4) });
   const known = (index: number, head: number, outcome = 'signed') =>
     `${rootOf(index)} ${outcome} ${test.boot} ${index} ${head} attested`;
@@ -77,6 +78,21 @@ export function knownCases(document: Buffer): LogCase[] {
     asking(
       withFaults('an entry of a boot before the span, which lost others', [lossy], ['lost']),
       { ...LATER, roots: [rootOf(2)] },
+      known(2, 1),
+    ),
+    asking(
+      withFaults('an entry of the span, in a log without an end that goes on after it', [open], []),
+      { ...SPAN, roots: [rootOf(2)] },
+      known(2, 1),
+    ),
+    asking(
+      withFaults('an entry after the span, in a log without an end', [open], ['open_end']),
+      { from: START_MS, to: START_MS + 2, roots: [rootOf(2)] },
+      known(2, 1),
+    ),
+    asking(
+      withFaults('an entry after the span, before what no head covers', [behind], ['uncovered_entries']),
+      { from: START_MS, to: START_MS + 2, roots: [rootOf(2)] },
       known(2, 1),
     ),
     asking(withFaults('a boot before the span, which lost entries that nobody asks for', [lossy], []), {

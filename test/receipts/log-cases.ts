@@ -3,7 +3,7 @@
 
 import type { Head, HeadStatement } from '../../common/receipts/head.ts';
 import { encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
-import { encodeEntry } from '../../common/receipts/read-entry.ts';
+import { encodeEntry } from './encode-entry.ts';
 import { digestOf, type MadeLog, makeLog, naming, resigned, testBoot, testEntry } from './logs.ts';
 
 /** An entry, or the hash of one that is not at hand, in base64. */

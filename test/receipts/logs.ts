@@ -6,10 +6,11 @@ import { dirname, join } from 'node:path';
 import { callerDigest, type ReceiptEntry } from '../../common/receipts/entry.ts';
 import { type Head, type HeadStatement, headText, readHead, signedHead } from '../../common/receipts/head.ts';
 import { type BootIdentity, bootOf, encodeIdentity } from '../../common/receipts/identity.ts';
-import { encodeBundle, encodeEntry } from '../../common/receipts/read-entry.ts';
+import { encodeBundle } from '../../common/receipts/read-entry.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
 import type { ShownBoot } from '../../common/receipts/verify.ts';
+import { encodeEntry } from './encode-entry.ts';
 
 /** RFC 8410 §7: the seed of an Ed25519 key follows. */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');

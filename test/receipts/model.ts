@@ -1,8 +1,8 @@
 // A model of signers that keep logs through restarts and crashes, and of those who change what the logs show. Each case
 // is a chain of boots at random with one change at random; it states which findings show that change.
 
-import { encodeEntry } from '../../common/receipts/read-entry.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
+import { encodeEntry } from './encode-entry.ts';
 import { type LogCase, type WrittenBoot, type WrittenEntry, written } from './log-cases.ts';
 import { digestOf, type MadeLog, makeLog, naming, testBoot, testEntry } from './logs.ts';
 

@@ -3,10 +3,11 @@
 // format.
 
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
-import { decodeEntry, encodeEntry } from '../../common/receipts/read-entry.ts';
+import { decodeEntry } from '../../common/receipts/read-entry.ts';
 import { tilePath } from '../../common/receipts/tiles.ts';
 import { leafHash, TreeEdge } from '../../common/receipts/tree.ts';
 import { edgeCases } from './edge-cases.ts';
+import { encodeEntry } from './encode-entry.ts';
 import { knownCases } from './known-cases.ts';
 import { attestedLogs, DOCUMENT, type LogCase, logCases } from './log-cases.ts';
 import { testEntry } from './logs.ts';

@@ -35,6 +35,8 @@ export function retentionCases(document: Buffer): LogCase[] {
     makeLog(test, 3, { sizes: [2], startSeconds, before: naming(lastOf(log)), retentionDays: 1 });
   const attested = testBoot(3, document);
   const ofImage = makeLog(attested, 1, PLAN);
+  const old = without(makeLog(attested, 1, { ...PLAN, retentionDays: 1 }), 0);
+  const rootOf = (index: number): string => Buffer.alloc(32, index).toString('hex');
   const forged = without(kept, ...firstOnes(REMOVABLE));
   const unsigned = (text: string) => ({
     ...written(plain),
@@ -42,6 +44,16 @@ export function retentionCases(document: Buffer): LogCase[] {
   });
   return [
     stated('entries that are old enough are removed', [without(kept, ...firstOnes(REMOVABLE))], 'removed_by_retention'),
+    {
+      ...withFaults('an entry before the span is found, and one before it is removed', [old], ['removed_by_retention']),
+      asked: { from: msAfter(37), roots: [rootOf(8)] },
+      known: [`${rootOf(8)} signed ${attested.boot} 8 3 attested`],
+    },
+    {
+      ...withFaults('an entry before the span is removed, and one of the span is found', [old], []),
+      asked: { from: msAfter(37), roots: [rootOf(10)] },
+      known: [`${rootOf(10)} signed ${attested.boot} 10 4 attested`],
+    },
     stated('the oldest entry is removed', [without(kept, 0)], 'removed_by_retention'),
     stated('the last entry that may be is removed', [without(kept, REMOVABLE - 1)], 'removed_by_retention'),
     stated('an entry is withheld under the pretext of retention', [without(kept, REMOVABLE)], 'missing_entries'),
