@@ -73,7 +73,7 @@ class BootFetch {
     const latest = await this.#behind(await this.#latest(identity), identity);
     let before: ReadHead | undefined;
     let entries: AsyncGenerator<ShownEntry> | undefined;
-    const heads = this.#each(headPaths(latest.statement.sequence + 1), MAX_HEAD_BYTES);
+    const heads = this.#each(pathsOf(latest.statement.sequence + 1, headPath), MAX_HEAD_BYTES);
     for await (const { path, content, isNew } of heads) {
       const head = this.#follow(content, identity, before);
       if (before === undefined && head.statement.time < toMs && latest.statement.time >= fromMs) {
@@ -166,16 +166,17 @@ class BootFetch {
 
   /** Of the folder where it has them, else of the signer, which shows the hashes of those that were removed. */
   async *#entries(size: number): AsyncGenerator<ShownEntry> {
-    let index = 0;
-    for await (const { path, content, isNew } of this.#each(bundlePaths(size), MAX_FILE_BYTES)) {
-      const isHashes = path.startsWith(HASHES);
-      const entries = isHashes ? removedOf(content) : decodeBundle(content);
-      if (entries?.length !== Math.min(TILE_WIDTH, size - index * TILE_WIDTH))
+    let end = 0;
+    const widthOf = (index: number): number => Math.min(TILE_WIDTH, size - index * TILE_WIDTH);
+    const paths = pathsOf(Math.ceil(size / TILE_WIDTH), (index) => tilePath('entries', index, widthOf(index)));
+    for await (const { path, content, isNew } of this.#each(paths, MAX_FILE_BYTES)) {
+      const entries = path.startsWith(HASHES) ? removedOf(content) : decodeBundle(content);
+      if (entries?.length !== Math.min(TILE_WIDTH, size - end))
         throw this.#broken('missing_entries', `${path} has another form`);
-      this.#uncovered.push({ path, isNew, end: index * TILE_WIDTH + entries.length });
+      end += entries.length;
+      this.#uncovered.push({ path, isNew, end });
       if (isNew) await this.#write(path, content);
       yield* entries;
-      index += 1;
     }
   }
 
@@ -250,14 +251,8 @@ class BootFetch {
   }
 }
 
-function* headPaths(count: number): Generator<string, void, undefined> {
-  for (let sequence = 0; sequence < count; sequence++) yield headPath(sequence);
-}
-
-function* bundlePaths(size: number): Generator<string, void, undefined> {
-  for (let first = 0; first < size; first += TILE_WIDTH) {
-    yield tilePath('entries', first / TILE_WIDTH, Math.min(TILE_WIDTH, size - first));
-  }
+function* pathsOf(count: number, path: (index: number) => string): Generator<string, void, undefined> {
+  for (let index = 0; index < count; index++) yield path(index);
 }
 
 /** What it is that a signer withholds. */

@@ -22,7 +22,7 @@ import { receiptsBootsSchema } from '../../signer/api/receipts.ts';
 import type { AttestationPolicy } from '../attestation/peer-evidence.ts';
 import { createSession } from '../client.ts';
 import type { RemoteCall } from '../command.ts';
-import { CommandFailure, type OperatorExitCode, UsageFailure } from '../exit.ts';
+import { CommandFailure, UsageFailure } from '../exit.ts';
 import { type FetchedBoot, fetchBoot } from './fetch.ts';
 import { readBoots } from './folder.ts';
 import type { TimeSpan } from './summary.ts';
@@ -96,21 +96,14 @@ function readDays(written: string): number {
   throw new UsageFailure(`--retention-days is no number of days from 1 to ${MAX_RETENTION_DAYS}`);
 }
 
-/** Of broken logs those that make them so. */
-function faultsOf({ findings, verdict }: VerifiedReceipts): string {
+/** Of broken logs it names what makes them so. @throws CommandFailure unless the logs are whole */
+export function demandWhole({ findings, verdict }: VerifiedReceipts): void {
+  if (verdict === 'whole') return;
   const faults = findings.map(({ fault }) => fault).filter((fault) => verdict !== 'broken' || !isGap(fault));
-  return [...new Set(faults)].join(', ');
-}
-
-/** @throws CommandFailure unless the logs are whole */
-export function demandWhole(verified: VerifiedReceipts): void {
-  const { verdict } = verified;
-  if (verdict === 'broken') throw failure(EXIT.receiptsBroken, `the logs are broken: ${faultsOf(verified)}`);
-  if (verdict === 'gaps') throw failure(EXIT.receiptsGaps, `the logs have gaps: ${faultsOf(verified)}`);
-}
-
-function failure(code: OperatorExitCode, message: string): CommandFailure {
-  return new CommandFailure(code, message, 'what each finding means: docs/specification/receipts.md#checks');
+  const [code, words] =
+    verdict === 'broken' ? ([EXIT.receiptsBroken, 'are broken'] as const) : ([EXIT.receiptsGaps, 'have gaps'] as const);
+  const message = `the logs ${words}: ${[...new Set(faults)].join(', ')}`;
+  throw new CommandFailure(code, message, 'what each finding means: docs/specification/receipts.md#checks');
 }
 
 function readTime(flag: string, written: string): number {

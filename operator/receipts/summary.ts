@@ -17,8 +17,6 @@ interface Span {
   readonly to: string;
 }
 
-export type BootSummary = ReturnType<typeof summariesOf>[number];
-
 export function summariesOf(boots: readonly VerifiedBoot[]) {
   const bootOfHead = new Map(boots.flatMap(({ boot, heads }) => heads.map(({ digest }) => [digest, boot] as const)));
   const summaries = boots.map(({ boot, identity, heads, accepted }) => {
