@@ -41,3 +41,42 @@ export class TenureBook {
     for (const [publicKey, tenure] of read) this.#known.set(publicKey, tenure);
   }
 }
+
+// Keys that are signing now. A tenure ends after them: a key that leaves is first removed from the store, and after the
+// wait here its slashing history is final.
+
+export interface InFlightSigning {
+  /** In the same turn in which the key was found, so that no removal falls between the two. */
+  begin(publicKey: string): void;
+  end(publicKey: string): void;
+  /** It terminates, because a removed key cannot start new work. */
+  drain(publicKeys: readonly string[]): Promise<void>;
+}
+
+export function inFlightSigning(): InFlightSigning {
+  const counts = new Map<string, number>();
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
+
+  return {
+    begin: (publicKey) => void counts.set(publicKey, (counts.get(publicKey) ?? 0) + 1),
+    end(publicKey) {
+      const left = (counts.get(publicKey) ?? 0) - 1;
+      if (left > 0) {
+        counts.set(publicKey, left);
+        return;
+      }
+      counts.delete(publicKey);
+      if (waiting.size === 0) return;
+      waiting.get(publicKey)?.resolve();
+      waiting.delete(publicKey);
+    },
+    async drain(publicKeys) {
+      for (const publicKey of publicKeys) {
+        if (!counts.has(publicKey)) continue;
+        const ended = waiting.get(publicKey) ?? Promise.withResolvers<void>();
+        waiting.set(publicKey, ended);
+        await ended.promise;
+      }
+    },
+  };
+}

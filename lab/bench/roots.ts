@@ -5,10 +5,12 @@ import { setHasher } from '@chainsafe/persistent-merkle-tree';
 import { hasher as webAssembly } from '@chainsafe/persistent-merkle-tree/hasher/as-sha256';
 import { hasher as noble } from '@chainsafe/persistent-merkle-tree/hasher/noble';
 import * as fc from 'fast-check';
-import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import { useFastestHasher } from '../../signer/operations/leaves.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import { ROWS } from '../../signer/operations/rows.ts';
+import type { SignRequest } from '../../signer/operations/sign-request.ts';
+import { computeDomain, computeSigningRoot } from '../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import { useFastestHasher } from '../../signer/signing/roots/leaves.ts';
-import { computeDomain, computeSigningRoot, DOMAIN_TYPES } from '../../signer/signing/roots/root.ts';
 import { type Body, signRequestBody } from '../../test/signing/sign-request-arbitraries.ts';
 
 const NETWORK = publicNetwork('mainnet');
@@ -50,7 +52,8 @@ for (const [name, group] of [...bodies].toSorted(([a], [b]) => a.localeCompare(b
   console.log(`${name.padEnd(40)}${parse}${root}${size.toFixed(0).padStart(9)}`);
 }
 
-const domain = () => computeDomain(DOMAIN_TYPES.RANDAO, NETWORK.genesisForkVersion, NETWORK.genesisValidatorsRoot);
+const domain = () =>
+  computeDomain(ROWS.RANDAO_REVEAL.domain, NETWORK.genesisForkVersion, NETWORK.genesisValidatorsRoot);
 console.log(`${'one domain'.padEnd(40)}         ${microseconds([0], domain)}`);
 
 const attestations = (bodies.get('ATTESTATION') ?? []).map((body) => requestOf(Buffer.from(JSON.stringify(body))));

@@ -3,8 +3,9 @@
 import { z } from 'zod';
 import { healthSchema } from '../../signer/api/health.ts';
 import { inputJsonSchema, publicKey } from '../../signer/api/primitives.ts';
-import { BATCH_OPERATIONS } from '../../signer/api/sign-batch.ts';
-import { SIGN_REQUEST_SCHEMAS, type WireType } from '../../signer/api/sign-request.ts';
+import type { OperationRow } from '../../signer/operations/row.ts';
+import { ROWS } from '../../signer/operations/rows.ts';
+import { SIGN_REQUEST_SCHEMAS } from '../../signer/operations/sign-request.ts';
 import { CREDENTIALS, ERROR_BODY, type Operations, responses } from './operation.ts';
 
 // The schemas of signing requests are those of the parser, which reads `type` first. Here each gets its name on the
@@ -13,7 +14,7 @@ import { CREDENTIALS, ERROR_BODY, type Operations, responses } from './operation
 type JsonSchema = Record<string, unknown>;
 type ObjectSchema = JsonSchema & { readonly properties: JsonSchema };
 
-const WIRE_TYPES = Object.keys(SIGN_REQUEST_SCHEMAS) as WireType[];
+const WIRE_TYPES = [...SIGN_REQUEST_SCHEMAS.keys()];
 
 const COMMON_MEMBERS: ReadonlySet<string> = new Set([
   'type',
@@ -28,8 +29,9 @@ function signRequestJsonSchema(): JsonSchema {
 }
 
 function signBatchJsonSchema(): JsonSchema {
-  const schemas = new Set<unknown>(BATCH_OPERATIONS.map((operation) => SIGN_REQUEST_SCHEMAS[operation]));
-  const types = WIRE_TYPES.filter((type) => schemas.has(SIGN_REQUEST_SCHEMAS[type]));
+  const types = Object.entries<OperationRow>(ROWS).flatMap(([operation, { isForBatches, otherTypes = [] }]) =>
+    isForBatches === true ? [operation, ...otherTypes] : [],
+  );
   const identifiers = z.array(publicKey).min(1).meta({ description: 'public keys, each once' });
   return {
     type: 'object',
@@ -38,12 +40,12 @@ function signBatchJsonSchema(): JsonSchema {
   };
 }
 
-function oneOfTypes(types: readonly WireType[]): JsonSchema {
+function oneOfTypes(types: readonly string[]): JsonSchema {
   return { oneOf: types.map(namedSchema) };
 }
 
-function namedSchema(type: WireType): JsonSchema {
-  const { properties, ...rest } = inputJsonSchema(SIGN_REQUEST_SCHEMAS[type]) as ObjectSchema;
+function namedSchema(type: string): JsonSchema {
+  const { properties, ...rest } = inputJsonSchema(SIGN_REQUEST_SCHEMAS.get(type) ?? z.never()) as ObjectSchema;
   const names = Object.keys(properties).filter((member) => !COMMON_MEMBERS.has(member));
   const isOneOfSeveral = names.length > 1;
   return {
@@ -54,7 +56,7 @@ function namedSchema(type: WireType): JsonSchema {
   };
 }
 
-function typeSchema(type: WireType): JsonSchema {
+function typeSchema(type: string): JsonSchema {
   const anyCase = type.replace(/[A-Z]/g, (letter) => `[${letter}${letter.toLowerCase()}]`);
   return { type: 'string', pattern: `^${anyCase}$`, description: `${type}, in any case`, examples: [type] };
 }

@@ -14,6 +14,10 @@ export function isForkName(name: string): name is ForkName {
   return (FORK_NAMES as readonly string[]).includes(name);
 }
 
+export function isSince(first: ForkName, fork: ForkName): boolean {
+  return FORK_NAMES.indexOf(fork) >= FORK_NAMES.indexOf(first);
+}
+
 /** Another fork is `unsupported_fork`. */
 export function statedFork(...known: readonly ForkName[]) {
   const names = known.map((fork) => fork.toUpperCase());

@@ -1,62 +1,84 @@
-// The closed vocabularies of authorization (specification/authorization.md#scopes, #operations).
+// The closed vocabularies of authorization (specification/authorization.md#scopes, #operations): what rules, documents
+// and the operator know of an operation. What it signs is its row in signer/operations/rows.ts, which the type demands.
 
-export const OPERATIONS = [
-  'AGGREGATION_SLOT',
-  'AGGREGATE_AND_PROOF',
-  'ATTESTATION',
-  'BLOCK_V2',
-  'BUILDER_REQUEST_AUTH',
-  'EXECUTION_PAYLOAD_BID',
-  'EXECUTION_PAYLOAD_ENVELOPE',
-  'PAYLOAD_ATTESTATION_MESSAGE',
-  'PROPOSER_PREFERENCES',
-  'RANDAO_REVEAL',
-  'SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF',
-  'SYNC_COMMITTEE_MESSAGE',
-  'SYNC_COMMITTEE_SELECTION_PROOF',
-  'VALIDATOR_REGISTRATION',
-  'VOLUNTARY_EXIT',
-] as const;
-
-/** What a policy rule names. Some have other names on the wire too (sign-request.ts): they are authorised as these. */
-export type Operation = (typeof OPERATIONS)[number];
-
-export function unreachable(request: never): never {
-  throw new Error(`unknown operation: ${(request as { readonly operation: string }).operation}`);
+interface OperationEntry {
+  /** For docs/reference/authorization.md. */
+  readonly is: string;
+  /** What its audit line says of its place on the chain: a place (operations/row.ts), member by member. */
+  readonly states: readonly ('slot' | 'epoch' | 'sourceEpoch' | 'targetEpoch')[];
+  /** What a rule may ask of its payment (specification/authorization.md#payments). */
+  readonly conditions?: readonly Condition[];
 }
 
-/** specification/authorization.md#payments */
-export const PAYMENT_OPERATIONS = [
-  'BUILDER_REQUEST_AUTH',
-  'EXECUTION_PAYLOAD_ENVELOPE',
-  'PROPOSER_PREFERENCES',
-  'VALIDATOR_REGISTRATION',
-] as const satisfies readonly Operation[];
+const CONDITIONS = ['fee_recipients', 'max_gas_limit', 'builders', 'builder_indices', 'only_for_own_blocks'] as const;
 
-export type PaymentOperation = (typeof PAYMENT_OPERATIONS)[number];
+export type Condition = (typeof CONDITIONS)[number];
 
-const PAID = ['EXECUTION_PAYLOAD_ENVELOPE', 'PROPOSER_PREFERENCES', 'VALIDATOR_REGISTRATION'] as const;
+/** By the name that a rule has for it. Some have other names on the wire too: they are authorised as these. */
+export const OPERATION_ENTRIES = {
+  AGGREGATION_SLOT: { is: 'proof of being an aggregator of a slot', states: ['slot'] },
+  AGGREGATE_AND_PROOF: {
+    is: 'aggregate of votes; AGGREGATE_AND_PROOF_V2 on the wire is this too',
+    states: ['slot'],
+  },
+  ATTESTATION: { is: 'vote; checked by slashing protection', states: ['slot', 'sourceEpoch', 'targetEpoch'] },
+  BLOCK_V2: { is: 'block; checked by slashing protection', states: ['slot'] },
+  BUILDER_REQUEST_AUTH: {
+    is: 'authorization of requests to a builder (Gloas)',
+    states: ['slot'],
+    conditions: ['builders'],
+  },
+  EXECUTION_PAYLOAD_BID: {
+    is: 'bid of a builder, which commits its money; needs `signing.builder`',
+    states: ['slot'],
+  },
+  EXECUTION_PAYLOAD_ENVELOPE: {
+    is: 'execution payload that a block committed to (Gloas)',
+    states: ['slot'],
+    conditions: ['fee_recipients', 'max_gas_limit', 'builder_indices', 'only_for_own_blocks'],
+  },
+  PAYLOAD_ATTESTATION_MESSAGE: { is: 'vote on whether a payload came in time (Gloas)', states: ['slot'] },
+  PROPOSER_PREFERENCES: {
+    is: 'fee recipient and gas limit of a proposer (Gloas)',
+    states: ['slot'],
+    conditions: ['fee_recipients', 'max_gas_limit'],
+  },
+  RANDAO_REVEAL: { is: 'randomness of a block', states: ['epoch'] },
+  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: { is: 'aggregate of sync committee messages', states: ['slot'] },
+  SYNC_COMMITTEE_MESSAGE: { is: 'vote of a sync committee', states: ['slot'] },
+  SYNC_COMMITTEE_SELECTION_PROOF: { is: 'proof of being an aggregator of a sync committee', states: ['slot'] },
+  VALIDATOR_REGISTRATION: {
+    is: 'fee recipient and gas limit told to builders (before Gloas)',
+    states: [],
+    conditions: ['fee_recipients', 'max_gas_limit'],
+  },
+  VOLUNTARY_EXIT: { is: 'exit of a validator, which cannot be undone', states: ['epoch'] },
+} as const satisfies Readonly<Record<string, OperationEntry>>;
 
-export const CONDITION_OPERATIONS = {
-  fee_recipients: PAID,
-  max_gas_limit: PAID,
-  builders: ['BUILDER_REQUEST_AUTH'],
-  builder_indices: ['EXECUTION_PAYLOAD_ENVELOPE'],
-  only_for_own_blocks: ['EXECUTION_PAYLOAD_ENVELOPE'],
-} as const satisfies Readonly<Record<string, readonly PaymentOperation[]>>;
+type Entries = typeof OPERATION_ENTRIES;
 
-export type Condition = keyof typeof CONDITION_OPERATIONS;
+/** What a policy rule names. */
+export type Operation = keyof Entries;
 
-const CONDITIONS = Object.keys(CONDITION_OPERATIONS) as Condition[];
+export type PaymentOperation = {
+  [Name in Operation]: Entries[Name] extends { readonly conditions: unknown } ? Name : never;
+}[Operation];
+
+export const OPERATIONS = Object.keys(OPERATION_ENTRIES) as [Operation, ...Operation[]];
+
+export const PAYMENT_OPERATIONS = OPERATIONS.filter(
+  (operation): operation is PaymentOperation => 'conditions' in OPERATION_ENTRIES[operation],
+);
 
 export function conditionsOf(rule: { readonly [Name in Condition]?: unknown }): readonly Condition[] {
   return CONDITIONS.filter((condition) => rule[condition] !== undefined);
 }
 
 export function operationsOfConditions(conditions: readonly Condition[]): readonly PaymentOperation[] {
-  return PAYMENT_OPERATIONS.filter((operation) =>
-    conditions.every((condition) => (CONDITION_OPERATIONS[condition] as readonly Operation[]).includes(operation)),
-  );
+  return PAYMENT_OPERATIONS.filter((operation) => {
+    const possible: readonly Condition[] = OPERATION_ENTRIES[operation].conditions;
+    return conditions.every((condition) => possible.includes(condition));
+  });
 }
 
 export const SCOPES = [

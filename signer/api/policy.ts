@@ -5,9 +5,8 @@ import { z } from 'zod';
 import { nearest } from '../../common/command-line/nearest.ts';
 import { canonicalAddress } from '../../common/formats/address.ts';
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
-import { MAX_BUILDER_AUTH_BYTES } from './messages/gloas-messages.ts';
 import { OPERATIONS, SCOPES } from './operations.ts';
-import { readUint64, refuse } from './primitives.ts';
+import { MAX_BUILDER_AUTH_BYTES, readUint64, refuse } from './primitives.ts';
 
 const MAX_RULES_PER_POLICY = 256;
 /** Twice the designed size of a signer (specification/limits.md#keys). */

@@ -198,4 +198,7 @@ export const BODY_BUDGET_BYTES = 256 * 1024 * 1024;
 /** The gossip limit (specification/signing.md#gloas), also where max_request_body_bytes is smaller. */
 export const MAX_ENVELOPE_BODY_BYTES = 10 * 1024 * 1024;
 
+/** MAX_BUILDER_AUTH_DATA_SIZE of the builder specification. */
+export const MAX_BUILDER_AUTH_BYTES = 4096;
+
 export const MAX_SEAL_REASON_CHARACTERS = 512;

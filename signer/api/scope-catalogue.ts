@@ -1,7 +1,7 @@
-// What each scope and operation is, for docs/reference/authorization.md. Nothing is decided here. A test asks a running
+// What each scope is, for docs/reference/authorization.md. Nothing is decided here. A test asks a running
 // application whether each route is admitted by its scope, and by no other.
 
-import type { Operation, Scope } from './operations.ts';
+import type { Scope } from './operations.ts';
 
 interface ScopeEntry {
   readonly lets: string;
@@ -65,25 +65,4 @@ export const SCOPE_CATALOGUE: Readonly<Record<Scope, ScopeEntry>> = {
     lets: 'have key folders, static tokens, known clients and TLS files read again, and see how that ended',
     routes: ['GET /reload', 'POST /reload'],
   },
-};
-
-export const OPERATION_CATALOGUE: Readonly<Record<Operation, string>> = {
-  AGGREGATION_SLOT: 'proof of being an aggregator of a slot',
-  AGGREGATE_AND_PROOF: 'aggregate of votes; AGGREGATE_AND_PROOF_V2 on the wire is this too',
-  ATTESTATION: 'vote; checked by slashing protection',
-  BLOCK_V2: 'block; checked by slashing protection',
-  BUILDER_REQUEST_AUTH: 'authorization of requests to a builder (Gloas); rules may state `builders`',
-  EXECUTION_PAYLOAD_BID: 'bid of a builder, which commits its money; needs `signing.builder`',
-  EXECUTION_PAYLOAD_ENVELOPE:
-    'execution payload that a block committed to (Gloas); rules may state `fee_recipients`, `max_gas_limit`, `builder_indices`, `only_for_own_blocks`',
-  PAYLOAD_ATTESTATION_MESSAGE: 'vote on whether a payload came in time (Gloas)',
-  PROPOSER_PREFERENCES:
-    'fee recipient and gas limit of a proposer (Gloas); rules may state `fee_recipients`, `max_gas_limit`',
-  RANDAO_REVEAL: 'randomness of a block',
-  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: 'aggregate of sync committee messages',
-  SYNC_COMMITTEE_MESSAGE: 'vote of a sync committee',
-  SYNC_COMMITTEE_SELECTION_PROOF: 'proof of being an aggregator of a sync committee',
-  VALIDATOR_REGISTRATION:
-    'fee recipient and gas limit told to builders (before Gloas); rules may state `fee_recipients`, `max_gas_limit`',
-  VOLUNTARY_EXIT: 'exit of a validator, which cannot be undone',
 };

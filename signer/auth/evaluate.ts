@@ -11,7 +11,7 @@ import {
   type Scope,
 } from '../api/operations.ts';
 import { builderBytes, builderIndexNumber, type Policy, type Rule } from '../api/policy.ts';
-import type { Payment } from '../api/sign-request.ts';
+import type { Payment } from '../operations/row.ts';
 
 export interface AccessRequest {
   readonly scope: Scope;

@@ -2,18 +2,18 @@
 // the opposite order, also when a later step fails.
 
 import { plural } from '../../common/command-line/printable.ts';
-import { parseSignRequest } from '../api/sign-request.ts';
 import { networkOf } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
 import { keyTurns } from '../keys/turns.ts';
+import { parseSignRequest } from '../operations/parse.ts';
 import type { BlsCore } from '../signing/bls/bls.ts';
+import { computeSigningRoot } from '../signing/message-root.ts';
 import type { Network } from '../signing/networks.ts';
 import { createPermits, type Permits } from '../signing/permits.ts';
-import { computeSigningRoot } from '../signing/roots/root.ts';
-import { inFlightSigning } from '../signing/sign.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { RestrainedStore } from '../slashing/restraints.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
+import { inFlightSigning } from '../tenure.ts';
 import { openAuthorization } from './authorization.ts';
 import { startBackground, watchState } from './background.ts';
 import { createEnding } from './ending.ts';

@@ -9,7 +9,7 @@ import type { DescribeRoutes, MountRoutes } from '../http/app.ts';
 import type { KeyTurns } from '../keys/turns.ts';
 import type { OtherNames } from '../metrics/metrics.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
-import type { InFlightSigning } from '../signing/sign.ts';
+import type { InFlightSigning } from '../tenure.ts';
 import type { Authorization, ReadKnownClients } from './authorization.ts';
 import type { LoadingKeys, OpenKeyFiles } from './keys.ts';
 import type { ListenersParts, OpenListeners } from './open-listeners.ts';

@@ -10,7 +10,6 @@ import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';
 import type { AuditLine } from '../api/audit-members.ts';
 import { ERROR_REASONS, type ErrorReason, SignerError } from '../api/errors.ts';
 import type { ClientFault } from '../api/forks.ts';
-import { builderName } from '../api/sign-request.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
 import type { ReceiptLog } from '../receipts/log.ts';
@@ -173,6 +172,14 @@ function paymentMembers({ payment }: RequestContext) {
     builder: payment?.builder === undefined ? undefined : builderName(payment.builder),
     builder_index: payment?.builderIndex?.toString(),
   };
+}
+
+const MAX_SHOWN_CHARACTERS = 128;
+
+function builderName(builder: string): string {
+  const text = Buffer.from(builder.slice(2), 'hex').toString('latin1');
+  const name = /^[\x21-\x7e]+$/.test(text) ? text : builder;
+  return name.length > MAX_SHOWN_CHARACTERS ? `${name.slice(0, MAX_SHOWN_CHARACTERS)}…` : name;
 }
 
 /** Each key of a batch counts as a single request would; what was signed for a client that is gone was not answered. */

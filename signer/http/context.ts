@@ -11,9 +11,9 @@ import type { Span } from '../../common/observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { ClientFault } from '../api/forks.ts';
 import type { Operation, Scope } from '../api/operations.ts';
-import type { Payment, Position } from '../api/sign-request.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import type { AccessDecision } from '../auth/evaluate.ts';
+import type { Payment, Position } from '../operations/row.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';
 import type { ClientCertificate } from '../tls/client-certificate.ts';
 

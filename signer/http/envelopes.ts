@@ -2,8 +2,8 @@
 
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { MAX_ENVELOPE_BODY_BYTES } from '../api/primitives.ts';
-import type { ParsedSignRequest } from '../api/sign-request.ts';
 import { evaluateBeforeBody } from '../auth/evaluate.ts';
+import type { ParsedSignRequest } from '../operations/sign-request.ts';
 import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../signing/envelopes/envelope-reader.ts';
 import type { HttpRequest, RequestContext, RouteAccess } from './context.ts';
 

@@ -2,15 +2,17 @@
 // trusts that the caller was authorised for each of these keys.
 
 import { SignerError } from '../api/errors.ts';
-import type { SignRequest } from '../api/sign-request.ts';
 import type { LoadedKey } from '../keys/loaded-key.ts';
+import type { OperationRow } from '../operations/row.ts';
+import { ROWS } from '../operations/rows.ts';
+import type { SignRequest } from '../operations/sign-request.ts';
 import type { SlashableMessage } from '../slashing/types.ts';
 import { isEnded } from '../tenure.ts';
 import type { GroupSignature, Lane } from './bls/bls.ts';
+import type { Refused, SigningContext, SigningDependencies } from './dependencies.ts';
 import type { PermitGroup } from './permits.ts';
 import { assertMayRelease } from './right.ts';
-import { slashableMessage } from './roots/root.ts';
-import { laneOf, type Refused, rootToSign, type SigningContext, type SigningDependencies } from './sign.ts';
+import { laneOf, rootToSign } from './sign.ts';
 
 const MAX_PART_KEYS = 256;
 
@@ -110,13 +112,14 @@ async function checkKeys(
   };
   const places: number[] = [];
   const messages: SlashableMessage[] = [];
+  const row: OperationRow = ROWS[request.operation];
   for (const [place, key] of keys.entries()) {
     if (isEnded(key.tenure)) {
       refuse(place, key.tenure);
       continue;
     }
-    const message = slashableMessage(request, key, root);
-    if (message !== null) messages.push(message);
+    const message = row.slashable?.(request.message, key, root);
+    if (message !== undefined) messages.push(message);
     places.push(place);
   }
   if (messages.length === 0) return places;

@@ -2,19 +2,20 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readPlainAttestation, SIGN_REQUEST_SCHEMAS } from '../../signer/api/sign-request.ts';
+import { SIGN_REQUEST_SCHEMAS } from '../../signer/operations/sign-request.ts';
+import { readPlainAttestation } from '../../signer/operations/vote.ts';
 import { type Body, respelled, signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { attestation, rootOf } from '../support/requests.ts';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
 
-const SCHEMA = SIGN_REQUEST_SCHEMAS.ATTESTATION;
+const schema = SIGN_REQUEST_SCHEMAS.get('ATTESTATION');
 const votes = signRequestBody.filter((body) => body['type'] === 'ATTESTATION');
 
 /** What the short way reads is what the schema reads. */
 function expectNoDifference(value: object): void {
   const read = readPlainAttestation(value);
-  if (read !== undefined) expect(read).toEqual(SCHEMA.parse(value));
+  if (read !== undefined) expect(read).toEqual(schema?.parse(value));
 }
 
 function placesOf(value: Json): string[][] {
@@ -54,7 +55,7 @@ describe('a vote', () => {
   it('as clients spell it is read', () => {
     fc.assert(
       fc.property(votes, (body) => {
-        expect(readPlainAttestation(body)).toEqual(SCHEMA.parse(body));
+        expect(readPlainAttestation(body)).toEqual(schema?.parse(body));
       }),
     );
     expect(readPlainAttestation({ ...attestation(), signingRoot: rootOf(7) })).toMatchObject({

@@ -1,6 +1,7 @@
 // Signing requests that are right in every member, for tests that change one.
 
-import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { SignRequest } from '../../signer/operations/sign-request.ts';
 
 export const ROOT = '0x'.padEnd(66, '1');
 export const SIGNATURE = '0x'.padEnd(194, 'a');

@@ -86,6 +86,7 @@ const SIGNER_ORDER = [
   ['http', 'config'],
   ['signing', 'chamber'],
   ['auth'],
+  ['operations'],
   ['slashing', 'keys', 'receipts'],
   ['aws', 'tls'],
   ['tee'],

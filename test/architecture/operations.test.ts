@@ -5,8 +5,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { OPERATIONS, type Operation } from '../../signer/api/operations.ts';
-import { SAME_IN_EVERY_FORK, SINCE_GLOAS } from '../../signer/signing/message-fork.ts';
+import { OPERATION_ENTRIES, OPERATIONS, type Operation } from '../../signer/api/operations.ts';
+import type { OperationRow } from '../../signer/operations/row.ts';
+import { ROWS } from '../../signer/operations/rows.ts';
 import { vectorPath } from '../support/vectors.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -20,13 +21,31 @@ const vectors = folders.flatMap((folder) =>
   folder === undefined ? [] : readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8')),
 );
 
-/** Neither the same in every fork, nor begun with Gloas. */
-const OTHERS: Readonly<Partial<Record<Operation, string>>> = {
-  AGGREGATE_AND_PROOF: 'its container changed with Electra',
-  BUILDER_REQUEST_AUTH: 'its domain has the genesis fork version',
-  VALIDATOR_REGISTRATION: 'its domain has the genesis fork version',
-  VOLUNTARY_EXIT: 'its domain has the version of Capella',
+/** Which fork an operation is of, a second time and on purpose: a wrong word signs what nobody accepts, or too much. */
+const FORKS: Readonly<Record<Operation, OperationRow['fork']>> = {
+  AGGREGATION_SLOT: 'any',
+  AGGREGATE_AND_PROOF: 'phase0', // its container changed with Electra and Gloas
+  ATTESTATION: 'any',
+  BLOCK_V2: 'any',
+  BUILDER_REQUEST_AUTH: 'genesis',
+  EXECUTION_PAYLOAD_BID: 'gloas',
+  EXECUTION_PAYLOAD_ENVELOPE: 'gloas',
+  PAYLOAD_ATTESTATION_MESSAGE: 'gloas',
+  PROPOSER_PREFERENCES: 'gloas',
+  RANDAO_REVEAL: 'any',
+  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: 'any',
+  SYNC_COMMITTEE_MESSAGE: 'any',
+  SYNC_COMMITTEE_SELECTION_PROOF: 'any',
+  VALIDATOR_REGISTRATION: 'genesis',
+  VOLUNTARY_EXIT: 'capella',
 };
+/** A column that could be forgotten: without it nothing would stop a second content. */
+const SLASHABLE: readonly Operation[] = ['ATTESTATION', 'BLOCK_V2'];
+const SIGNED_ONCE: readonly Operation[] = [
+  'EXECUTION_PAYLOAD_BID',
+  'EXECUTION_PAYLOAD_ENVELOPE',
+  'PAYLOAD_ATTESTATION_MESSAGE',
+];
 
 describe.each(OPERATIONS)('%s', (operation) => {
   it('has its row of the specification', () => {
@@ -45,8 +64,30 @@ describe.each(OPERATIONS)('%s', (operation) => {
     expect(KIT.map(textOf).join('')).toContain(`'${operation}'`);
   });
 
-  it('says of which fork it is', () => {
-    const words = [SAME_IN_EVERY_FORK.has(operation), SINCE_GLOAS.has(operation), operation in OTHERS];
-    expect(words.filter(Boolean)).toHaveLength(1);
+  const row: OperationRow = ROWS[operation];
+  const entry: { readonly states: readonly string[]; readonly conditions?: readonly string[] } =
+    OPERATION_ENTRIES[operation];
+
+  it('is of its fork, and says where on the chain it is when the fork depends on that', () => {
+    expect(row.fork).toBe(FORKS[operation]);
+    if (!['genesis', 'capella'].includes(row.fork)) expect(row.place).toBeDefined();
+    expect(row.place !== undefined).toBe(entry.states.length > 0);
+  });
+
+  it('has the domain that the specification gives', () => {
+    const domain = `0x${row.domain.toString(16).padStart(8, '0')}`;
+    const line = specification.split('\n').find((one) => new RegExp(`^\\| ${operation}(?:,| \\|)`).test(one));
+    expect(line?.toLowerCase()).toContain(`| ${domain} |`);
+  });
+
+  it('is protected, and is healed only if nothing protects it', () => {
+    expect(row.slashable !== undefined).toBe(SLASHABLE.includes(operation));
+    expect(row.claim !== undefined).toBe(SIGNED_ONCE.includes(operation));
+    if (row.slashable !== undefined || row.claim !== undefined) expect(row.isHealable).toBe(false);
+  });
+
+  it('says of a payment and of a block what rules may ask', () => {
+    expect(row.payment !== undefined).toBe(entry.conditions !== undefined);
+    expect(row.block !== undefined).toBe(entry.conditions?.includes('only_for_own_blocks') === true);
   });
 });

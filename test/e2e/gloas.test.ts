@@ -7,11 +7,10 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import type { Operation } from '../../signer/api/operations.ts';
-import { parseSignRequest } from '../../signer/api/sign-request.ts';
+import { OPERATION_ENTRIES, type Operation } from '../../signer/api/operations.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import { computeSigningRoot } from '../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import { computeSigningRoot } from '../../signer/signing/roots/root.ts';
-import { POSITION_MEMBERS } from '../../tools/reference/audit.ts';
 import { type Deployment, deployKeys } from '../support/deployment.ts';
 import { envelope, messageAt } from '../support/fork-messages.ts';
 import { type GloasVector, gloasVectors, refusedGloasVectors, shapesOf, signedGloasVectors } from '../support/gloas.ts';
@@ -95,7 +94,7 @@ describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
           // What the audit line is for: the signature is found by what it is over.
           const line = await signer.logged('request', { signing_root });
           const operation = line['operation'] as Operation;
-          expect(Object.keys(positionMembers(line))).toEqual(POSITION_MEMBERS[operation].map(inLog));
+          expect(Object.keys(positionMembers(line))).toEqual(OPERATION_ENTRIES[operation].states.map(inLog));
         }
       } finally {
         await signer.stop();

@@ -23,7 +23,7 @@ import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { createPermits } from '../../signer/signing/permits.ts';
-import { inFlightSigning } from '../../signer/signing/sign.ts';
+import { inFlightSigning } from '../../signer/tenure.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { publicKeyOf, testSecret } from '../support/keys.ts';

@@ -4,8 +4,8 @@
 import * as fc from 'fast-check';
 import { OPERATIONS, PAYMENT_OPERATIONS } from '../../signer/api/operations.ts';
 import type { Policy, Rule } from '../../signer/api/policy.ts';
-import type { Payment } from '../../signer/api/sign-request.ts';
 import type { AccessRequest } from '../../signer/auth/evaluate.ts';
+import type { Payment } from '../../signer/operations/row.ts';
 
 const KEYS = ['11', '22', '33'].map((byte) => `0x${byte.repeat(48)}`);
 

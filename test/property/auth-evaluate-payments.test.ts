@@ -4,9 +4,9 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import {
-  CONDITION_OPERATIONS,
   type Condition,
   conditionsOf,
+  OPERATION_ENTRIES,
   OPERATIONS,
   type PAYMENT_OPERATIONS,
   SCOPES,
@@ -207,6 +207,7 @@ function isAbout(
   const { effect, scopes, keys, operations } = one;
   const rest = { effect, ...(scopes && { scopes }), ...(keys && { keys }), ...(operations && { operations }) };
   const conditions = conditionsOf(one);
-  const isOf = (condition: Condition) => CONDITION_OPERATIONS[condition].some((name) => name === request.operation);
+  const possible: readonly Condition[] = OPERATION_ENTRIES[request.operation].conditions;
+  const isOf = (condition: Condition) => possible.includes(condition);
   return conditions.length > 0 && conditions.every(isOf) && matches(rest, request);
 }

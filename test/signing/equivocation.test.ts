@@ -3,18 +3,15 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
 import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { SignRequest } from '../../signer/operations/sign-request.ts';
+import type { SigningDependencies } from '../../signer/signing/dependencies.ts';
+import { equivocationGuard, MAX_CLAIMS, MAX_CLAIMS_PER_KEY } from '../../signer/signing/equivocation.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { createPermits } from '../../signer/signing/permits.ts';
-import {
-  equivocationGuard,
-  inFlightSigning,
-  MAX_CLAIMS,
-  MAX_CLAIMS_PER_KEY,
-  type SigningDependencies,
-  sign,
-} from '../../signer/signing/sign.ts';
+import { sign } from '../../signer/signing/sign.ts';
+import { inFlightSigning } from '../../signer/tenure.ts';
 import { messageAt } from '../support/fork-messages.ts';
 
 const NETWORK = publicNetwork('sepolia');

@@ -5,9 +5,10 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { parseSignRequest } from '../../signer/api/sign-request.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { SigningDependencies } from '../../signer/signing/dependencies.ts';
 import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
-import { rootToSign, type SigningDependencies } from '../../signer/signing/sign.ts';
+import { rootToSign } from '../../signer/signing/sign.ts';
 import { type Body, type Chain, expectedRoot } from '../expected/expected-root.ts';
 import { messageAt } from '../support/fork-messages.ts';
 import { chainOf, PUBLIC_NETWORK_NAMES } from '../support/networks.ts';

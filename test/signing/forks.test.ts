@@ -2,8 +2,8 @@
 // the table does not say.
 
 import { describe, expect, it } from 'vitest';
-import { forkOfVersion, judgeForkVersion, possibleForksAt } from '../../signer/signing/message-fork.ts';
-import { type Fork, publicNetwork } from '../../signer/signing/networks.ts';
+import { contradictedBy, forkOfVersion, possibleForksAt } from '../../signer/signing/message-root.ts';
+import { type Fork, type Network, publicNetwork } from '../../signer/signing/networks.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 
@@ -11,6 +11,12 @@ const UNKNOWN = Uint8Array.of(9, 9, 9, 9);
 
 function fork(name: Fork['name'], first: number, epoch: number | null): Fork {
   return { name, version: Uint8Array.of(first, 0, 0, 1), epoch };
+}
+
+function contradicted(network: Network, version: Uint8Array, epoch: number) {
+  const named = forkOfVersion(network, version);
+  if (named === undefined) throw new Error('the table names this version');
+  return contradictedBy(network, named, epoch);
 }
 
 function namesAt(forks: readonly Fork[], epoch: number): readonly string[] {
@@ -93,30 +99,23 @@ describe('a version at an epoch', () => {
   const [fulu, gloas] = sepolia.forks.slice(6) as [Fork, Fork];
 
   it.each([
-    ['Fulu in its last epoch', fulu, 353_023, 'agrees'],
-    ['Fulu in the first epoch of Gloas', fulu, 353_024, 'contradicts'],
-    ['Gloas in the last epoch of Fulu', gloas, 353_023, 'contradicts'],
-    ['Gloas in its first epoch', gloas, 353_024, 'agrees'],
-  ] as const)('on Sepolia: %s', (_, { version }, epoch, kind) => {
-    expect(judgeForkVersion(sepolia, version, epoch).kind).toBe(kind);
-  });
-
-  it('says which forks would be possible', () => {
-    expect(judgeForkVersion(sepolia, fulu.version, 353_024)).toEqual({
-      kind: 'contradicts',
-      fork: fulu,
-      possible: [gloas],
-    });
+    ['Fulu in its last epoch', fulu, 353_023, undefined],
+    ['Fulu in the first epoch of Gloas', fulu, 353_024, [gloas]],
+    ['Gloas in the last epoch of Fulu', gloas, 353_023, [fulu]],
+    ['Gloas in its first epoch', gloas, 353_024, undefined],
+  ])('on Sepolia: %s, which forks are possible instead', (_, { version }, epoch, possible) => {
+    expect(forkOfVersion(sepolia, version)).toBeDefined();
+    expect(contradicted(sepolia, version, epoch)).toEqual(possible);
   });
 
   it('of a fork without an announced epoch agrees from the fork before it on', () => {
     const version = Uint8Array.of(7, 0, 0, 0);
-    expect(judgeForkVersion(mainnet, version, 411_391).kind).toBe('contradicts');
-    expect(judgeForkVersion(mainnet, version, 411_392).kind).toBe('agrees');
-    expect(judgeForkVersion(mainnet, Uint8Array.of(6, 0, 0, 0), 500_000).kind).toBe('agrees');
+    expect(contradicted(mainnet, version, 411_391)).toHaveLength(1);
+    expect(contradicted(mainnet, version, 411_392)).toBeUndefined();
+    expect(contradicted(mainnet, Uint8Array.of(6, 0, 0, 0), 500_000)).toBeUndefined();
   });
 
-  it('that the table does not have is only that', () => {
-    expect(judgeForkVersion(sepolia, UNKNOWN, 1)).toEqual({ kind: 'unknown_version' });
+  it('that the table does not have is of no fork', () => {
+    expect(forkOfVersion(sepolia, UNKNOWN)).toBeUndefined();
   });
 });

@@ -5,10 +5,10 @@
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { ForkName } from '../../signer/api/forks.ts';
-import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
-import { containerFork, forkRefusal } from '../../signer/signing/message-fork.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { SignRequest } from '../../signer/operations/sign-request.ts';
+import { computeSigningRoot, forkRefusal, messageFork } from '../../signer/signing/message-root.ts';
 import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
-import { computeSigningRoot } from '../../signer/signing/roots/root.ts';
 import { MESSAGES_OF_GLOAS, messageAt, versionOf } from '../support/fork-messages.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 
@@ -38,7 +38,7 @@ describe.each(SCHEDULED)('the boundary of Gloas on $name', (network) => {
   it('the last Fulu slot: the previous version, and the container of Electra', () => {
     const aggregate = request(network, 'AGGREGATE_AND_PROOF', firstSlot - 1, forks);
     expect(forkRefusal(aggregate, network)).toBeUndefined();
-    expect(containerFork(aggregate, network)).toBe('fulu');
+    expect(messageFork(aggregate, network).container?.name).toBe('fulu');
     const before = { previous: 'electra', current: 'fulu', epoch: 0 } as const;
     const same = request(network, 'AGGREGATE_AND_PROOF', firstSlot - 1, before);
     expect(computeSigningRoot(same, network)).toEqual(computeSigningRoot(aggregate, network));
@@ -47,7 +47,7 @@ describe.each(SCHEDULED)('the boundary of Gloas on $name', (network) => {
   it('the first Gloas slot: the current version, and the container of Gloas', () => {
     const aggregate = request(network, 'AGGREGATE_AND_PROOF', firstSlot, forks);
     expect(forkRefusal(aggregate, network)).toBeUndefined();
-    expect(containerFork(aggregate, network)).toBe('gloas');
+    expect(messageFork(aggregate, network).container?.name).toBe('gloas');
   });
 
   it('preferences for the first Gloas slot are signed in the epoch before, those for the last Fulu slot never', () => {
@@ -219,7 +219,7 @@ describe('where the epoch of Gloas is not known', () => {
     }
     const fulu = request(mainnet, 'AGGREGATE_AND_PROOF', slot, { previous: 'fulu', current: 'gloas', epoch: 500_001 });
     expect(forkRefusal(fulu, mainnet)).toBeUndefined();
-    expect(containerFork(fulu, mainnet)).toBe('fulu');
+    expect(messageFork(fulu, mainnet).container?.name).toBe('fulu');
   });
 
   it('what is certain is still held against it', () => {

@@ -3,11 +3,12 @@
 import { BitArray, BitListType, BitVectorType, ByteVectorType, ContainerType, UintBigintType } from '@chainsafe/ssz';
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
-import { forkRefusal } from '../../signer/signing/message-fork.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { SignRequest } from '../../signer/operations/sign-request.ts';
+import { forkRefusal } from '../../signer/signing/message-root.ts';
 import { makeNetwork, publicNetwork } from '../../signer/signing/networks.ts';
-import { objectRoot } from '../../signer/signing/roots/object-root.ts';
 import { versionOf } from '../support/fork-messages.ts';
+import { objectRoot } from '../support/operation-rows.ts';
 
 describe('an aggregate of the minimal preset', () => {
   const [root32, uint64] = [new ByteVectorType(32), new UintBigintType(8)];

@@ -4,8 +4,9 @@
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { FORK_NAMES } from '../../signer/api/forks.ts';
+import { ROWS } from '../../signer/operations/rows.ts';
+import { computeDomain } from '../../signer/signing/message-root.ts';
 import { ephemeryNetwork, type Network, publicNetwork } from '../../signer/signing/networks.ts';
-import { computeDomain, DOMAIN_TYPES } from '../../signer/signing/roots/root.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { vectorJson } from '../support/vectors.ts';
@@ -101,7 +102,7 @@ describe('the networks that are built in', () => {
   it.each([...FORK_DATA_ROOTS, ...FORK_DIGESTS])('%s has the known domain of %s', (name, fork, root) => {
     const { forks, genesisValidatorsRoot } = publicNetwork(name);
     const version = forks.find((candidate) => candidate.name === fork)?.version ?? new Uint8Array();
-    const domain = computeDomain(DOMAIN_TYPES.VOLUNTARY_EXIT, version, genesisValidatorsRoot);
+    const domain = computeDomain(ROWS.VOLUNTARY_EXIT.domain, version, genesisValidatorsRoot);
     expect(encodeHex(domain).startsWith(`0x04000000${root}`)).toBe(true);
   });
 
@@ -114,9 +115,7 @@ describe('the networks that are built in', () => {
   it('no two have a domain in common', () => {
     const networks = [...PUBLIC_NETWORK_NAMES, 'ephemery'].map(builtIn);
     const domains = networks.flatMap(({ forks, genesisValidatorsRoot }) =>
-      forks.map(({ version }) =>
-        encodeHex(computeDomain(DOMAIN_TYPES.BEACON_ATTESTER, version, genesisValidatorsRoot)),
-      ),
+      forks.map(({ version }) => encodeHex(computeDomain(ROWS.ATTESTATION.domain, version, genesisValidatorsRoot))),
     );
     expect(new Set(domains).size).toBe(domains.length);
     expect(domains).toHaveLength(7 * 8);

@@ -6,15 +6,14 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseSignRequest } from '../../signer/api/sign-request.ts';
-import { forkRefusal } from '../../signer/signing/message-fork.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
 import {
-  computeSigningRoot,
   MAX_REMEMBERED_BODIES,
   MAX_REMEMBERED_BODY_BYTES,
+  parseSignRequest,
   rememberedRequests,
-} from '../../signer/signing/roots/root.ts';
+} from '../../signer/operations/parse.ts';
+import { computeSigningRoot, forkRefusal, signingRoots } from '../../signer/signing/message-root.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
 import { attestation, randaoReveal, rootOf } from '../support/requests.ts';
 import { signRequestBody } from './sign-request-arbitraries.ts';
 
@@ -45,7 +44,7 @@ describe('remembered requests and roots', () => {
   it('are what is parsed and computed, in any order of bodies', () => {
     fc.assert(
       fc.property(history, (bodies) => {
-        const { parse, rootOf: rootOfRequest } = rememberedRequests(NETWORK);
+        const { parse, rootOf: rootOfRequest } = rememberedRequests(signingRoots(NETWORK));
         for (const body of bodies) {
           const parsed = parse(body);
           expect(parsed).toEqual(parseSignRequest(body));
@@ -59,7 +58,7 @@ describe('remembered requests and roots', () => {
   });
 
   it('give the same bytes one request', () => {
-    const { parse } = rememberedRequests(NETWORK);
+    const { parse } = rememberedRequests(signingRoots(NETWORK));
     const [first, again] = [parse(bytesOf(attestation())), parse(bytesOf(attestation()))];
     expect(first.kind).toBe('request');
     expect(again).toEqual(first);
@@ -67,7 +66,7 @@ describe('remembered requests and roots', () => {
   });
 
   it('give the same bytes one root, and other requests one of their own', () => {
-    const { parse, rootOf: rootOfRequest } = rememberedRequests(NETWORK);
+    const { parse, rootOf: rootOfRequest } = rememberedRequests(signingRoots(NETWORK));
     const rootOfVote = (head: number) => {
       const parsed = parse(bytesOf(attestation({ head: rootOf(head) })));
       if (parsed.kind === 'refused') throw new Error(parsed.hint);
@@ -82,7 +81,7 @@ describe('remembered requests and roots', () => {
   });
 
   it('do not follow a change of the bytes they were made from', () => {
-    const { parse } = rememberedRequests(NETWORK);
+    const { parse } = rememberedRequests(signingRoots(NETWORK));
     const body = bytesOf(randaoReveal());
     const original = Buffer.from(body);
     const first = parse(body);
@@ -92,7 +91,7 @@ describe('remembered requests and roots', () => {
   });
 
   it('are forgotten when others came', () => {
-    const { parse } = rememberedRequests(NETWORK);
+    const { parse } = rememberedRequests(signingRoots(NETWORK));
     const requestOf = (head: number) => {
       const parsed = parse(bytesOf(attestation({ head: rootOf(head) })));
       return parsed.kind === 'request' ? parsed.request : undefined;
@@ -107,7 +106,7 @@ describe('remembered requests and roots', () => {
   describe('are let go of, with their roots:', () => {
     setFlagsFromString('--expose-gc');
     const collectGarbage = runInNewContext('gc') as () => void;
-    const { parse, rootOf: rootOfRequest } = rememberedRequests(NETWORK);
+    const { parse, rootOf: rootOfRequest } = rememberedRequests(signingRoots(NETWORK));
     const rootedRequest = (body: Buffer): WeakRef<object> => {
       const parsed = parse(body);
       if (parsed.kind === 'refused') throw new Error(parsed.hint);
@@ -135,7 +134,7 @@ describe('remembered requests and roots', () => {
   });
 
   it('leave long bodies alone', () => {
-    const { parse } = rememberedRequests(NETWORK);
+    const { parse } = rememberedRequests(signingRoots(NETWORK));
     const body = bytesOf({ ...attestation(), padding: 'x'.repeat(MAX_REMEMBERED_BODY_BYTES) });
     const [first, again] = [parse(body), parse(body)];
     expect(again).toEqual(first);

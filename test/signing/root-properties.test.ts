@@ -3,10 +3,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
-import { forkRefusal } from '../../signer/signing/message-fork.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { SignRequest } from '../../signer/operations/sign-request.ts';
+import { computeSigningRoot, forkRefusal } from '../../signer/signing/message-root.ts';
 import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
-import { computeSigningRoot, slashableMessage } from '../../signer/signing/roots/root.ts';
+import { slashableMessage } from '../support/operation-rows.ts';
 import { type Json, oracleObjectRoot, oracleSigningRoot } from './root-oracle.ts';
 import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from './sign-request-arbitraries.ts';
 

@@ -3,11 +3,14 @@
 import { expect, it } from 'vitest';
 import type { Span } from '../../common/observe/tracing.ts';
 import { SignerError } from '../../signer/api/errors.ts';
-import { parseSignRequest, type SignRequest } from '../../signer/api/sign-request.ts';
 import type { LoadedKey } from '../../signer/keys/loaded-key.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { SignRequest } from '../../signer/operations/sign-request.ts';
+import type { SigningDependencies } from '../../signer/signing/dependencies.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { createPermits } from '../../signer/signing/permits.ts';
-import { inFlightSigning, type SigningDependencies, sign } from '../../signer/signing/sign.ts';
+import { sign } from '../../signer/signing/sign.ts';
+import { inFlightSigning } from '../../signer/tenure.ts';
 import { attestation, testKey } from '../support/requests.ts';
 
 const KEY: LoadedKey = {

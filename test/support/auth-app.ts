@@ -13,9 +13,9 @@ import { keyTurns } from '../../signer/keys/turns.ts';
 import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { createPermits } from '../../signer/signing/permits.ts';
-import { inFlightSigning } from '../../signer/signing/sign.ts';
 import type { RestrainedStore } from '../../signer/slashing/restraints.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
+import { inFlightSigning } from '../../signer/tenure.ts';
 import { unrestrained } from './restrained.ts';
 import type { AuthReplica } from './stateful-auth.ts';
 

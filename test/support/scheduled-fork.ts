@@ -1,6 +1,6 @@
 // The one fork in force at an epoch: for tests that state what a schedule is.
 
-import { type ForkSchedule, possibleForksAt } from '../../signer/signing/message-fork.ts';
+import { type ForkSchedule, possibleForksAt } from '../../signer/signing/message-root.ts';
 import type { Fork } from '../../signer/signing/networks.ts';
 
 /** Undefined where the schedule does not say. */

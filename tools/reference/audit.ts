@@ -1,28 +1,9 @@
 // docs/reference/audit.md, from the tables that audit lines are made with.
 
 import { AUDIT_MEMBERS } from '../../signer/api/audit-members.ts';
-import { OPERATIONS, type Operation } from '../../signer/api/operations.ts';
-import type { Position } from '../../signer/api/sign-request.ts';
+import { OPERATION_ENTRIES, OPERATIONS } from '../../signer/api/operations.ts';
+import type { Position } from '../../signer/operations/row.ts';
 import { codes, table, tableOfAlike } from './markdown.ts';
-
-/** What positionOf() gives. */
-export const POSITION_MEMBERS = {
-  AGGREGATION_SLOT: ['slot'],
-  AGGREGATE_AND_PROOF: ['slot'],
-  ATTESTATION: ['slot', 'sourceEpoch', 'targetEpoch'],
-  BLOCK_V2: ['slot'],
-  BUILDER_REQUEST_AUTH: ['slot'],
-  EXECUTION_PAYLOAD_BID: ['slot'],
-  EXECUTION_PAYLOAD_ENVELOPE: ['slot'],
-  PAYLOAD_ATTESTATION_MESSAGE: ['slot'],
-  PROPOSER_PREFERENCES: ['slot'],
-  RANDAO_REVEAL: ['epoch'],
-  SYNC_COMMITTEE_CONTRIBUTION_AND_PROOF: ['slot'],
-  SYNC_COMMITTEE_MESSAGE: ['slot'],
-  SYNC_COMMITTEE_SELECTION_PROOF: ['slot'],
-  VALIDATOR_REGISTRATION: [],
-  VOLUNTARY_EXIT: ['epoch'],
-} as const satisfies Readonly<Record<Operation, readonly (keyof Position)[]>>;
 
 const LOG_NAMES = {
   slot: 'slot',
@@ -49,7 +30,7 @@ export function auditReference(): string {
     tableOfAlike(
       OPERATIONS,
       (operation) => operation,
-      (operation) => membersOf(POSITION_MEMBERS[operation]),
+      (operation) => membersOf(OPERATION_ENTRIES[operation].states),
     ),
     '',
     'A vote that may be slashable is found by its key and its `target_epoch`, a block by its key and its `slot`; equal',

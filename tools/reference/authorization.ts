@@ -1,7 +1,7 @@
 // docs/reference/authorization.md: scopes with their routes and commands, and operations, for authors of policies.
 
-import { OPERATIONS, SCOPES, type Scope } from '../../signer/api/operations.ts';
-import { OPERATION_CATALOGUE, SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
+import { OPERATION_ENTRIES, OPERATIONS, type Operation, SCOPES, type Scope } from '../../signer/api/operations.ts';
+import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
 import { codes, table } from './markdown.ts';
 
 /** Commands that ask for routes of the scope; a test holds them against the command tree. */
@@ -39,7 +39,7 @@ ${table(SCOPES.map((scope) => [scope, scopeText(scope)]))}
 
 What \`operations\` of a rule names: the type of a signing request. Only requests of the scope \`sign\` have one.
 
-${table(OPERATIONS.map((operation) => [operation, OPERATION_CATALOGUE[operation]]))}
+${table(OPERATIONS.map((operation) => [operation, described(operation)]))}
 `;
 }
 
@@ -48,4 +48,10 @@ function scopeText(scope: Scope): string {
   const also = orAlso === undefined ? '' : `; ${orAlso} will do, too`;
   const commands = SCOPE_COMMANDS[scope];
   return `${lets}${also}. ${codes(routes)}${commands === undefined ? '' : `; ${codes(commands)}`}`;
+}
+
+function described(operation: Operation): string {
+  const { is, conditions = [] }: { readonly is: string; readonly conditions?: readonly string[] } =
+    OPERATION_ENTRIES[operation];
+  return conditions.length === 0 ? is : `${is}; rules may state ${conditions.map((one) => `\`${one}\``).join(', ')}`;
 }

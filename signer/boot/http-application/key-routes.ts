@@ -9,9 +9,9 @@ import type { GenerationOptions, KeyManagementParts } from '../../keys/managemen
 import type { KeyTurns } from '../../keys/turns.ts';
 import type { Network } from '../../signing/networks.ts';
 import { assertMayRelease } from '../../signing/right.ts';
-import type { InFlightSigning } from '../../signing/sign.ts';
 import type { RestrainedStore } from '../../slashing/restraints.ts';
 import { fillMixedRandom } from '../../tee/random.ts';
+import type { InFlightSigning } from '../../tenure.ts';
 import type { LoadingKeys } from '../keys.ts';
 import type { World } from '../world.ts';
 

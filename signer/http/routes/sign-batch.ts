@@ -5,14 +5,15 @@ import { encodeHex } from '../../../common/formats/hex.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { ERROR_REASONS, type ErrorReason, SignerError } from '../../api/errors.ts';
 import type { ClientFault } from '../../api/forks.ts';
-import { parseSignBatch, type SignBatch } from '../../api/sign-batch.ts';
-import { positionOf } from '../../api/sign-request.ts';
 import { type AccessDecision, evaluate, evaluateBeforeBody } from '../../auth/evaluate.ts';
 import type { LoadedKey } from '../../keys/loaded-key.ts';
 import type { KeyStore } from '../../keys/store.ts';
+import type { OperationRow } from '../../operations/row.ts';
+import { ROWS } from '../../operations/rows.ts';
+import { parseSignBatch, type SignBatch } from '../../operations/sign-batch.ts';
 import { eventLoopTurns, type Turns } from '../../parallel.ts';
 import { SIGNATURE_BYTES } from '../../signing/bls/queue.ts';
-import type { SigningDependencies } from '../../signing/sign.ts';
+import type { SigningDependencies } from '../../signing/dependencies.ts';
 import { type KeyOutcome, signBatch } from '../../signing/sign-batch.ts';
 import type { Audit, RecordDecision } from '../audit.ts';
 import type { HttpRequest } from '../context.ts';
@@ -42,7 +43,8 @@ export function createSignBatchHandler({ requestTimeoutSeconds }: SignBatchLimit
     const { batch } = accepted(parseSignBatch(body));
     const results = new BatchResults(request, batch, parts);
     request.context.operation = batch.request.operation;
-    request.context.position = positionOf(batch.request);
+    const row: OperationRow = ROWS[batch.request.operation];
+    request.context.position = row.place?.(batch.request.message);
     request.context.batch = results.counts;
     try {
       await signInTime(results, { requestTimeoutSeconds, turns }, parts);

@@ -4,11 +4,15 @@ import type { FastifyInstance } from 'fastify';
 import type { Log } from '../../../common/observe/log.ts';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import type { ClientFault } from '../../api/forks.ts';
-import { paymentOf, positionOf, type SignRequest } from '../../api/sign-request.ts';
 import { canSignWith, evaluate, type UnmetCondition } from '../../auth/evaluate.ts';
 import type { KeyStore } from '../../keys/store.ts';
-import { rememberedRequests } from '../../signing/roots/root.ts';
-import { type Refused, type SigningDependencies, sign } from '../../signing/sign.ts';
+import { rememberedRequests } from '../../operations/parse.ts';
+import type { OperationRow } from '../../operations/row.ts';
+import { ROWS } from '../../operations/rows.ts';
+import type { SignRequest } from '../../operations/sign-request.ts';
+import type { Refused, SigningDependencies } from '../../signing/dependencies.ts';
+import { signingRoots } from '../../signing/message-root.ts';
+import { sign } from '../../signing/sign.ts';
 import { type RecordDecision, told } from '../audit.ts';
 import { callerOf, type HttpRequest, isAllowed } from '../context.ts';
 import { type LargeBodyParts, largeBodies } from '../envelopes.ts';
@@ -36,7 +40,7 @@ export function createSignHandler(
   { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
   { envelopes, keys, log, onAuthRejection, readmit, recordDecision, ...dependencies }: SignHandlerDependencies,
 ): SignHandler {
-  const { parse, rootOf } = rememberedRequests(dependencies.signing.network);
+  const { parse, rootOf } = rememberedRequests(signingRoots(dependencies.signing.network));
   const signing: SigningDependencies = { ...dependencies.signing, rootOf };
   const large = largeBodies({ envelopes, maxRequestBodyBytes, parse, readmit });
   return async (request, body) => {
@@ -46,7 +50,9 @@ export function createSignHandler(
         : parse(body);
     const { request: message } = accepted(parsed);
     request.context.operation = message.operation;
-    request.context.position = positionOf(message);
+    const row: OperationRow = ROWS[message.operation];
+    request.context.position = row.place?.(message.message);
+    request.context.payment = row.payment?.(message.message);
     const { publicKey = '' } = request.context;
     const tell = (reason: ErrorReason | null): void => recordDecision?.(request.context, publicKey, reason);
     const decision = decideMessage(request, message);
@@ -95,13 +101,10 @@ const PAYMENT_REFUSALS = {
 
 function decideMessage(
   request: HttpRequest,
-  message: SignRequest,
+  { operation }: SignRequest,
 ): ErrorReason | { readonly onlyForOwnBlocks: boolean } {
-  const { caller, publicKey } = request.context;
+  const { caller, publicKey, payment } = request.context;
   if (caller === undefined || publicKey === undefined) return 'denied';
-  const { operation } = message;
-  const payment = paymentOf(message);
-  request.context.payment = payment;
   const decision = evaluate(caller.access, { scope: 'sign', publicKey, operation, payment });
   if (isAllowed(request, decision)) {
     return { onlyForOwnBlocks: decision.allowed && decision.onlyForOwnBlocks === true };

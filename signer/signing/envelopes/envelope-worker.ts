@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';
 import { parseStrictJson } from '../../../common/formats/strict-json.ts';
-import { isEnvelopeRequest, type ParsedSignRequest, readSignRequest } from '../../api/sign-request.ts';
-import { envelopeRoot } from '../roots/object-root.ts';
+import { envelopeRoot } from '../../operations/object-roots.ts';
+import { readRequest } from '../../operations/parse.ts';
+import { isEnvelopeRequest, type ParsedSignRequest } from '../../operations/sign-request.ts';
 
 export interface EnvelopeJob {
   readonly body: Uint8Array<ArrayBuffer>;
@@ -27,7 +28,7 @@ port.on('message', ({ body }: EnvelopeJob) => {
 function readEnvelope(body: Uint8Array<ArrayBuffer>): EnvelopeAnswer {
   const json = parseStrictJson(body, MAX_ENVELOPE_VALUES);
   if (json.kind === 'refused' || !isEnvelopeRequest(json.value)) return { kind: 'other', body };
-  const parsed = readSignRequest(json.value);
+  const parsed = readRequest(json.value);
   if (parsed.kind === 'refused') return parsed;
   const { request } = parsed;
   assert(request.operation === 'EXECUTION_PAYLOAD_ENVELOPE');

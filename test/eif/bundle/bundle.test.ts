@@ -35,7 +35,7 @@ import { ADDON, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
 import { BuildError } from '../../../eif/inputs.ts';
 import { CONFIGURATION_PATH } from '../../../enclave/compiled.ts';
 import { startSigner } from '../../../rehearsal/signer.ts';
-import { useFastestHasher } from '../../../signer/signing/roots/leaves.ts';
+import { useFastestHasher } from '../../../signer/operations/leaves.ts';
 import { keyArn } from '../../config/loading.ts';
 import { addonForTests, PROJECT_ROOT } from '../../support/addon.ts';
 import { makeCertificate } from '../../support/certificates.ts';
@@ -121,7 +121,7 @@ describe.runIf(withAddon)('the bundle', () => {
   });
 
   it('takes the native hasher, as a checkout does: without it roots are right, and slow', async () => {
-    const entry = `import { useFastestHasher } from './signer/signing/roots/leaves.ts';
+    const entry = `import { useFastestHasher } from './signer/operations/leaves.ts';
 process.stdout.write(await useFastestHasher());
 `;
     const app = unpacked('hasher', await bundleProgram(ROOT, { entry, inPlaceOf: new Map() }));

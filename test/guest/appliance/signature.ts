@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
-import { parseSignRequest } from '../../../signer/api/sign-request.ts';
+import { parseSignRequest } from '../../../signer/operations/parse.ts';
+import { computeSigningRoot } from '../../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
-import { computeSigningRoot } from '../../../signer/signing/roots/root.ts';
 import type { OutsideCheck } from '../suite.ts';
 import { voteRequest } from './programs/votes.ts';
 

@@ -3,8 +3,9 @@
 
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { AttestationData, SigningData } from '../../../signer/signing/roots/containers.ts';
-import { attestationSigningRoot } from '../../../signer/signing/roots/root.ts';
+import { AttestationData, SigningData } from '../../../signer/operations/containers.ts';
+import { voteRoot } from '../../../signer/operations/vote.ts';
+import { signingRoot } from '../../../signer/signing/message-root.ts';
 
 const bytes32 = fc.uint8Array({ minLength: 32, maxLength: 32 });
 const slotOrEpoch = fc.oneof(fc.maxSafeNat(), fc.constantFrom(0, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER));
@@ -21,7 +22,7 @@ it('is the library’s, for any vote and domain', () => {
   fc.assert(
     fc.property(vote, bytes32, (message, domain) => {
       const expected = SigningData.hashTreeRoot({ object_root: AttestationData.hashTreeRoot(message), domain });
-      expect(attestationSigningRoot(message, domain)).toEqual(expected);
+      expect(signingRoot(voteRoot(message), domain)).toEqual(expected);
     }),
     { numRuns: 2000 },
   );
@@ -31,9 +32,9 @@ it('of one vote stays what it is while others are worked out', () => {
   const [first, second] = fc.sample(vote, { numRuns: 2, seed: 1 });
   const domain = new Uint8Array(32).fill(7);
   if (first === undefined || second === undefined) throw new Error('unreachable');
-  const root = attestationSigningRoot(first, domain);
+  const root = signingRoot(voteRoot(first), domain);
   const copy = Uint8Array.from(root);
-  expect(attestationSigningRoot(second, domain)).not.toEqual(root);
+  expect(signingRoot(voteRoot(second), domain)).not.toEqual(root);
   expect(root).toEqual(copy);
-  expect(attestationSigningRoot(first, domain)).toEqual(copy);
+  expect(signingRoot(voteRoot(first), domain)).toEqual(copy);
 });

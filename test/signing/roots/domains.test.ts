@@ -2,9 +2,10 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { computeDomain, DOMAIN_TYPES, rememberedDomains } from '../../../signer/signing/roots/root.ts';
+import { ROWS } from '../../../signer/operations/rows.ts';
+import { computeDomain, rememberedDomains } from '../../../signer/signing/message-root.ts';
 
-const type = fc.constantFrom(...Object.values(DOMAIN_TYPES));
+const type = fc.constantFrom(...Object.values(ROWS).map(({ domain }) => domain));
 /** Few values, so that repeats, near misses and alternations all come up. */
 const version = fc.constantFrom(0, 1, 2).map((byte) => Uint8Array.of(byte, 0, 0, 0));
 const root = fc.constantFrom(0, 1).map((byte) => new Uint8Array(32).fill(byte));
@@ -23,10 +24,10 @@ describe('remembered domains', () => {
     const domains = rememberedDomains();
     const forkVersion = Uint8Array.of(1, 0, 0, 0);
     const chain = new Uint8Array(32).fill(7);
-    const first = Uint8Array.from(domains(DOMAIN_TYPES.RANDAO, forkVersion, chain));
+    const first = Uint8Array.from(domains(ROWS.RANDAO_REVEAL.domain, forkVersion, chain));
     forkVersion[0] = 2;
-    const second = domains(DOMAIN_TYPES.RANDAO, forkVersion, chain);
-    expect(second).toEqual(computeDomain(DOMAIN_TYPES.RANDAO, forkVersion, chain));
+    const second = domains(ROWS.RANDAO_REVEAL.domain, forkVersion, chain);
+    expect(second).toEqual(computeDomain(ROWS.RANDAO_REVEAL.domain, forkVersion, chain));
     expect(second).not.toEqual(first);
   });
 });

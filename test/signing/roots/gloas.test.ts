@@ -4,12 +4,12 @@
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../../common/formats/hex.ts';
-import { parseSignRequest, type SignRequest } from '../../../signer/api/sign-request.ts';
-import { containerFork, forkRefusal } from '../../../signer/signing/message-fork.ts';
+import { parseSignRequest } from '../../../signer/operations/parse.ts';
+import type { SignRequest } from '../../../signer/operations/sign-request.ts';
+import { computeDomain, computeSigningRoot, forkRefusal, messageFork } from '../../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
-import { objectRoot } from '../../../signer/signing/roots/object-root.ts';
-import { computeDomain, computeSigningRoot } from '../../../signer/signing/roots/root.ts';
 import { type GloasBody, gloasVectors, shapesOf, signedGloasVectors } from '../../support/gloas.ts';
+import { objectRoot } from '../../support/operation-rows.ts';
 
 const SEPOLIA = publicNetwork('sepolia');
 
@@ -28,14 +28,13 @@ describe.skipIf(gloasVectors === undefined)('the Gloas vectors', () => {
   it.each(signedGloasVectors)('$name: its roots, its domain and its signature', (vector) => {
     const request = requestOf(vector.request);
     const domains: string[] = [];
-    const root = computeSigningRoot(request, SEPOLIA, (...parts) => {
+    const fork = messageFork(request, SEPOLIA);
+    const root = computeSigningRoot(request, SEPOLIA, fork, (...parts) => {
       const domain = computeDomain(...parts);
       domains.push(encodeHex(domain));
       return domain;
     });
-    if (request.operation !== 'ATTESTATION') {
-      expect(encodeHex(objectRoot(request, containerFork(request, SEPOLIA)))).toBe(vector.object_root);
-    }
+    expect(encodeHex(objectRoot(request, fork.container?.name))).toBe(vector.object_root);
     expect(domains).toEqual([vector.domain]);
     expect(encodeHex(root)).toBe(vector.signing_root);
     const publicKey = PublicKey.fromHex(gloasVectors?.key.pubkey ?? '', true);

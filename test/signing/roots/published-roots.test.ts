@@ -5,10 +5,9 @@ import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../../common/formats/hex.ts';
 import { isForkName } from '../../../signer/api/forks.ts';
-import type { SignRequest } from '../../../signer/api/sign-request.ts';
-import { forkRefusal } from '../../../signer/signing/message-fork.ts';
+import type { SignRequest } from '../../../signer/operations/sign-request.ts';
+import { computeSigningRoot, forkRefusal } from '../../../signer/signing/message-root.ts';
 import { makeNetwork, type Network } from '../../../signer/signing/networks.ts';
-import { computeSigningRoot } from '../../../signer/signing/roots/root.ts';
 import { vectorJson, vectorLines } from '../../support/vectors.ts';
 import { hexBytes, MAINNET, parse, requestOf } from './requests.ts';
 

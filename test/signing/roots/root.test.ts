@@ -3,24 +3,21 @@
 
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../../common/formats/hex.ts';
+import { ROWS } from '../../../signer/operations/rows.ts';
+import { computeDomain, computeSigningRoot } from '../../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
-import {
-  computeDomain,
-  computeSigningRoot,
-  DOMAIN_TYPES,
-  slashableMessage,
-} from '../../../signer/signing/roots/root.ts';
+import { slashableMessage } from '../../support/operation-rows.ts';
 import { hexBytes, MAINNET, requestOf } from './requests.ts';
 
 describe('domains', () => {
   it('the known domain of a mainnet proposer in Bellatrix', () => {
     // Published in the tests of several clients.
-    const domain = computeDomain(DOMAIN_TYPES.BEACON_PROPOSER, hexBytes('0x02000000'), MAINNET.genesisValidatorsRoot);
+    const domain = computeDomain(ROWS.BLOCK_V2.domain, hexBytes('0x02000000'), MAINNET.genesisValidatorsRoot);
     expect(encodeHex(domain)).toBe('0x000000004a26c58b08add8089b75caa540848881a8d4f0af0be83417a85c0f45');
   });
 
   it('the known domain of a builder registration on mainnet', () => {
-    const domain = computeDomain(DOMAIN_TYPES.APPLICATION_BUILDER, MAINNET.genesisForkVersion, new Uint8Array(32));
+    const domain = computeDomain(ROWS.VALIDATOR_REGISTRATION.domain, MAINNET.genesisForkVersion, new Uint8Array(32));
     expect(encodeHex(domain)).toBe('0x00000001f5a5fd42d16a20302798ef6ed309979b43003d2320d9f0e8ea9831a9');
   });
 });

@@ -8,13 +8,13 @@ import type { KeyManagementParts } from '../../../signer/keys/management/managem
 import type { KeyStore } from '../../../signer/keys/store.ts';
 import type { TableLoader } from '../../../signer/keys/table/loader.ts';
 import { publicNetwork } from '../../../signer/signing/networks.ts';
-import type { inFlightSigning } from '../../../signer/signing/sign.ts';
 import type { Doubts } from '../../../signer/slashing/doubt/doubts.ts';
 import type { renewIncarnations } from '../../../signer/slashing/doubt/renewal.ts';
 import { readIncarnations } from '../../../signer/slashing/incarnation.ts';
 import type { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import type { RestrainedStore } from '../../../signer/slashing/restraints.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
+import type { inFlightSigning } from '../../../signer/tenure.ts';
 import { MAIN_ROOT } from '../slashing.ts';
 import type { SignerTrace } from './binding-trace.ts';
 import type { Gate, Missing } from './gate.ts';

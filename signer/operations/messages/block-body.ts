@@ -1,7 +1,7 @@
 // Bodies of full PHASE0 and ALTAIR blocks (specification/signing.md#blocks). They are only hashed.
 
 import { z } from 'zod';
-import { bitlist, bytes, list, publicKey, root, signature, uint64, vector } from '../primitives.ts';
+import { bitlist, bytes, list, publicKey, root, signature, uint64, vector } from '../../api/primitives.ts';
 
 export const MAX_VALIDATORS_PER_COMMITTEE = 2048;
 export const MAX_PROPOSER_SLASHINGS = 16;

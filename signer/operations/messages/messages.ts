@@ -1,7 +1,7 @@
 // The consensus messages as they stand in a signing request (specification/signing.md#bodies).
 
 import { z } from 'zod';
-import { anyStatedFork, isForkName, type StatedFork, statedFork } from '../forks.ts';
+import { anyStatedFork, isForkName, type StatedFork, statedFork } from '../../api/forks.ts';
 import {
   address,
   bitlist,
@@ -15,7 +15,7 @@ import {
   slotOrEpoch,
   uint64,
   upperCaseWord,
-} from '../primitives.ts';
+} from '../../api/primitives.ts';
 import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
@@ -69,7 +69,7 @@ export function isOfMinimalSlot(committeeBits: Uint8Array | undefined): boolean 
   return committeeBits?.length === COMMITTEE_BYTES.minimal;
 }
 
-/** Both wire types take both shapes. Which container it is follows from the fork version (signing/message-fork.ts). */
+/** Both wire types take both shapes. Which container it is follows from the fork version (signing/message-root.ts). */
 export const aggregateAndProof = bareOrVersioned(
   {
     aggregator_index: uint64,
@@ -139,6 +139,7 @@ export const beaconBlock = oneShape([headerBlock, phase0Block, altairBlock], (me
 
 export type BeaconBlock = z.output<typeof beaconBlock>;
 export type AggregateAndProof = z.output<typeof aggregateAndProof>;
+export type ContributionAndProof = z.output<typeof contributionAndProof>;
 
 /** Decided before anything is parsed: a body that fits one shape badly is never taken for another. */
 function oneShape<T extends readonly [z.ZodType, ...z.ZodType[]]>(

@@ -17,6 +17,8 @@ import {
   type UintNumberType,
   VectorCompositeType,
 } from '@chainsafe/ssz';
+import { type Bits, MAX_BUILDER_AUTH_BYTES } from '../api/primitives.ts';
+import { Bytes4, Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
 import {
   DEPOSIT_PROOF_LENGTH,
   MAX_ATTESTATIONS,
@@ -26,15 +28,8 @@ import {
   MAX_VALIDATORS_PER_COMMITTEE,
   MAX_VOLUNTARY_EXITS,
   SYNC_COMMITTEE_BYTES,
-} from '../../api/messages/block-body.ts';
-import { MAX_BUILDER_AUTH_BYTES } from '../../api/messages/gloas-messages.ts';
-import {
-  COMMITTEE_BYTES,
-  MAX_VALIDATORS_PER_MINIMAL_SLOT,
-  MAX_VALIDATORS_PER_SLOT,
-} from '../../api/messages/messages.ts';
-import type { Bits } from '../../api/primitives.ts';
-import { Bytes4, Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
+} from './messages/block-body.ts';
+import { COMMITTEE_BYTES, MAX_VALIDATORS_PER_MINIMAL_SLOT, MAX_VALIDATORS_PER_SLOT } from './messages/messages.ts';
 
 export const ForkData = new ContainerType({ current_version: Bytes4, genesis_validators_root: Bytes32 });
 

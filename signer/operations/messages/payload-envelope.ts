@@ -1,7 +1,7 @@
 // EXECUTION_PAYLOAD_ENVELOPE (specification/signing.md#gloas). It is only hashed; the body's size limits its lists.
 
 import { z } from 'zod';
-import type { StatedFork } from '../forks.ts';
+import type { StatedFork } from '../../api/forks.ts';
 import {
   address,
   byteList,
@@ -13,7 +13,7 @@ import {
   slotOrEpoch,
   uint64,
   uint256,
-} from '../primitives.ts';
+} from '../../api/primitives.ts';
 import { bareOrVersioned } from './messages.ts';
 
 const MAX_EXTRA_DATA_BYTES = 32;

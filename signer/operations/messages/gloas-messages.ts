@@ -1,10 +1,19 @@
 // The messages that Gloas adds, but the large one (specification/signing.md#gloas).
 
-import { address, boolean, byteList, bytes, list, refuse, root, slotOrEpoch, uint64 } from '../primitives.ts';
+import {
+  address,
+  boolean,
+  byteList,
+  bytes,
+  list,
+  MAX_BUILDER_AUTH_BYTES,
+  refuse,
+  root,
+  slotOrEpoch,
+  uint64,
+} from '../../api/primitives.ts';
 import { bareOrVersioned } from './messages.ts';
 
-/** MAX_BUILDER_AUTH_DATA_SIZE of the builder specification. */
-export const MAX_BUILDER_AUTH_BYTES = 4096;
 /** A progressive list has no limit of its own (EIP-7916): this is more than a body has room for. */
 const MAX_BLOB_COMMITMENTS = 2 ** 20;
 

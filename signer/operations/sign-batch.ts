@@ -2,18 +2,11 @@
 
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
-import type { ErrorReason } from './errors.ts';
-import type { Operation } from './operations.ts';
-import { readSignRequest, type SignRequest, type WireType } from './sign-request.ts';
-
-export const BATCH_OPERATIONS = [
-  'ATTESTATION',
-  'AGGREGATION_SLOT',
-  'RANDAO_REVEAL',
-  'SYNC_COMMITTEE_MESSAGE',
-  'SYNC_COMMITTEE_SELECTION_PROOF',
-  'PAYLOAD_ATTESTATION_MESSAGE',
-] as const satisfies readonly (Operation & WireType)[];
+import type { ErrorReason } from '../api/errors.ts';
+import { readRequest } from './parse.ts';
+import type { OperationRow } from './row.ts';
+import { ROWS } from './rows.ts';
+import type { SignRequest } from './sign-request.ts';
 
 /** Each key also needs a place in the queue of permits (signing.queue_buffer_size). */
 const MAX_BATCH_KEYS = 2048;
@@ -38,12 +31,13 @@ export function parseSignBatch(body: Uint8Array): ParsedSignBatch {
   const { identifiers, signing_request } = value as Readonly<Record<string, unknown>>;
   const keys = readIdentifiers(identifiers);
   if ('kind' in keys) return keys;
-  const parsed = readSignRequest(signing_request);
+  const parsed = readRequest(signing_request);
   if (parsed.kind === 'refused') {
     return { kind: 'refused', reason: parsed.reason, hint: `signing_request: ${parsed.hint}` };
   }
   const { request } = parsed;
-  if (!(BATCH_OPERATIONS as readonly Operation[]).includes(request.operation)) {
+  const row: OperationRow = ROWS[request.operation];
+  if (row.isForBatches !== true) {
     const hint = 'signing_request.type: a batch takes messages that many keys sign alike, and no others';
     return { kind: 'refused', reason: 'unsupported_operation', hint };
   }
