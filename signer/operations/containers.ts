@@ -3,22 +3,18 @@
 import {
   BitArray,
   BitListType,
-  BooleanType,
-  ByteListType,
   ByteVectorType,
   ContainerType,
   ListBasicType,
   ListCompositeType,
   ProgressiveBitListType,
-  ProgressiveByteListType,
   ProgressiveContainerType,
-  ProgressiveListCompositeType,
-  UintBigintType,
+  type UintBigintType,
   type UintNumberType,
   VectorCompositeType,
 } from '@chainsafe/ssz';
-import { type Bits, MAX_BUILDER_AUTH_BYTES } from '../api/primitives.ts';
-import { Bytes4, Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
+import type { Bits } from '../api/primitives.ts';
+import { Bytes4, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
 import {
   DEPOSIT_PROOF_LENGTH,
   MAX_ATTESTATIONS,
@@ -38,17 +34,6 @@ export const SigningData = new ContainerType({ object_root: Bytes32, domain: Byt
 export const AttestationData = attestationData(SlotOrEpoch);
 
 export const BeaconBlockHeader = blockHeader(SlotOrEpoch);
-
-export const VoluntaryExit = new ContainerType({ epoch: SlotOrEpoch, validator_index: uint64 });
-
-export const ValidatorRegistration = new ContainerType({
-  fee_recipient: Bytes20,
-  gas_limit: uint64,
-  timestamp: uint64,
-  pubkey: Bytes48,
-});
-
-export const SyncAggregatorSelectionData = new ContainerType({ slot: SlotOrEpoch, subcommittee_index: uint64 });
 
 export const ContributionAndProof = new ContainerType({
   aggregator_index: uint64,
@@ -194,114 +179,4 @@ function blockHeader<T extends UintNumberType | UintBigintType>(slot: T) {
     state_root: Bytes32,
     body_root: Bytes32,
   });
-}
-
-// Gloas (specification/signing.md#gloas). A progressive container mixes in which of its fields are active.
-
-const boolean = new BooleanType();
-const uint256 = new UintBigintType(32);
-
-export const PayloadAttestationData = new ContainerType({
-  beacon_block_root: Bytes32,
-  slot: SlotOrEpoch,
-  payload_present: boolean,
-  blob_data_available: boolean,
-});
-
-export const ProposerPreferences = new ContainerType({
-  dependent_root: Bytes32,
-  proposal_slot: SlotOrEpoch,
-  validator_index: uint64,
-  fee_recipient: Bytes20,
-  target_gas_limit: uint64,
-});
-
-export const BuilderRequestAuth = new ContainerType({
-  data: new ByteListType(MAX_BUILDER_AUTH_BYTES),
-  slot: SlotOrEpoch,
-});
-
-export const ExecutionPayloadBid = new ProgressiveContainerType(
-  {
-    parent_block_hash: Bytes32,
-    parent_block_root: Bytes32,
-    block_hash: Bytes32,
-    prev_randao: Bytes32,
-    fee_recipient: Bytes20,
-    gas_limit: uint64,
-    builder_index: uint64,
-    slot: SlotOrEpoch,
-    value: uint64,
-    execution_payment: uint64,
-    blob_kzg_commitments: new ProgressiveListCompositeType(Bytes48),
-    execution_requests_root: Bytes32,
-  },
-  allActive(12),
-);
-
-const Withdrawal = new ContainerType({ index: uint64, validator_index: uint64, address: Bytes20, amount: uint64 });
-
-const ExecutionPayload = new ProgressiveContainerType(
-  {
-    parent_hash: Bytes32,
-    fee_recipient: Bytes20,
-    state_root: Bytes32,
-    receipts_root: Bytes32,
-    logs_bloom: new ByteVectorType(256),
-    prev_randao: Bytes32,
-    block_number: uint64,
-    gas_limit: uint64,
-    gas_used: uint64,
-    timestamp: uint64,
-    extra_data: new ByteListType(32),
-    base_fee_per_gas: uint256,
-    block_hash: Bytes32,
-    transactions: new ProgressiveListCompositeType(new ProgressiveByteListType()),
-    withdrawals: new ProgressiveListCompositeType(Withdrawal),
-    blob_gas_used: uint64,
-    excess_blob_gas: uint64,
-    block_access_list: new ProgressiveByteListType(),
-    slot_number: SlotOrEpoch,
-  },
-  allActive(19),
-);
-
-const ExecutionRequests = new ProgressiveContainerType(
-  {
-    deposits: new ProgressiveListCompositeType(
-      new ContainerType({
-        pubkey: Bytes48,
-        withdrawal_credentials: Bytes32,
-        amount: uint64,
-        signature: Bytes96,
-        index: uint64,
-      }),
-    ),
-    withdrawals: new ProgressiveListCompositeType(
-      new ContainerType({ source_address: Bytes20, validator_pubkey: Bytes48, amount: uint64 }),
-    ),
-    consolidations: new ProgressiveListCompositeType(
-      new ContainerType({ source_address: Bytes20, source_pubkey: Bytes48, target_pubkey: Bytes48 }),
-    ),
-    builder_deposits: new ProgressiveListCompositeType(
-      new ContainerType({ pubkey: Bytes48, withdrawal_credentials: Bytes32, amount: uint64, signature: Bytes96 }),
-    ),
-    builder_exits: new ProgressiveListCompositeType(new ContainerType({ source_address: Bytes20, pubkey: Bytes48 })),
-  },
-  allActive(5),
-);
-
-export const ExecutionPayloadEnvelope = new ProgressiveContainerType(
-  {
-    payload: ExecutionPayload,
-    execution_requests: ExecutionRequests,
-    builder_index: uint64,
-    beacon_block_root: Bytes32,
-    parent_beacon_block_root: Bytes32,
-  },
-  allActive(5),
-);
-
-function allActive(fields: number): boolean[] {
-  return Array.from({ length: fields }, () => true);
 }

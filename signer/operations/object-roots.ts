@@ -10,7 +10,6 @@ import {
   bitArray,
   ContributionAndProof,
   ElectraAggregateAndProof,
-  ExecutionPayloadEnvelope,
   GloasAggregateAndProof,
   MinimalAltairBody,
   MinimalElectraAggregateAndProof,
@@ -24,7 +23,7 @@ import {
   type ContributionAndProof as ContributionMessage,
   isOfMinimalSlot,
 } from './messages/messages.ts';
-import type { EnvelopeMessage } from './messages/payload-envelope.ts';
+import { type EnvelopeMessage, wholeEnvelopeRoot } from './messages/payload-envelope.ts';
 
 /** A quarter of mainnet's sync committee; the minimal preset's 8 bits are padded to it (containers.ts). */
 const SYNC_SUBCOMMITTEE_BYTES = SYNC_COMMITTEE_BYTES.mainnet / 4;
@@ -37,7 +36,7 @@ export function contributionRoot(message: ContributionMessage): Uint8Array {
 }
 
 export function envelopeRoot({ content }: EnvelopeMessage): Uint8Array {
-  return content.kind === 'root' ? content.root : ExecutionPayloadEnvelope.hashTreeRoot(content.envelope);
+  return content.kind === 'root' ? content.root : wholeEnvelopeRoot(content.envelope);
 }
 
 /** Electra adds committee_bits (EIP-7549), Gloas makes the attestation progressive (EIP-7495). */

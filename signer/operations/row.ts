@@ -53,8 +53,11 @@ export interface OperationRow<Message = unknown> {
   /** specification/signing.md#bodies: the column with the domains. Four bytes, as a number. */
   readonly domain: number;
   readonly fork: ForkRule;
-  /** Signed with the schedule's fork where the client's root proves that it is meant (signing/healing.ts). */
-  readonly isHealable: boolean;
+  /**
+   * Signed with the schedule's fork where the client's root proves that it is meant (signing/healing.ts). Never where a
+   * second content is refused (slashable, claim), nor where the client's fork decides nothing (capella, genesis).
+   */
+  readonly isHealable?: true;
   /** Many keys sign the same message (specification/signing.md#batches). */
   readonly isForBatches?: true;
   /** Refused without this option of `signing`. */

@@ -3,19 +3,14 @@
 
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Operation } from '../api/operations.ts';
-import {
-  BuilderRequestAuth,
-  ExecutionPayloadBid,
-  PayloadAttestationData,
-  ProposerPreferences,
-  SyncAggregatorSelectionData,
-  ValidatorRegistration,
-  VoluntaryExit,
-} from './containers.ts';
 import { SlotOrEpoch } from './leaves.ts';
 import {
+  BuilderRequestAuth,
   builderRequestAuth,
+  ExecutionPayloadBid,
   executionPayloadBid,
+  PayloadAttestationData,
+  ProposerPreferences,
   payloadAttestationData,
   proposerPreferences,
 } from './messages/gloas-messages.ts';
@@ -25,10 +20,10 @@ import {
   beaconBlock,
   contributionAndProof,
   randaoReveal,
-  syncAggregatorSelectionData,
+  SyncAggregatorSelectionData,
   syncCommitteeMessage,
-  validatorRegistration,
-  voluntaryExit,
+  ValidatorRegistration,
+  VoluntaryExit,
 } from './messages/messages.ts';
 import { executionPayloadEnvelope } from './messages/payload-envelope.ts';
 import { aggregateContradiction, aggregateRoot, blockRoot, contributionRoot, envelopeRoot } from './object-roots.ts';
@@ -74,7 +69,6 @@ export const ROWS = {
     message: beaconBlock,
     domain: 0x00000000,
     fork: 'any', // a header; of a full block the stated fork names the body's container, and its hash is in the header
-    isHealable: false, // slashable
     place: atSlot,
     root: blockRoot,
     slashable: ({ slot }, { publicKey, tenure }, signingRoot) => ({
@@ -116,31 +110,29 @@ export const ROWS = {
   }),
   SYNC_COMMITTEE_SELECTION_PROOF: row({
     members: ['sync_aggregator_selection_data'],
-    message: syncAggregatorSelectionData,
+    message: SyncAggregatorSelectionData.schema,
     domain: 0x08000000,
     fork: 'any',
     isHealable: true,
     isForBatches: true,
     place: atSlot,
-    root: (data) => SyncAggregatorSelectionData.hashTreeRoot(data),
+    root: SyncAggregatorSelectionData.rootOf,
   }),
   VALIDATOR_REGISTRATION: row({
     members: ['validator_registration'],
-    message: validatorRegistration,
+    message: ValidatorRegistration.schema,
     domain: 0x00000001,
     fork: 'genesis',
-    isHealable: false, // has no fork
-    root: (registration) => ValidatorRegistration.hashTreeRoot(registration),
+    root: ValidatorRegistration.rootOf,
     payment: ({ fee_recipient, gas_limit }) => paymentTo(fee_recipient, gas_limit),
   }),
   VOLUNTARY_EXIT: row({
     members: ['voluntary_exit'],
-    message: voluntaryExit,
+    message: VoluntaryExit.schema,
     domain: 0x04000000,
     fork: 'capella',
-    isHealable: false, // has Capella's, whatever is sent
     place: atEpoch,
-    root: (exit) => VoluntaryExit.hashTreeRoot(exit),
+    root: VoluntaryExit.rootOf,
   }),
   PAYLOAD_ATTESTATION_MESSAGE: row({
     members: ['payload_attestation_message', 'payload_attestation_data', 'payload_attestation'],
@@ -148,10 +140,9 @@ export const ROWS = {
     message: payloadAttestationData,
     domain: 0x0c000000,
     fork: 'gloas',
-    isHealable: false, // one for a slot
     isForBatches: true,
     place: atSlot,
-    root: (data) => PayloadAttestationData.hashTreeRoot(data),
+    root: PayloadAttestationData.rootOf,
     claim: ({ slot }) => ({ name: `payload ${slot}`, slot }),
   }),
   PROPOSER_PREFERENCES: row({
@@ -161,7 +152,7 @@ export const ROWS = {
     fork: 'gloas',
     isHealable: true,
     place: ({ proposal_slot }) => ({ slot: proposal_slot }), // often the next fork's: asked for in the epoch before
-    root: (preferences) => ProposerPreferences.hashTreeRoot(preferences),
+    root: ProposerPreferences.rootOf,
     payment: ({ fee_recipient, target_gas_limit }) => paymentTo(fee_recipient, target_gas_limit),
   }),
   EXECUTION_PAYLOAD_ENVELOPE: row({
@@ -169,7 +160,6 @@ export const ROWS = {
     message: executionPayloadEnvelope,
     domain: 0x0b000000,
     fork: 'gloas',
-    isHealable: false, // one for a slot
     place: atSlot,
     root: envelopeRoot,
     payment: ({ feeRecipient, gasLimit, builderIndex }) => ({ ...paymentTo(feeRecipient, gasLimit), builderIndex }),
@@ -181,10 +171,9 @@ export const ROWS = {
     message: executionPayloadBid,
     domain: 0x0b000000,
     fork: 'gloas',
-    isHealable: false, // one for a slot and parent
     option: 'builder', // it commits the money of a builder
     place: atSlot,
-    root: (bid) => ExecutionPayloadBid.hashTreeRoot(bid),
+    root: ExecutionPayloadBid.rootOf,
     // The parent's payload may be missing from the chain or not: two parents of one block root.
     claim: ({ slot, parent_block_root, parent_block_hash }) => ({
       name: `bid ${slot} ${short(parent_block_root)}${short(parent_block_hash)}`,
@@ -198,9 +187,8 @@ export const ROWS = {
     message: builderRequestAuth,
     domain: 0x0b000001,
     fork: 'genesis',
-    isHealable: false, // has no fork
     place: atSlot,
-    root: (auth) => BuilderRequestAuth.hashTreeRoot(auth),
+    root: BuilderRequestAuth.rootOf,
     payment: ({ data }) => ({ builder: encodeHex(data) }),
   }),
 } as const satisfies Readonly<Record<Operation, OperationRow>>;

@@ -16,7 +16,6 @@ export const ATTESTATION = row({
   message: attestationData,
   domain: 0x01000000,
   fork: 'any',
-  isHealable: false, // slashable
   isForBatches: true,
   place: ({ slot, source, target }) => ({ slot, sourceEpoch: source.epoch, targetEpoch: target.epoch }),
   root: voteRoot,

@@ -4,6 +4,7 @@
 // slot.
 
 import type { ClientFault } from '../api/forks.ts';
+import type { OperationRow } from '../operations/row.ts';
 import { ROWS } from '../operations/rows.ts';
 import type { SignRequest } from '../operations/sign-request.ts';
 import {
@@ -30,7 +31,8 @@ export function healedRoot(
 ): Healed | undefined {
   const { givenSigningRoot: given } = request;
   const { epoch } = sent;
-  if (given === undefined || epoch === undefined || !ROWS[request.operation].isHealable) return undefined;
+  const row: OperationRow = ROWS[request.operation];
+  if (given === undefined || epoch === undefined || row.isHealable !== true) return undefined;
   const [scheduled, another] = possibleForksAt(network, epoch);
   if (scheduled === undefined || another !== undefined) return undefined;
   const { version } = scheduled;

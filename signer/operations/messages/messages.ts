@@ -3,12 +3,10 @@
 import { z } from 'zod';
 import { anyStatedFork, isForkName, type StatedFork, statedFork } from '../../api/forks.ts';
 import {
-  address,
   bitlist,
   bytes,
   delegate,
   inputJsonSchema,
-  publicKey,
   refuse,
   root,
   signature,
@@ -16,6 +14,7 @@ import {
   uint64,
   upperCaseWord,
 } from '../../api/primitives.ts';
+import * as parts from '../described.ts';
 import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
@@ -39,11 +38,14 @@ export const aggregationSlot = z.object({ slot: slotOrEpoch });
 
 export const randaoReveal = z.object({ epoch: slotOrEpoch });
 
-export const voluntaryExit = z.object({ epoch: slotOrEpoch, validator_index: uint64 });
+export const VoluntaryExit = parts.container({ epoch: parts.slotOrEpoch, validator_index: parts.uint64 });
 
 export const syncCommitteeMessage = z.object({ beacon_block_root: root, slot: slotOrEpoch });
 
-export const syncAggregatorSelectionData = z.object({ slot: slotOrEpoch, subcommittee_index: uint64 });
+export const SyncAggregatorSelectionData = parts.container({
+  slot: parts.slotOrEpoch,
+  subcommittee_index: parts.uint64,
+});
 
 export const contributionAndProof = z.object({
   aggregator_index: uint64,
@@ -58,11 +60,11 @@ export const contributionAndProof = z.object({
   }),
 });
 
-export const validatorRegistration = z.object({
-  fee_recipient: address,
-  gas_limit: uint64,
-  timestamp: uint64,
-  pubkey: publicKey,
+export const ValidatorRegistration = parts.container({
+  fee_recipient: parts.address,
+  gas_limit: parts.uint64,
+  timestamp: parts.uint64,
+  pubkey: parts.publicKey,
 });
 
 export function isOfMinimalSlot(committeeBits: Uint8Array | undefined): boolean {

@@ -1,74 +1,77 @@
 // EXECUTION_PAYLOAD_ENVELOPE (specification/signing.md#gloas). It is only hashed; the body's size limits its lists.
 
-import { z } from 'zod';
+import type { z } from 'zod';
 import type { StatedFork } from '../../api/forks.ts';
 import {
   address,
   byteList,
-  bytes,
-  list,
+  bytes256,
+  container,
+  progressiveByteList,
+  progressiveContainer,
+  progressiveList,
   publicKey,
   root,
   signature,
   slotOrEpoch,
   uint64,
   uint256,
-} from '../../api/primitives.ts';
+} from '../described.ts';
 import { bareOrVersioned } from './messages.ts';
 
-const MAX_EXTRA_DATA_BYTES = 32;
-const LOGS_BLOOM_BYTES = 256;
 const MAX_ITEMS = 2 ** 22;
 
-const executionPayload = z.object({
+const withdrawal = container({ index: uint64, validator_index: uint64, address, amount: uint64 });
+
+const executionPayload = progressiveContainer({
   parent_hash: root,
   fee_recipient: address,
   state_root: root,
   receipts_root: root,
-  logs_bloom: bytes(LOGS_BLOOM_BYTES),
+  logs_bloom: bytes256,
   prev_randao: root,
   block_number: uint64,
   gas_limit: uint64,
   gas_used: uint64,
   timestamp: uint64,
-  extra_data: byteList(MAX_EXTRA_DATA_BYTES),
+  extra_data: byteList(32),
   base_fee_per_gas: uint256,
   block_hash: root,
-  transactions: list(byteList(), MAX_ITEMS),
-  withdrawals: list(z.object({ index: uint64, validator_index: uint64, address, amount: uint64 }), MAX_ITEMS),
+  transactions: progressiveList(progressiveByteList, MAX_ITEMS),
+  withdrawals: progressiveList(withdrawal, MAX_ITEMS),
   blob_gas_used: uint64,
   excess_blob_gas: uint64,
-  block_access_list: byteList(),
+  block_access_list: progressiveByteList,
   slot_number: slotOrEpoch,
 });
 
-const executionRequests = z.object({
-  deposits: list(
-    z.object({ pubkey: publicKey, withdrawal_credentials: root, amount: uint64, signature, index: uint64 }),
+const deposit = { pubkey: publicKey, withdrawal_credentials: root, amount: uint64, signature };
+
+const executionRequests = progressiveContainer({
+  deposits: progressiveList(container({ ...deposit, index: uint64 }), MAX_ITEMS),
+  withdrawals: progressiveList(
+    container({ source_address: address, validator_pubkey: publicKey, amount: uint64 }),
     MAX_ITEMS,
   ),
-  withdrawals: list(z.object({ source_address: address, validator_pubkey: publicKey, amount: uint64 }), MAX_ITEMS),
-  consolidations: list(
-    z.object({ source_address: address, source_pubkey: publicKey, target_pubkey: publicKey }),
+  consolidations: progressiveList(
+    container({ source_address: address, source_pubkey: publicKey, target_pubkey: publicKey }),
     MAX_ITEMS,
   ),
-  builder_deposits: list(
-    z.object({ pubkey: publicKey, withdrawal_credentials: root, amount: uint64, signature }),
-    MAX_ITEMS,
-  ),
-  builder_exits: list(z.object({ source_address: address, pubkey: publicKey }), MAX_ITEMS),
+  builder_deposits: progressiveList(container(deposit), MAX_ITEMS),
+  builder_exits: progressiveList(container({ source_address: address, pubkey: publicKey }), MAX_ITEMS),
 });
 
-const wholeEnvelope = bareOrVersioned(
-  {
-    payload: executionPayload,
-    execution_requests: executionRequests,
-    builder_index: uint64,
-    beacon_block_root: root,
-    parent_beacon_block_root: root,
-  },
-  'payload',
-);
+const envelope = progressiveContainer({
+  payload: executionPayload,
+  execution_requests: executionRequests,
+  builder_index: uint64,
+  beacon_block_root: root,
+  parent_beacon_block_root: root,
+});
+
+export const wholeEnvelopeRoot = envelope.rootOf;
+
+const wholeEnvelope = bareOrVersioned(envelope.members, 'payload');
 
 export type ExecutionPayloadEnvelope = Omit<z.output<typeof wholeEnvelope>, 'version'>;
 
@@ -86,13 +89,13 @@ export interface EnvelopeMessage {
 }
 
 export const executionPayloadEnvelope = wholeEnvelope.transform(
-  ({ version, ...envelope }): EnvelopeMessage => ({
+  ({ version, ...whole }): EnvelopeMessage => ({
     version,
-    slot: envelope.payload.slot_number,
-    feeRecipient: envelope.payload.fee_recipient,
-    gasLimit: envelope.payload.gas_limit,
-    builderIndex: envelope.builder_index,
-    beaconBlockRoot: envelope.beacon_block_root,
-    content: { kind: 'whole', envelope },
+    slot: whole.payload.slot_number,
+    feeRecipient: whole.payload.fee_recipient,
+    gasLimit: whole.payload.gas_limit,
+    builderIndex: whole.builder_index,
+    beaconBlockRoot: whole.beacon_block_root,
+    content: { kind: 'whole', envelope: whole },
   }),
 );
