@@ -9,7 +9,7 @@ import { useFastestHasher } from '../../signer/operations/leaves.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import { ROWS } from '../../signer/operations/rows.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
-import { computeDomain, computeSigningRoot } from '../../signer/signing/message-root.ts';
+import { computeDomain, computeSigningRoot, forkRefusal } from '../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
 import { type Body, signRequestBody } from '../../test/signing/sign-request-arbitraries.ts';
 
@@ -36,6 +36,10 @@ function microseconds<T>(inputs: readonly T[], call: (input: T) => void): string
   return (rounds.toSorted((a, b) => a - b)[ROUNDS >> 1] ?? 0).toFixed(2).padStart(9);
 }
 
+function rootOf(request: SignRequest): void {
+  computeSigningRoot(request, NETWORK);
+}
+
 function label(body: Body): string {
   const block = body['beacon_block'] as Body | undefined;
   return block === undefined ? String(body['type']) : `BLOCK_V2 ${block['block'] === undefined ? 'header' : 'full'}`;
@@ -47,7 +51,9 @@ console.log(`${'CPU µs a call'.padEnd(40)}    parse     root    bytes`);
 for (const [name, group] of [...bodies].toSorted(([a], [b]) => a.localeCompare(b))) {
   const texts = group.map((body) => Buffer.from(JSON.stringify(body)));
   const parse = microseconds(texts, requestOf);
-  const root = microseconds(texts.map(requestOf), (request) => computeSigningRoot(request, NETWORK));
+  // A fork that is refused has no root.
+  const requests = texts.map(requestOf).filter((request) => forkRefusal(request, NETWORK) === undefined);
+  const root = requests.length === 0 ? '–'.padStart(9) : microseconds(requests, rootOf);
   const size = texts.reduce((sum, text) => sum + text.length, 0) / texts.length;
   console.log(`${name.padEnd(40)}${parse}${root}${size.toFixed(0).padStart(9)}`);
 }
@@ -59,7 +65,7 @@ console.log(`${'one domain'.padEnd(40)}         ${microseconds([0], domain)}`);
 const attestations = (bodies.get('ATTESTATION') ?? []).map((body) => requestOf(Buffer.from(JSON.stringify(body))));
 for (const hasher of [noble, webAssembly]) {
   setHasher(hasher);
-  const root = microseconds(attestations, (request) => computeSigningRoot(request, NETWORK));
+  const root = microseconds(attestations, rootOf);
   console.log(`${`ATTESTATION with ${hasher.name}`.padEnd(40)}         ${root}`);
 }
 console.log(`the signer uses ${await useFastestHasher()}`);
