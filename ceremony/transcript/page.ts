@@ -23,7 +23,6 @@ export function transcriptPage(transcript: Transcript, origins: readonly Recorde
   const lacking = lackingIn(entries);
   const end = entries.findLast((entry) => 'at' in entry)?.at ?? start.at;
   const title = isEnded(transcript) ? 'INCOMPLETE: what this record lacks' : 'What this record still lacks';
-  const lacks: Section = { title, box: 'bad', notes: lacking };
   const draft: Section = { title: 'DRAFT: this record has not ended. Do not sign it.', box: 'bad' };
   const head = grouped(headOf(transcript));
   const compare = 'Who has the file of this record compares: strongroom ceremony transcript verify FILE --head HEX';
@@ -33,7 +32,7 @@ export function transcriptPage(transcript: Transcript, origins: readonly Recorde
       fields: [['Place', start.place]],
     },
     ...(isEnded(transcript) ? [] : [draft]),
-    ...(lacking.length === 0 ? [] : [lacks]),
+    ...(lacking.length === 0 ? [] : [{ title, box: 'bad', notes: lacking } as const]),
     { title: 'Head of the record (SHA-256 of its last line)', box: 'plain', notes: [{ exact: head }, compare] },
     {
       title: 'Ceremony',

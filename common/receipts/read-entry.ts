@@ -25,53 +25,41 @@ export function decodeEntry(bytes: Uint8Array): ReceiptEntry | undefined {
   }
 }
 
-/** @throws RangeError for bytes of another form, as Buffer does past its end */
+/** @throws RangeError for bytes of another form */
 function read(bytes: Buffer): ReceiptEntry {
-  demand(bytes.readUInt8(0) === VERSION);
-  const outcome = bytes.readUInt8(1);
+  let at = 0;
+  const take = (length: number): Buffer => {
+    demand(bytes.length >= at + length);
+    at += length;
+    return bytes.subarray(at - length, at);
+  };
+  const byte = (): number => take(1).readUInt8();
+  const word = (): string => take(byte()).toString('latin1');
+  const number = (): number => {
+    const value = take(8).readBigUInt64BE();
+    demand(value <= BigInt(Number.MAX_SAFE_INTEGER));
+    return Number(value);
+  };
+  demand(byte() === VERSION);
+  const outcome = byte();
   demand(outcome === 1 || outcome === 2);
-  const timeMs = readNumber(bytes, 2);
+  const timeMs = number();
   demand(timeMs <= MAX_TIME_MS);
-  const operation = readText(bytes, 10);
+  const operation = word();
   demand(OPERATION.test(operation));
-  let at = 11 + operation.length;
-  const reason = readText(bytes, at);
+  const reason = word();
   demand(outcome === 1 ? reason === '' : REASON.test(reason));
-  at += 1 + reason.length;
-  const publicKey = readBytes(bytes, at, PUBLIC_KEY_BYTES);
-  at += PUBLIC_KEY_BYTES;
-  const present = bytes.readUInt8(at);
+  const publicKey = take(PUBLIC_KEY_BYTES);
+  const present = byte();
   demand(present < 1 << POSITIONS.length);
-  at += 1;
   const position: Partial<Record<(typeof POSITIONS)[number], number>> = {};
-  for (const [bit, name] of POSITIONS.entries()) {
-    if ((present & (1 << bit)) === 0) continue;
-    position[name] = readNumber(bytes, at);
-    at += 8;
-  }
-  const hasRoot = bytes.readUInt8(at);
+  for (const [bit, name] of POSITIONS.entries()) if ((present & (1 << bit)) !== 0) position[name] = number();
+  const hasRoot = byte();
   demand(hasRoot === 1 || (hasRoot === 0 && outcome === 2));
-  at += 1;
-  const signingRoot = hasRoot === 1 ? readBytes(bytes, at, DIGEST_BYTES) : null;
-  if (signingRoot !== null) at += DIGEST_BYTES;
-  const caller = readBytes(bytes, at, DIGEST_BYTES);
-  demand(bytes.length === at + DIGEST_BYTES);
+  const signingRoot = hasRoot === 1 ? take(DIGEST_BYTES) : null;
+  const caller = take(DIGEST_BYTES);
+  demand(at === bytes.length);
   return { timeMs, operation, reason: outcome === 1 ? null : reason, publicKey, position, signingRoot, caller };
-}
-
-function readBytes(bytes: Buffer, at: number, length: number): Buffer {
-  demand(bytes.length >= at + length);
-  return bytes.subarray(at, at + length);
-}
-
-function readText(bytes: Buffer, at: number): string {
-  return readBytes(bytes, at + 1, bytes.readUInt8(at)).toString('latin1');
-}
-
-function readNumber(bytes: Buffer, at: number): number {
-  const value = bytes.readBigUInt64BE(at);
-  demand(value <= BigInt(Number.MAX_SAFE_INTEGER));
-  return Number(value);
 }
 
 /** For readers of a log: a signer writes its entries straight into one. @param entries of one tile: at most 256 */

@@ -97,8 +97,8 @@ export const receiptsVerify = remoteCommand(
     const question = readQuestion(values);
     const root = readRoot(values['signing-root']);
     const list = values.signed === undefined ? undefined : readListFile(values.signed);
-    const look = new Lookup(question, root, list);
-    const verified = await withLogs(call, question, (known) => look.see(known));
+    const look: Lookup = { root, search: list && new SignedSearch(list), found: [], counts: new Map() };
+    const verified = await withLogs(call, question, (known) => see(known, look, question));
     if (verified.verdict !== 'broken') refuseOtherNetwork(verified, list);
     const report = reportOf(verified, question, look);
     output.answer({ value: report, text: JSON.stringify(report) }, (value, columns) =>
@@ -121,30 +121,24 @@ function receiptOf({ boot, index, head, entry }: KnownEntry) {
 }
 
 /** What is known of entries that were asked for, and how many there are. */
-class Lookup {
-  readonly found: FoundReceipt[] = [];
-  readonly counts = new Map<string, { signed: number; refused: number }>();
-  readonly search: SignedSearch | undefined;
+interface Lookup {
   readonly root: Buffer | undefined;
-  readonly #span: Question;
+  readonly search: SignedSearch | undefined;
+  readonly found: FoundReceipt[];
+  readonly counts: Map<string, { signed: number; refused: number }>;
+}
 
-  constructor(span: Question, root: Buffer | undefined, list: SignedList | undefined) {
-    this.#span = span;
-    this.root = root;
-    this.search = list === undefined ? undefined : new SignedSearch(list);
+/** @returns whether it was asked for */
+function see(known: KnownEntry, { root, search, found, counts }: Lookup, span: Question): boolean {
+  const { timeMs, reason, signingRoot } = known.entry;
+  if (timeMs >= span.fromMs && timeMs < span.toMs) {
+    const count = counts.get(known.boot) ?? { signed: 0, refused: 0 };
+    counts.set(known.boot, count);
+    count[reason === null ? 'signed' : 'refused'] += 1;
   }
-
-  see(known: KnownEntry): boolean {
-    const { timeMs, reason, signingRoot } = known.entry;
-    if (timeMs >= this.#span.fromMs && timeMs < this.#span.toMs) {
-      const count = this.counts.get(known.boot) ?? { signed: 0, refused: 0 };
-      this.counts.set(known.boot, count);
-      count[reason === null ? 'signed' : 'refused'] += 1;
-    }
-    const isRoot = this.root !== undefined && signingRoot !== null && this.root.equals(signingRoot);
-    if (isRoot && this.found.length < MAX_SHOWN) this.found.push(receiptOf(known));
-    return this.search?.see(known.entry, known.accepted) === true || isRoot;
-  }
+  const isRoot = root !== undefined && signingRoot !== null && root.equals(signingRoot);
+  if (isRoot && found.length < MAX_SHOWN) found.push(receiptOf(known));
+  return search?.see(known.entry, known.accepted) === true || isRoot;
 }
 
 type Report = ReturnType<typeof reportOf>;
