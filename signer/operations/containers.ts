@@ -5,26 +5,14 @@ import {
   BitListType,
   ByteVectorType,
   ContainerType,
-  ListBasicType,
-  ListCompositeType,
   ProgressiveBitListType,
   ProgressiveContainerType,
   type UintBigintType,
   type UintNumberType,
-  VectorCompositeType,
 } from '@chainsafe/ssz';
 import type { Bits } from '../api/primitives.ts';
-import { Bytes4, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
-import {
-  DEPOSIT_PROOF_LENGTH,
-  MAX_ATTESTATIONS,
-  MAX_ATTESTER_SLASHINGS,
-  MAX_DEPOSITS,
-  MAX_PROPOSER_SLASHINGS,
-  MAX_VALIDATORS_PER_COMMITTEE,
-  MAX_VOLUNTARY_EXITS,
-  SYNC_COMMITTEE_BYTES,
-} from './messages/block-body.ts';
+import { Bytes4, Bytes32, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
+import { MAX_VALIDATORS_PER_COMMITTEE, SYNC_COMMITTEE_BYTES } from './messages/block-body.ts';
 import { COMMITTEE_BYTES, MAX_VALIDATORS_PER_MINIMAL_SLOT, MAX_VALIDATORS_PER_SLOT } from './messages/messages.ts';
 
 export const ForkData = new ContainerType({ current_version: Bytes4, genesis_validators_root: Bytes32 });
@@ -91,73 +79,8 @@ export const GloasAggregateAndProof = new ContainerType({
   selection_proof: Bytes96,
 });
 
-const SignedBeaconBlockHeader = new ContainerType({ message: blockHeader(uint64), signature: Bytes96 });
-
-const IndexedAttestation = new ContainerType({
-  attesting_indices: new ListBasicType(uint64, MAX_VALIDATORS_PER_COMMITTEE),
-  data: attestationData(uint64),
-  signature: Bytes96,
-});
-
-const phase0BodyFields = {
-  randao_reveal: Bytes96,
-  eth1_data: new ContainerType({ deposit_root: Bytes32, deposit_count: uint64, block_hash: Bytes32 }),
-  graffiti: Bytes32,
-  proposer_slashings: new ListCompositeType(
-    new ContainerType({ signed_header_1: SignedBeaconBlockHeader, signed_header_2: SignedBeaconBlockHeader }),
-    MAX_PROPOSER_SLASHINGS,
-  ),
-  attester_slashings: new ListCompositeType(
-    new ContainerType({ attestation_1: IndexedAttestation, attestation_2: IndexedAttestation }),
-    MAX_ATTESTER_SLASHINGS,
-  ),
-  attestations: new ListCompositeType(
-    new ContainerType({
-      aggregation_bits: new BitListType(MAX_VALIDATORS_PER_COMMITTEE),
-      data: attestationData(uint64),
-      signature: Bytes96,
-    }),
-    MAX_ATTESTATIONS,
-  ),
-  deposits: new ListCompositeType(
-    new ContainerType({
-      proof: new VectorCompositeType(Bytes32, DEPOSIT_PROOF_LENGTH),
-      data: new ContainerType({
-        pubkey: Bytes48,
-        withdrawal_credentials: Bytes32,
-        amount: uint64,
-        signature: Bytes96,
-      }),
-    }),
-    MAX_DEPOSITS,
-  ),
-  voluntary_exits: new ListCompositeType(
-    new ContainerType({
-      message: new ContainerType({ epoch: uint64, validator_index: uint64 }),
-      signature: Bytes96,
-    }),
-    MAX_VOLUNTARY_EXITS,
-  ),
-};
-
-export const Phase0Body = new ContainerType(phase0BodyFields);
-
-export const AltairBody = altairBody(SYNC_COMMITTEE_BYTES.mainnet);
-
-export const MinimalAltairBody = altairBody(SYNC_COMMITTEE_BYTES.minimal);
-
 export function bitArray({ bytes, length }: Bits): BitArray {
   return new BitArray(bytes, length);
-}
-
-function altairBody(syncCommitteeBytes: number) {
-  return new ContainerType({
-    ...phase0BodyFields,
-    sync_aggregate: new ContainerType({
-      sync_committee_bits: new ByteVectorType(syncCommitteeBytes),
-      sync_committee_signature: Bytes96,
-    }),
-  });
 }
 
 function attestationData<T extends UintNumberType | UintBigintType>(slotOrEpoch: T) {

@@ -3,15 +3,20 @@
 // message than the other.
 
 import {
+  BitArray,
+  BitListType,
   BooleanType,
   ByteListType,
   ByteVectorType,
   ContainerType,
+  ListBasicType,
+  ListCompositeType,
   ProgressiveByteListType,
   ProgressiveContainerType,
   ProgressiveListCompositeType,
   type Type,
   UintBigintType,
+  VectorCompositeType,
 } from '@chainsafe/ssz';
 import { z } from 'zod';
 import * as wire from '../api/primitives.ts';
@@ -52,6 +57,34 @@ export function byteList(limit: number, min = 0) {
 }
 
 export const progressiveByteList = described(wire.byteList(), new ProgressiveByteListType());
+
+export function presetBytes<Preset extends string>(lengths: Readonly<Record<Preset, number>>, preset: Preset) {
+  return described(wire.bytes(...Object.values<number>(lengths)), new ByteVectorType(lengths[preset]));
+}
+
+/** Hashes the parser's bits. */
+class Bits extends BitListType {
+  override hashTreeRootInto(bits: unknown, output: Uint8Array, offset: number): void {
+    const { bytes, length } = bits as wire.Bits;
+    super.hashTreeRootInto(new BitArray(bytes, length), output, offset);
+  }
+}
+
+export function bitlist(limit: number) {
+  return described(wire.bitlist(limit), new Bits(limit));
+}
+
+export function uint64List(limit: number) {
+  return described(wire.list(wire.uint64, limit), new ListBasicType(Uint64, limit));
+}
+
+export function list<Schema extends z.ZodType>({ schema, type }: Described<Schema>, limit: number) {
+  return described(wire.list(schema, limit), new ListCompositeType(type as never, limit));
+}
+
+export function vector<Schema extends z.ZodType>({ schema, type }: Described<Schema>, length: number) {
+  return described(wire.vector(schema, length), new VectorCompositeType(type as never, length));
+}
 
 /** EIP-7916: it has no limit of its own, so `most` is more than a body has room for. */
 export function progressiveList<Schema extends z.ZodType>({ schema, type }: Described<Schema>, most: number) {

@@ -5,17 +5,14 @@ import { type ForkName, isSince } from '../api/forks.ts';
 import type { Preset } from '../api/network-table.ts';
 import {
   AggregateAndProof,
-  AltairBody,
   BeaconBlockHeader,
   bitArray,
   ContributionAndProof,
   ElectraAggregateAndProof,
   GloasAggregateAndProof,
-  MinimalAltairBody,
   MinimalElectraAggregateAndProof,
-  Phase0Body,
 } from './containers.ts';
-import { SYNC_COMMITTEE_BYTES } from './messages/block-body.ts';
+import { AltairBody, MinimalAltairBody, Phase0Body, SYNC_COMMITTEE_BYTES } from './messages/block-body.ts';
 import {
   type AggregateAndProof as AggregateMessage,
   type BeaconBlock,
@@ -77,11 +74,7 @@ export function blockRoot(block: BeaconBlock): Uint8Array {
 
 function bodyRoot(body: BeaconBlock['body']): Uint8Array {
   if (body.kind === 'root') return body.root;
-  const attestations = body.content.attestations.map((attestation) => ({
-    ...attestation,
-    aggregation_bits: bitArray(attestation.aggregation_bits),
-  }));
-  if (body.kind === 'PHASE0') return Phase0Body.hashTreeRoot({ ...body.content, attestations });
+  if (body.kind === 'PHASE0') return Phase0Body.rootOf(body.content);
   const minimal = body.content.sync_aggregate.sync_committee_bits.length === SYNC_COMMITTEE_BYTES.minimal;
-  return (minimal ? MinimalAltairBody : AltairBody).hashTreeRoot({ ...body.content, attestations });
+  return (minimal ? MinimalAltairBody : AltairBody).rootOf(body.content);
 }

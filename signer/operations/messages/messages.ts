@@ -15,7 +15,7 @@ import {
   upperCaseWord,
 } from '../../api/primitives.ts';
 import * as parts from '../described.ts';
-import { altairBody, MAX_VALIDATORS_PER_COMMITTEE, phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
+import { AltairBody, MAX_VALIDATORS_PER_COMMITTEE, Phase0Body, SYNC_COMMITTEE_BYTES } from './block-body.ts';
 
 /** MAX_VALIDATORS_PER_COMMITTEE * MAX_COMMITTEES_PER_SLOT: one Electra aggregate spans every committee of a slot. */
 export const MAX_VALIDATORS_PER_SLOT = 131_072;
@@ -116,7 +116,7 @@ const headerBlock = z
   }));
 
 const phase0Block = z
-  .object({ version: statedFork('phase0'), block: z.object({ ...blockFields, body: phase0Body }) })
+  .object({ version: statedFork('phase0'), block: z.object({ ...blockFields, body: Phase0Body.schema }) })
   .transform(({ version, block: { body, ...fields } }) => ({
     ...fields,
     version,
@@ -124,7 +124,7 @@ const phase0Block = z
   }));
 
 const altairBlock = z
-  .object({ version: statedFork('altair'), block: z.object({ ...blockFields, body: altairBody }) })
+  .object({ version: statedFork('altair'), block: z.object({ ...blockFields, body: AltairBody.schema }) })
   .transform(({ version, block: { body, ...fields } }) => ({
     ...fields,
     version,
