@@ -1,25 +1,15 @@
 // One image from its inputs. The same inputs give the same image, byte for byte; only a signature differs each time
 // (ECDSA), and no measurement covers it.
 
-import { execFile } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { type Ceremony, ceremonyDigest, InvalidCeremony, parseCeremony } from '../ceremony/definition.ts';
 import { readCeremonyValue } from '../ceremony/yaml.ts';
-import {
-  type Bundle,
-  type BundleFile,
-  bundleCheck,
-  bundleSigner,
-  esbuildVersion,
-  MAIN_FILE,
-  ownSources,
-} from './bundle/bundle.ts';
-import { COMPILED_FILE, writeCompiledModule } from './bundle/compiled-module.ts';
+import { type Bundle, bundleCheck, bundleSigner, esbuildVersion, ownSources } from './bundle/bundle.ts';
+import { writeCompiledModule } from './bundle/compiled-module.ts';
 import { holdCompiledParts, INIT, readCompiledPart } from './bundle/compiled-parts.ts';
 import { caBundle, type GivenAuthorities, readAuthorities } from './certificates.ts';
+import { checkConfiguration, type NamedConfiguration } from './check-configuration.ts';
 import { writeCpio } from './format/cpio.ts';
 import { type Architecture, type EnclaveImage, writeImage } from './format/format.ts';
 import { type ImageParts, readImageFile } from './format/image-file.ts';
@@ -225,62 +215,6 @@ function imageOf(
     metadata: metadataOf(name, version),
     signature: undefined,
   };
-}
-
-// Runs the signer's own check over the configuration that is to be baked in. It also shows that the bundle is whole:
-// every module that a start needs loads.
-
-const TIME_LIMIT_MS = 120_000;
-const MAX_OUTPUT_BYTES = 1024 * 1024;
-
-interface CheckedBundle {
-  readonly node: string;
-  readonly bundle: readonly BundleFile[];
-  readonly compiled: Buffer;
-}
-
-interface NamedConfiguration {
-  readonly name: string;
-  readonly bytes: Buffer;
-}
-
-/** @param configuration undefined when it is fetched: then only that the bundle starts @throws BuildError */
-export async function checkConfiguration(
-  { node, bundle, compiled }: CheckedBundle,
-  configuration: NamedConfiguration | undefined,
-): Promise<void> {
-  const folder = await mkdtemp(join(tmpdir(), 'strongroom-image-'));
-  try {
-    const app = join(folder, 'app');
-    await mkdir(app);
-    for (const { name, data } of [...bundle, { name: COMPILED_FILE, data: compiled }])
-      await writeFile(join(app, name), data);
-    if (configuration !== undefined) await writeFile(join(folder, configuration.name), configuration.bytes);
-    const asked = configuration === undefined ? [] : [configuration.name];
-    const problem = await run(node, [join(app, MAIN_FILE), ...asked], folder);
-    if (problem === undefined) return;
-    const what =
-      configuration === undefined
-        ? 'the bundle does not start'
-        : `the signer refuses the configuration ${configuration.name}`;
-    throw new BuildError(
-      what,
-      problem.split('\n').filter((line) => line !== ''),
-    );
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** @returns what the program said when it did not end well */
-function run(program: string, argv: readonly string[], cwd: string): Promise<string | undefined> {
-  // No environment: in the enclave the signer takes nothing from it either.
-  const options = { cwd, env: {}, timeout: TIME_LIMIT_MS, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const;
-  return new Promise((settle) => {
-    execFile(program, argv, options, (error, _stdout, stderr) => {
-      settle(error === null ? undefined : stderr || error.message);
-    });
-  });
 }
 
 // The metadata section, with AWS's own member names. Not measured; nothing of when or where the image was built.

@@ -12,7 +12,7 @@ import { takenByRequest } from '../signer/http/escapes.ts';
 import type { CompiledImage } from './compiled.ts';
 import { ConfigurationRefused, isDebugMode, measureEnclave } from './measure.ts';
 import type { FetchLimits } from './parent/configuration-source.ts';
-import { openEnclaveLog } from './parent/log-ring.ts';
+import { openEnclaveLog } from './parent/log.ts';
 import { type EnclaveWays, enclaveParts } from './parts.ts';
 import { type EnclavePlatform, openNitroPlatform } from './platform.ts';
 

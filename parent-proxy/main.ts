@@ -2,14 +2,12 @@
 // process. Exit codes: 0 a clean end, 78 a configuration that cannot be used, 1 any other failure to start, 70 a bug.
 
 import { readFileSync } from 'node:fs';
-import { ArgumentsError, readArguments as readFlags } from '../common/command-line/arguments.ts';
-import type { Flags } from '../common/command-line/command.ts';
 import { EXIT } from '../common/command-line/exit-codes.ts';
-import { sayFailure, seeHelp } from '../common/command-line/failure.ts';
+import { sayFailure } from '../common/command-line/failure.ts';
 import { adviceOn } from '../common/command-line/file-faults.ts';
 import { type Command, runProgram } from '../common/command-line/program.ts';
 import type { Piped } from '../common/command-line/terminal.ts';
-import { renderName, suggest, type Violation } from '../common/command-line/violations.ts';
+import type { Violation } from '../common/command-line/violations.ts';
 import { writeViolations } from '../common/command-line/violations-report.ts';
 import type { Log } from '../common/observe/log.ts';
 import { type Output, openOutput } from '../common/observe/output.ts';
@@ -17,6 +15,7 @@ import { createPlainLogger } from '../common/observe/plain-logger.ts';
 import { loadAddon } from '../signer/native/load.ts';
 import type { Transport } from '../signer/native/transport.ts';
 import { vsockTransport } from '../signer/native/vsock.ts';
+import { FLAGS, readArguments, TITLE } from './arguments.ts';
 import { systemClock } from './clock.ts';
 import { INGRESS, type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
 import {
@@ -38,17 +37,6 @@ const MAX_WAITING_LOG_BYTES = 8 * 1024 * 1024;
 const LOOPBACK_CID = 1;
 const OPEN_TO_ALL =
   'parent_proxy.enclave_cid is 1, loopback: every user of this machine can ask for the AWS credentials and the configuration; for tests only';
-
-const TITLE = 'strongroom parent-proxy';
-
-const FLAGS = {
-  config: { placeholder: 'FILE', short: 'c', required: true, meaning: 'Configuration file, YAML' },
-  check: {
-    meaning:
-      'Check what the parent proxy reads, print PCR16 for this file, and exit: 0 when it is good, 78 when it is not',
-  },
-  help: { short: 'h', meaning: 'Print this text and exit' },
-} as const;
 
 interface World extends Piped {
   openTransport(enclaveCid: number): Transport;
@@ -190,49 +178,6 @@ function endOnBugs(logger: Logger, output: Output): void {
   };
   process.on('uncaughtException', (error) => void end(error));
   process.on('unhandledRejection', (error) => void end(error));
-}
-
-// What is wrong with the arguments is told as a violation, like what is wrong with the file.
-
-interface Arguments {
-  readonly configPath: string | undefined;
-  readonly check: boolean;
-  readonly violations: readonly Violation[];
-}
-
-const ORIGIN = 'the command line';
-const { required: _told, ...CONFIG } = FLAGS.config;
-const FORMS: Flags = { ...FLAGS, config: CONFIG };
-
-function readArguments(argv: readonly string[]): Arguments {
-  try {
-    const { values, words } = readFlags(FORMS, argv);
-    const { config, check } = values;
-    const violations = words.map(notAFlag);
-    if (typeof config !== 'string') violations.push(MISSING);
-    return { configPath: typeof config === 'string' ? config : undefined, check: check === true, violations };
-  } catch (error) {
-    if (!(error instanceof ArgumentsError)) throw error;
-    return { configPath: undefined, check: false, violations: [refusal(error)] };
-  }
-}
-
-const MISSING: Violation = {
-  path: '--config',
-  problem: 'is missing',
-  remedy: 'name the configuration file: -c config.yaml',
-  origin: ORIGIN,
-};
-
-function notAFlag(word: string): Violation {
-  const flags = Object.keys(FORMS).map((name) => `--${name}`);
-  const remedy = suggest(word, flags, 'remove it');
-  return { path: renderName(word), problem: 'is not a flag of the parent proxy', remedy, origin: ORIGIN };
-}
-
-function refusal({ message, advice = seeHelp(TITLE) }: ArgumentsError): Violation {
-  const [, path = '', problem = ''] = /^(\S+) (.*)$/s.exec(message) ?? [];
-  return { path, problem, remedy: advice, origin: ORIGIN };
 }
 
 // Without enough file descriptors the runtime drops new connections without a word, so it is said at the start.

@@ -4,6 +4,7 @@
 import type { Violation } from '../common/command-line/violations.ts';
 import { errorCode } from '../common/formats/error-code.ts';
 import type { Log } from '../common/observe/log.ts';
+import type { Logger } from '../common/observe/logger.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 
 export interface Found {
@@ -16,6 +17,15 @@ export interface Found {
 const ignore = (): void => undefined;
 /** A look says what it finds. */
 export const SILENT_LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+export const SILENT_LOGGER: Logger = {
+  module: () => SILENT_LOG,
+  droppedLines: () => 0,
+  isLosing: () => false,
+  confirmed: async () => false,
+  flush: () => undefined,
+  end: async () => undefined,
+};
 
 export const NOTHING: Found = { violations: [], warnings: [] };
 

@@ -3,17 +3,10 @@
 
 import type { Socket } from 'node:net';
 import { jittered } from '../../common/flow/backoff.ts';
-import { textLine } from '../../common/observe/log-text.ts';
-import {
-  createLogger,
-  type LogDestination,
-  type Logger,
-  type LoggerOptions,
-  standardOutput,
-} from '../../common/observe/logger.ts';
 import { lostLinesLine } from '../../common/observe/output.ts';
 import { LOG_PORT } from '../../signer/api/parent-ports.ts';
 import type { Transport } from '../../signer/native/transport.ts';
+import { LineQueue } from './line-queue.ts';
 
 export interface LogRingLimits {
   readonly maxBytes: number;
@@ -212,83 +205,4 @@ export class LogRing {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }
-}
-
-// First in, first out. Taking one does not move the others.
-
-class LineQueue {
-  readonly #compactAfter: number;
-  #lines: string[] = [];
-  #first = 0;
-  #bytes = 0;
-
-  constructor(compactAfter: number) {
-    this.#compactAfter = compactAfter;
-  }
-
-  get length(): number {
-    return this.#lines.length - this.#first;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  push(line: string): void {
-    this.#lines.push(line);
-    this.#bytes += Buffer.byteLength(line);
-  }
-
-  take(): string {
-    const line = this.#lines[this.#first] ?? '';
-    this.#lines[this.#first] = '';
-    this.#first += 1;
-    this.#bytes -= Buffer.byteLength(line);
-    if (this.#first >= this.#compactAfter || this.#first === this.#lines.length) {
-      this.#lines = this.#lines.slice(this.#first);
-      this.#first = 0;
-    }
-    return line;
-  }
-}
-
-// Every line goes to the parent as JSON, through the ring; the console gets those of the start, and all in debug mode.
-
-/** A start that fails has to say why. */
-const END_TIMEOUT_MS = 3_000;
-
-interface EnclaveLog {
-  /** @param onConsole whether the console has its lines too */
-  logger(options: LoggerOptions, onConsole?: boolean): Logger;
-}
-
-export function openEnclaveLog(parent: Transport, console: LogDestination = standardOutput()): EnclaveLog {
-  const ring = new LogRing(parent);
-  const consoleLogger = createLogger({ level: 'off', format: 'json' }, console); // flushes and ends the console
-  return {
-    logger(options, onConsole = true) {
-      const consoleLine = options.format === 'json' ? (line: string) => line : (line: string) => textLine(line, false);
-      const both = {
-        write: (line: string): void => {
-          ring.write(line);
-          if (onConsole) console.write(consoleLine(line));
-        },
-      };
-      const { module } = createLogger({ ...options, format: 'json' }, both);
-      return {
-        module,
-        droppedLines: () => ring.droppedLines(),
-        isLosing: () => ring.isLosing(),
-        confirmed: async () => false, // what the parent keeps cannot be known
-        flush: () => {
-          ring.flush();
-          consoleLogger.flush();
-        },
-        end: async () => {
-          await ring.end(END_TIMEOUT_MS);
-          await consoleLogger.end();
-        },
-      };
-    },
-  };
 }

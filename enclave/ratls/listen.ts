@@ -14,18 +14,11 @@ import {
   proxyHeaderBytes,
 } from '../../common/formats/proxy-header.ts';
 import type { Log } from '../../common/observe/log.ts';
-import {
-  CONNECTION_LIMITS,
-  type ConnectionFacts,
-  type ConnectionLimits,
-  headerTimes,
-  namePlace,
-  rememberConnection,
-  streamOf,
-} from '../../signer/http/context.ts';
+import { type ConnectionFacts, rememberConnection, streamOf } from '../../signer/http/context.ts';
 import { handshakeTurns } from '../../signer/http/listeners/handshakes.ts';
 import { createTlsServer } from '../../signer/http/listeners/listen.ts';
 import { serveTransport, type TransportServer } from '../../signer/http/listeners/transport-server.ts';
+import { CONNECTION_LIMITS, type ConnectionLimits, headerTimes, namePlace } from '../../signer/http/places.ts';
 import type { Transport } from '../../signer/native/transport.ts';
 import type { RatlsIdentity } from './identity.ts';
 import type { IdentitySource } from './rotation.ts';

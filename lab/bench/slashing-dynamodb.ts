@@ -12,7 +12,7 @@ import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { checkAndRecordOne, verifiedItems } from '../../signer/slashing/dynamodb/operations/check.ts';
 import { slashingTable } from '../../signer/slashing/dynamodb/tables/table.ts';
 import { rowIntegrity } from '../../signer/slashing/history/codes.ts';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { SlashingProtection } from '../../signer/slashing/protection.ts';
 import type { Vote } from '../../signer/slashing/types.ts';
 import { unrestrained } from '../../test/support/restrained.ts';

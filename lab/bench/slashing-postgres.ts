@@ -4,7 +4,7 @@
 // Run: bin/pinned-node lab/bench/slashing-postgres.ts [rounds]
 
 import { systemClock } from '../../common/observe/clock.ts';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { SlashingProtection } from '../../signer/slashing/protection.ts';
 import type { Vote } from '../../signer/slashing/types.ts';
 import { startPostgres } from '../../test/support/postgres.ts';

@@ -4,26 +4,20 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { DocumentProvider } from '../../common/attestation/contract.ts';
 import type { FlagValue } from '../../common/command-line/arguments.ts';
-import type { Paint } from '../../common/command-line/paint.ts';
 import { plural } from '../../common/command-line/printable.ts';
-import { renderTable } from '../../common/command-line/table.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
-import { printable } from '../../common/command-line/text.ts';
-import { wrap } from '../../common/command-line/wrap.ts';
-import { type KeyList, keyListSchema } from '../../signer/api/key-answers.ts';
 import { createClient } from '../client.ts';
 import { localCommand } from '../command.ts';
 import { COMMON_FLAGS } from '../common-flags.ts';
 import { CommandFailure, UsageFailure } from '../exit.ts';
-import { KEYS_PATH } from '../key-batches.ts';
 import type { OutputFormat } from '../output.ts';
 import { readSeconds, resolveSettings, type Settings } from '../settings.ts';
 import { readToken } from '../token.ts';
 import { History } from '../top/history.ts';
+import { KeysPage } from '../top/keys-page.ts';
 import { type Replica, type Sample, sample } from '../top/sample.ts';
-import { type Key, openKeyboard, openScreen, type Screen } from '../top/screen.ts';
+import { openKeyboard, openScreen, type Screen } from '../top/screen.ts';
 import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../top/view.ts';
-import { shortKey } from './keys.ts';
 
 const DEFAULT_INTERVAL_SECONDS = 2;
 
@@ -248,94 +242,4 @@ function metricsUrl(written: string): URL {
     throw new UsageFailure('--metrics is not an http: URL of a metrics listener', 'for example http://10.0.0.7:3000');
   }
   return url;
-}
-
-// A page of the keys of one replica, on the screen of `operator top`. Only the page that is looked at is asked for,
-// with the token of the replica: without the scope chamber_keys_list the refusal is what is shown.
-
-interface PageFrame {
-  readonly columns: number;
-  readonly rows: number;
-  readonly paint: Paint;
-}
-
-const FIXED_LINES = 4;
-
-class KeysPage {
-  readonly #replicas: readonly Replica[];
-  #replica = 0;
-  #cursors: (string | null)[] = [null];
-  #found: KeyList | CommandFailure | undefined;
-  #isBusy = false;
-
-  constructor(replicas: readonly Replica[]) {
-    this.#replicas = replicas;
-  }
-
-  async act(key: Key | undefined, rows: number): Promise<void> {
-    if (this.#isBusy) return;
-    this.#isBusy = true;
-    try {
-      if (this.#turn(key)) await this.#look(Math.max(1, rows - FIXED_LINES));
-    } finally {
-      this.#isBusy = false;
-    }
-  }
-
-  render({ columns, rows, paint }: PageFrame): string[] {
-    const replica = this.#replicas[this.#replica];
-    const more = this.#replicas.length > 1 ? ', r replica' : '';
-    const title = `keys of ${replica?.name ?? ''}, page ${this.#cursors.length}: n next, p back${more}, k fleet, q ends`;
-    const shown = title.length <= columns ? title : `${title.slice(0, columns - 1)}…`;
-    return [shown, '', ...this.#body(columns, paint)].slice(0, rows);
-  }
-
-  #body(columns: number, paint: Paint): string[] {
-    const found = this.#found;
-    if (found === undefined) return ['…'];
-    if (found instanceof CommandFailure)
-      return [
-        ...wrap(printable(found.message), columns).map((line) => paint(line, 'bad')),
-        ...wrap(printable(found.advice ?? ''), columns),
-      ];
-    if (found.keys.length === 0) return ['no keys'];
-    const cells = found.keys.map(({ pubkey, sources, status, loaded, has_backup, created_at }) => [
-      shortKey(pubkey),
-      sources.join(' and '),
-      status,
-      loaded ? 'yes' : 'NO',
-      has_backup ? 'yes' : '-',
-      created_at.slice(0, 10),
-    ]);
-    const table = renderTable(['KEY', 'SOURCE', 'STATUS', 'LOADED', 'BACKUP', 'SINCE'], cells, columns);
-    return [...table.trimEnd().split('\n'), ...(found.next_cursor === null ? ['', 'no more keys'] : [])];
-  }
-
-  #turn(key: Key | undefined): boolean {
-    if (key === 'next') {
-      if (!(this.#found !== undefined && 'next_cursor' in this.#found) || this.#found.next_cursor === null)
-        return false;
-      this.#cursors.push(this.#found.next_cursor);
-    } else if (key === 'back') {
-      if (this.#cursors.length === 1) return false;
-      this.#cursors.pop();
-    } else if (key === 'replica') {
-      this.#replica = (this.#replica + 1) % this.#replicas.length;
-      this.#cursors = [null];
-      this.#found = undefined;
-    }
-    return true;
-  }
-
-  async #look(count: number): Promise<void> {
-    const cursor = this.#cursors.at(-1) ?? null;
-    const query = new URLSearchParams({ limit: String(count), ...(cursor === null ? {} : { cursor }) });
-    try {
-      const client = this.#replicas[this.#replica]?.client;
-      this.#found = (await client?.request({ method: 'GET', path: `${KEYS_PATH}?${query}` }, keyListSchema))?.value;
-    } catch (error) {
-      if (!(error instanceof CommandFailure)) throw error;
-      this.#found = error;
-    }
-  }
 }

@@ -7,6 +7,7 @@ import { AttestationFailure } from '../attestation/attestation-failure.ts';
 import type { AttestedConnection } from '../connect.ts';
 import { Attempts, type AttemptsOptions, isBug, isOfClocks } from './attempts.ts';
 import { type Lease, PoolError } from './lease.ts';
+import { WaitingLine } from './waiting-line.ts';
 
 export interface PoolOptions extends AttemptsOptions {
   /** Connects and verifies. @throws AttestationFailure, or whatever else keeps it from the enclave */
@@ -221,51 +222,5 @@ export class ConnectionPool {
       this.#later = undefined;
       this.#tryToOpen();
     }, afterMs);
-  }
-}
-
-// Requests that wait for a connection of the pool, first come first served, bounded in number.
-
-interface Waiter {
-  resolve(lease: Lease): void;
-  reject(error: PoolError): void;
-}
-
-class WaitingLine {
-  readonly #most: number;
-  readonly #waiters = new Set<Waiter>();
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  get size(): number {
-    return this.#waiters.size;
-  }
-
-  get isFull(): boolean {
-    return this.#waiters.size >= this.#most;
-  }
-
-  /** Not when the line is full. @param signal gives up waiting @throws PoolError: what it is rejected with */
-  join(signal: AbortSignal): Promise<Lease> {
-    const { promise, resolve, reject } = Promise.withResolvers<Lease>();
-    const waiter: Waiter = { resolve, reject };
-    this.#waiters.add(waiter);
-    signal.addEventListener('abort', () => this.#waiters.delete(waiter) && reject(new PoolError('closed')), {
-      once: true,
-    });
-    return promise;
-  }
-
-  next(): Waiter | undefined {
-    const [waiter] = this.#waiters;
-    if (waiter !== undefined) this.#waiters.delete(waiter);
-    return waiter;
-  }
-
-  rejectAll(code: PoolError['code']): void {
-    for (const { reject } of this.#waiters) reject(new PoolError(code));
-    this.#waiters.clear();
   }
 }

@@ -4,12 +4,12 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { MAPPED_PREFIX, parsePeerAddress } from '../../common/formats/ip-address.ts';
 import { COMMAND, type ProxyAddresses, SIGNATURE, TCP_OVER } from '../../common/formats/proxy-header.ts';
-import type { PausingClock } from '../clock.ts';
 import type { Ingress, ListenAddress } from '../configuration.ts';
 import { errorCode, pacedWarning } from '../log.ts';
 import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
 import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
+import { reachEnclave } from './reach.ts';
 
 interface IngressOptions {
   readonly name: Ingress;
@@ -105,48 +105,6 @@ function boundPort(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
   return address.port;
-}
-
-// Tried again while no listener is there: an enclave that boots. With full jitter, so that the clients of a restarted
-// enclave do not come in step.
-
-/** All of them say that nobody is there (specification/enclave.md#transport). */
-const NOBODY_THERE: ReadonlySet<unknown> = new Set([
-  'ECONNRESET',
-  'ECONNREFUSED',
-  'ENODEV',
-  'ETIMEDOUT',
-  'EHOSTUNREACH',
-]);
-const FIRST_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 1000;
-
-/** @param onFailure each attempt that failed @throws the last attempt's error, or AbortError */
-async function reachEnclave(
-  { transport, clock }: Pick<ProxyWorld, 'transport'> & { readonly clock: PausingClock },
-  port: number,
-  { connectTimeoutMs, connectRetryMs }: Pick<Limits, 'connectTimeoutMs' | 'connectRetryMs'>,
-  signal: AbortSignal,
-  onFailure: (error: unknown) => void,
-): Promise<Socket> {
-  const until = clock.monotonic() + connectRetryMs;
-  for (let attempt = 0; ; attempt++) {
-    try {
-      const socket = await transport.connect(port, { timeoutMs: connectTimeoutMs, signal });
-      socket.on('error', () => undefined);
-      return socket;
-    } catch (error) {
-      if (signal.aborted) throw error;
-      onFailure(error);
-      const pauseMs = clock.random() * Math.min(FIRST_PAUSE_MS * 2 ** attempt, MAX_PAUSE_MS);
-      if (!isNobodyThere(error) || clock.monotonic() + pauseMs > until) throw error;
-      await clock.pause(pauseMs, signal);
-    }
-  }
-}
-
-function isNobodyThere(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && NOBODY_THERE.has(error.code);
 }
 
 // The PROXY header that the parent proxy writes before the bytes of a client: common/formats/proxy-header.ts reads it

@@ -9,7 +9,7 @@ import type { CustodyConfig } from '../../signer/boot/custody.ts';
 import { doubtOfFile } from '../../signer/boot/slashing-protection/start-doubts.ts';
 import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
 import type { World } from '../../signer/boot/world.ts';
-import type { BindingRow } from '../../signer/chamber/binding-table.ts';
+import type { BindingRow } from '../../signer/chamber/binding-row.ts';
 import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
 import type { Network } from '../../signer/signing/networks.ts';
@@ -93,7 +93,8 @@ async function commandCustody(
   const { table: tableName } = config.signer_state;
   if (tableName === undefined) return undefined;
   const { openCustodyParts } = await import('../../signer/boot/custody.ts');
-  const { bindingCodes, bindingTable } = await import('../../signer/chamber/binding-table.ts');
+  const { bindingTable } = await import('../../signer/chamber/binding-table.ts');
+  const { bindingCodes } = await import('../../signer/chamber/binding-row.ts');
   const { unsealOnly } = await import('../store-looks/chamber.ts');
   await using opened = new AsyncDisposableStack();
   const unsealing = openCustodyParts(config, { ...parts, aws: DEFAULT_AWS_ACCESS, tableName }, world, opened);

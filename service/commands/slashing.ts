@@ -8,7 +8,7 @@ import { type Failure, type Group, NoCommand, runProgram } from '../../common/co
 import { SignerError } from '../../signer/api/errors.ts';
 import { InterchangeError } from '../../signer/slashing/interchange/piece-parser.ts';
 import type { LoadInput } from '../config/load.ts';
-import { Web3SignerDatabaseError } from '../web3signer/records.ts';
+import { Web3SignerDatabaseError } from '../web3signer/schema.ts';
 import type { SlashingTerminal } from './slashing-command.ts';
 
 const files = () => import('./slashing-files.ts');

@@ -22,8 +22,9 @@ import { isoTime } from '../../signer/slashing/jump.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { importFailure } from '../commands/slashing.ts';
 import type { OpenStore } from '../commands/slashing-command.ts';
-import { bytesOf, importFile, importWeb3Signer } from '../commands/slashing-files.ts';
+import { bytesOf, importFile } from '../commands/slashing-files.ts';
 import { withStore } from '../commands/slashing-open.ts';
+import { importWeb3Signer } from '../commands/slashing-web3signer.ts';
 import { readConfigFile } from '../config/consensus-config.ts';
 import { loadConfig } from '../config/load.ts';
 import {
@@ -37,7 +38,6 @@ import {
   recordAdvice,
   recordsOf,
   remoteDefinitions,
-  tekuRecord,
 } from './client-folders.ts';
 import { type OpenedKey, openKeys } from './client-keys.ts';
 import { processesOf } from './client-processes.ts';
@@ -54,6 +54,7 @@ import {
   tell,
   writeAll,
 } from './signer-folder.ts';
+import { tekuRecord } from './teku-record.ts';
 
 const DESCRIPTION = {
   summary: 'Bring the keys of a validator client or of Web3Signer, which is stopped, with their record',

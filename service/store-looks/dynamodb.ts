@@ -2,11 +2,9 @@
 
 import { type DynamoDBClient, GetItemCommand } from '../../signer/aws/dynamodb.ts';
 import { NETWORK_PARTITION } from '../../signer/slashing/dynamodb/tables/items.ts';
+import { confirmNetwork, decodeFloor, type RecordBinding } from '../../signer/slashing/dynamodb/tables/record.ts';
 import {
   checkReplication,
-  confirmNetwork,
-  decodeFloor,
-  type RecordBinding,
   refuseRegion,
   replicationOf,
   startFault,

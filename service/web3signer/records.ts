@@ -8,7 +8,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { SignerError } from '../../signer/api/errors.ts';
-import { ofOtherNetwork } from '../../signer/api/network-table.ts';
 import { type HistoryReducer, historyReducer } from '../../signer/slashing/interchange/reduce.ts';
 import type {
   Connection,
@@ -16,6 +15,8 @@ import type {
   UnhurriedSession,
 } from '../../signer/slashing/postgres/connection/connections.ts';
 import type { ImportOptions, ImportSummary, SlashingBackend, ValidatorHistory } from '../../signer/slashing/types.ts';
+import { checkSchema, type HighWatermark, Web3SignerDatabaseError } from './schema.ts';
+import { assertUnused, lookAt } from './unused.ts';
 
 interface Web3SignerOptions {
   /** 32 bytes: the network that the database must be of. */
@@ -219,121 +220,6 @@ async function* rowsOf(connection: Connection, text: string): AsyncGenerator<Rec
   await connection.query('CLOSE entries');
 }
 
-// Facts of Web3Signer's migrations V00001 to V00012. Version 7 is the first that the database itself names; `enabled`
-// came with 10, the high watermark with 12. A later version may mean something else by the same columns: it is refused.
-
-const OLDEST_VERSION = 7;
-const VERSION_OF_ENABLED = 10;
-const VERSION_OF_HIGH_WATERMARK = 12;
-const NEWEST_VERSION = 12;
-
-/** Read by this program; a missing one is named. */
-export const TABLES = [
-  'validators',
-  'signed_blocks',
-  'signed_attestations',
-  'low_watermarks',
-  'metadata',
-  'database_version',
-] as const;
-
-/** Why a database is refused as a whole, and what to do. Holds nothing of its address. */
-export class Web3SignerDatabaseError extends Error {
-  readonly remedy: string;
-
-  constructor(problem: string, remedy: string) {
-    super(problem);
-    this.name = 'Web3SignerDatabaseError';
-    this.remedy = remedy;
-  }
-}
-
-/** Web3Signer refuses to sign at or beyond it; null where none is set. As decimal text. */
-interface HighWatermark {
-  readonly slot: string | null;
-  readonly epoch: string | null;
-}
-
-export interface Schema {
-  readonly hasEnabled: boolean;
-  readonly highWatermark: HighWatermark;
-}
-
-/** @throws Web3SignerDatabaseError */
-async function checkSchema(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<Schema> {
-  await checkTables(connection);
-  const version = await versionOf(connection);
-  await checkNetwork(connection, genesisValidatorsRoot);
-  await checkOwners(connection);
-  return {
-    hasEnabled: version >= VERSION_OF_ENABLED,
-    highWatermark: version >= VERSION_OF_HIGH_WATERMARK ? await highWatermarkOf(connection) : NO_WATERMARK,
-  };
-}
-
-const NO_WATERMARK: HighWatermark = { slot: null, epoch: null };
-const UPGRADE =
-  'bring its schema up to date with the migrations of your Web3Signer (flyway), or import a file of its `eth2 export`';
-
-async function checkTables(connection: Connection): Promise<void> {
-  const { rows } = await connection.query<{ name: string; is_there: boolean }>(
-    'SELECT name, to_regclass(name) IS NOT NULL AS is_there FROM unnest($1::text[]) AS name',
-    [TABLES],
-  );
-  const missing = rows.filter(({ is_there: isThere }) => !isThere).map(({ name }) => name);
-  if (missing.length === 0) return;
-  const isAny = missing.length < TABLES.length;
-  const remedy = isAny ? UPGRADE : 'name the database of Web3Signer, and a role whose search_path leads to its tables';
-  throw new Web3SignerDatabaseError(`it has no table ${missing.join(', ')}`, remedy);
-}
-
-async function versionOf(connection: Connection): Promise<number> {
-  const { rows } = await connection.query<{ version: number }>('SELECT version FROM database_version WHERE id = 1');
-  const version = rows[0]?.version;
-  if (version === undefined) throw new Web3SignerDatabaseError('database_version names no version', UPGRADE);
-  if (version < OLDEST_VERSION) {
-    throw new Web3SignerDatabaseError(`its schema is of version ${version}, before ${OLDEST_VERSION}`, UPGRADE);
-  }
-  if (version > NEWEST_VERSION) {
-    const remedy = 'use a later strongroom, or import what `web3signer eth2 export` writes';
-    throw new Web3SignerDatabaseError(`its schema is of version ${version}, after ${NEWEST_VERSION}`, remedy);
-  }
-  return version;
-}
-
-async function checkNetwork(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<void> {
-  const { rows } = await connection.query<{ root: Uint8Array }>(
-    'SELECT genesis_validators_root AS root FROM metadata ORDER BY id LIMIT 2',
-  );
-  if (rows.length !== 1) {
-    const remedy = 'Web3Signer writes it with its first signature or import: there is nothing to import before';
-    throw new Web3SignerDatabaseError('metadata does not say of which network it is', remedy);
-  }
-  if (rows[0] === undefined || Buffer.compare(rows[0].root, genesisValidatorsRoot) !== 0) {
-    const remedy = 'name the database of the network that the configuration names';
-    throw new Web3SignerDatabaseError(`it is ${ofOtherNetwork(rows[0]?.root, genesisValidatorsRoot)}`, remedy);
-  }
-}
-
-/** `signed_attestations.validator_id` may be NULL by the schema: such a vote would be left out without a word. */
-async function checkOwners(connection: Connection): Promise<void> {
-  const { rows } = await connection.query(`
-    SELECT FROM signed_attestations WHERE validator_id IS NULL
-    UNION ALL SELECT FROM signed_blocks WHERE validator_id IS NULL LIMIT 1`);
-  if (rows.length === 0) return;
-  throw new Web3SignerDatabaseError(
-    'an entry names no validator',
-    'find out whose it is: Web3Signer writes no such entry',
-  );
-}
-
-async function highWatermarkOf(connection: Connection): Promise<HighWatermark> {
-  const { rows } = await connection.query<HighWatermark>(
-    'SELECT high_watermark_slot::text AS slot, high_watermark_epoch::text AS epoch FROM metadata',
-  );
-  return rows[0] ?? NO_WATERMARK;
-}
-
 // Values of its columns. What no signer writes is refused, with its place and without repeating it.
 
 const REMEDY = 'find out who wrote it: a record that is wrong in one place is not believed in others';
@@ -353,64 +239,6 @@ export function readNumber(value: unknown, place: string): number {
 export function readBytes(value: unknown, length: number, place: string): Uint8Array {
   if (value instanceof Uint8Array && value.length === length) return value;
   throw new Web3SignerDatabaseError(`${place} is not ${length} bytes`, REMEDY);
-}
-
-// A signer that goes on would sign what the import does not know. A running Web3Signer keeps connections open, so any
-// session of another program refuses; so does a prepared transaction that holds locks on the tables, and a row that
-// changes between two looks. Nothing is seen of sessions of another server, or of a Web3Signer that will be started
-// again.
-
-/** Of our connections (signer/slashing/postgres/connection/connections.ts): our signers do not write these tables. */
-const OWN_NAME = 'strongroom';
-
-// Background workers (autovacuum) have no role. Of sessions of other roles little more than their being there is
-// visible.
-const OTHER_SESSIONS = `
-  SELECT count(*)::int AS sessions FROM pg_stat_activity
-  WHERE datname = current_database() AND usesysid IS NOT NULL
-    AND application_name IS DISTINCT FROM $1 AND pid <> ALL ($2::int[])`;
-
-// Also of transactions that are prepared and have no session any more; Web3Signer takes advisory locks besides.
-const OTHER_LOCKS = `
-  SELECT count(DISTINCT l.virtualtransaction)::int AS transactions
-  FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-  WHERE l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND (l.relation = ANY ($3::text[]::regclass[]::oid[]) OR l.locktype = 'advisory')
-    AND (l.pid IS NULL
-         OR a.usesysid IS NOT NULL AND a.application_name IS DISTINCT FROM $1 AND l.pid <> ALL ($2::int[]))`;
-
-/** @param own the processes of our own sessions. @throws Web3SignerDatabaseError */
-async function assertUnused(connection: Connection, own: readonly number[]): Promise<void> {
-  const locks = await connection.query<{ transactions: number }>(OTHER_LOCKS, [OWN_NAME, own, TABLES]);
-  const transactions = locks.rows[0]?.transactions ?? 0;
-  if (transactions > 0) {
-    const remedy = 'stop Web3Signer and wait for its last transaction; see pg_locks and pg_prepared_xacts';
-    throw new Web3SignerDatabaseError(`${transactions} other transactions hold locks on its tables`, remedy);
-  }
-  const others = await connection.query<{ sessions: number }>(OTHER_SESSIONS, [OWN_NAME, own]);
-  const sessions = others.rows[0]?.sessions ?? 0;
-  if (sessions > 0) {
-    const remedy =
-      'stop Web3Signer for good, then end what else is connected to this database (a pool, a monitor, psql); see pg_stat_activity';
-    throw new Web3SignerDatabaseError(`${sessions} other sessions are connected to it`, remedy);
-  }
-}
-
-// Of the entries: how many there are, which, and which transactions wrote them. A row that is inserted, deleted or
-// updated, in the middle too, changes one of these sums. The other tables are small and looked at as a whole.
-const ENTRIES = "concat_ws('-', count(*), sum(id), sum(xmin::text::bigint))";
-const LOOK = `
-  SELECT concat_ws('/',
-    (SELECT ${ENTRIES} FROM signed_blocks),
-    (SELECT ${ENTRIES} FROM signed_attestations),
-    (SELECT coalesce(md5(string_agg(v::text, ',' ORDER BY v.id)), 'none') FROM validators v),
-    (SELECT coalesce(md5(string_agg(w::text, ',' ORDER BY w.validator_id)), 'none') FROM low_watermarks w),
-    (SELECT string_agg(m::text, ',' ORDER BY m.id) FROM metadata m),
-    (SELECT string_agg(d::text, ',' ORDER BY d.id) FROM database_version d)) AS look`;
-
-async function lookAt(connection: Connection): Promise<string> {
-  const { rows } = await connection.query<{ look: string }>(LOOK);
-  return rows[0]?.look ?? '';
 }
 
 // Keys that were disabled there, or signed beyond any chain, are retired once the whole database was read and is known

@@ -9,13 +9,13 @@ import {
   KMSClient,
   KMSServiceException,
 } from '@aws-sdk/client-kms';
-import type { CustodyKeys, KeyAnswer, KeyAttempt, KeyFault } from '../../ceremony/custody-keys.ts';
+import type { CustodyKeys, KeyAnswer, KeyAttempt } from '../../ceremony/custody-keys.ts';
 import { keyArn } from '../../ceremony/key-arn.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { NsmError } from '../tee/nsm.ts';
 import { EnvelopeError, KEY_ENCRYPTION_ALGORITHM, type KmsRecipient } from '../tee/recipient.ts';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
-import { type AwsFault, awsFault } from './errors.ts';
+import { kmsFault, UnusableKey } from './kms-fault.ts';
 
 export interface KmsOptions extends Omit<AwsClientOptions, 'region'> {
   readonly ceremonyArns: readonly string[];
@@ -178,46 +178,4 @@ function errorFields(error: unknown): { readonly error: string; readonly said?: 
 
 function asKeyAnswer(served: Served<Buffer>): KeyAnswer {
   return served.ok ? { ok: true, arn: served.arn, bytes: served.answer } : served;
-}
-
-// What an error of a KMS call says about the key (AWS KMS API Reference, Errors).
-
-class UnusableKey extends Error {
-  readonly fault: KeyFault;
-
-  constructor(fault: KeyFault) {
-    super(`the custody key is of no use: ${fault}`);
-    this.name = 'UnusableKey';
-    this.fault = fault;
-  }
-}
-
-const NAMED: ReadonlyMap<string, KeyFault> = new Map([
-  ['DisabledException', 'disabled'],
-  ['KMSInvalidStateException', 'invalid_state'],
-  ['NotFoundException', 'not_found'],
-  ['InvalidCiphertextException', 'bad_ciphertext'],
-  ['IncorrectKeyException', 'bad_ciphertext'],
-  ['KeyUnavailableException', 'unreachable'],
-  ['DependencyTimeoutException', 'unreachable'],
-]);
-
-const SHARED: Readonly<Record<AwsFault, KeyFault>> = {
-  not_found: 'not_found',
-  denied: 'denied',
-  throttled: 'throttled',
-  unreachable: 'unreachable',
-  condition_failed: 'failed',
-  conflict: 'failed',
-  failed: 'failed',
-};
-
-function kmsFault(error: unknown, attested = false): KeyFault {
-  if (error instanceof UnusableKey) return error.fault;
-  if (error instanceof NsmError) return 'no_attestation';
-  if (error instanceof EnvelopeError) return 'bad_envelope';
-  // KMS denies in the same words whether a principal or a condition of the policy is not met.
-  if (attested && error instanceof Error && error.name === 'AccessDeniedException') return 'attestation_denied';
-  const named = error instanceof Error ? NAMED.get(error.name) : undefined;
-  return named ?? SHARED[awsFault(error)];
 }

@@ -11,7 +11,7 @@ import type { HealthCheck } from '../api/health.ts';
 import type { StatefulAuthenticator } from '../auth/stateful/stateful.ts';
 import type { StoreBinding } from '../chamber/store-binding.ts';
 import type { Config } from '../config/options.ts';
-import { type RecordDecision, recordsDecisions } from '../http/audit.ts';
+import { type RecordDecision, recordsDecisions } from '../http/decisions.ts';
 import type { ReceiptRoutes } from '../http/routes/receipts.ts';
 import { openReceiptLog, type ReceiptLog, type SignerFacts } from '../receipts/log.ts';
 import { removeOldEntries } from '../receipts/retention.ts';

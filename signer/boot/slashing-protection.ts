@@ -17,7 +17,7 @@ import { floorWatch } from '../slashing/doubt/floor.ts';
 import { RENEWAL_MS, renewIncarnations } from '../slashing/doubt/renewal.ts';
 import { latestBy } from '../slashing/future.ts';
 import { type FutureFloor, futureFloor, futureText } from '../slashing/jump.ts';
-import { startPruning } from '../slashing/operations/pruning.ts';
+import { startPruning } from '../slashing/operations/prune-loop.ts';
 import { SlashingProtection } from '../slashing/protection.ts';
 import { type RestrainedStore, restrainStore, type StoreKeeper, sealedStore } from '../slashing/restraints.ts';
 import { tracedStore } from '../slashing/traced-store.ts';

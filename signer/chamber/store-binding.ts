@@ -25,7 +25,8 @@ import type { Log } from '../../common/observe/log.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../slashing/future.ts';
 import { type Incarnations, nextIncarnation, readIncarnations } from '../slashing/incarnation.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
-import type { BindingRow, BindingTable, BoundStore } from './binding-table.ts';
+import type { BindingRow, BoundStore } from './binding-row.ts';
+import type { BindingTable } from './binding-table.ts';
 import {
   BEHIND,
   LAPSED,

@@ -2,25 +2,16 @@
 // specification/signing.md#refusal-order); and again when the body is complete: a token may have been revoked
 // meanwhile.
 
-import type { IncomingHttpHeaders } from 'node:http';
-import type { Readable } from 'node:stream';
-import type { FastifyInstance } from 'fastify';
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
-import { BODY_BUDGET_BYTES } from '../api/primitives.ts';
 import type { Authenticator, Caller } from '../auth/authenticator.ts';
 import { admitsRoute, evaluateBeforeBody } from '../auth/evaluate.ts';
 import { parseAuthorization } from '../auth/tokens.ts';
 import type { KeyStore } from '../keys/store.ts';
-import {
-  clientCertificateOf,
-  type HttpRequest,
-  headerValues,
-  isAllowed,
-  type RequestContext,
-  type RouteAccess,
-} from './context.ts';
+import { createBodyBudget } from './body-budget.ts';
+import { clientCertificateOf, type HttpRequest, headerValues, isAllowed, type RouteAccess } from './context.ts';
 import { largestEnvelope, largestEnvelopeOf } from './envelopes.ts';
+import type { OriginRefusal } from './origins.ts';
 
 const BODY_TIMEOUT_MS = 30_000;
 /** How much an audit line shows of an identifier that is no public key. */
@@ -190,182 +181,4 @@ function keyRefusal(request: HttpRequest, { keys }: AdmissionDependencies): Erro
   const { publicKey } = request.context;
   if (publicKey !== undefined && keys.find(publicKey) !== undefined) return undefined;
   return keys.state === 'loading' ? 'starting' : 'unknown_key';
-}
-
-// The memory for request bodies, over all connections, reserved as bytes arrive. A body without room is refused and
-// never waits, so half-received bodies cannot block each other.
-
-type Holder = Pick<RequestContext, 'bodyHolder' | 'bodyReservation' | 'caller'>;
-
-interface BodyBudget {
-  /** Twice as much as before, while there is so much. @returns bytes, at least `needed`; 0 when there is no room */
-  grow(holder: Holder, needed: number, limit?: number): number;
-  shrink(holder: Holder, bytes: number): void;
-}
-
-export function createBodyBudget(maxRequestBodyBytes: number): BodyBudget {
-  /** What one token may hold: others go on while one floods. One body of any size that is allowed has room. */
-  const callerBytes = Math.max(BODY_BUDGET_BYTES / 4, maxRequestBodyBytes);
-  const heldByCaller = new Map<string, number>();
-  let held = 0;
-
-  const reserve = (holder: Holder, bytes: number): boolean => {
-    const change = bytes - holder.bodyReservation;
-    if (change === 0) return true;
-    const accessor = holder.bodyHolder ?? holder.caller?.accessor ?? '';
-    const byCaller = (heldByCaller.get(accessor) ?? 0) + change;
-    if (change > 0 && (held + change > BODY_BUDGET_BYTES || byCaller > callerBytes)) return false;
-    held += change;
-    holder.bodyReservation = bytes;
-    holder.bodyHolder = accessor;
-    if (byCaller === 0) heldByCaller.delete(accessor);
-    else heldByCaller.set(accessor, byCaller);
-    return true;
-  };
-  return {
-    grow(holder, needed, limit = maxRequestBodyBytes) {
-      const ample = Math.min(Math.max(needed, 2 * holder.bodyReservation), limit);
-      if (reserve(holder, ample)) return ample;
-      return reserve(holder, needed) ? needed : 0;
-    },
-    shrink(holder, bytes) {
-      if (bytes < holder.bodyReservation) reserve(holder, bytes);
-    },
-  };
-}
-
-// Collects a body in one buffer, and wipes what it does not hand over: a body may contain passwords.
-
-type BodyEnd = (body: Buffer | Error) => void;
-
-export function readBody(request: HttpRequest, stream: Readable, admission: Admission, onEnd: BodyEnd): void {
-  let held: Buffer | undefined;
-  let length = 0;
-  let isOver = false;
-
-  const finish = (end: Buffer | Error): void => {
-    if (isOver) return;
-    isOver = true;
-    if (end instanceof Error) held?.fill(0);
-    onEnd(end);
-  };
-  const onData = (chunk: Buffer): void => {
-    if (isOver) return void chunk.fill(0); // nobody looks at the rest; the answer closes the connection
-    const needed = length + chunk.length;
-    try {
-      if (held === undefined) held = firstOf(request, chunk, admission);
-      else {
-        if (needed > held.length) held = larger(request, held, needed, admission);
-        held.set(chunk, length);
-        chunk.fill(0);
-      }
-      length = needed;
-    } catch (error) {
-      chunk.fill(0);
-      finish(error instanceof Error ? error : new SignerError('internal_error', { cause: error }));
-    }
-  };
-  stream.on('data', onData);
-  stream.on('end', () => finish(held?.subarray(0, length) ?? Buffer.alloc(0)));
-  stream.on('error', finish);
-}
-
-/** Nearly every body comes in one piece, which stays as it is. */
-function firstOf(request: HttpRequest, chunk: Buffer, admission: Admission): Buffer {
-  admission.bodyGrows(request, chunk.length);
-  return chunk;
-}
-
-function larger(request: HttpRequest, held: Buffer, needed: number, admission: Admission): Buffer {
-  const grown = Buffer.allocUnsafeSlow(admission.bodyGrows(request, needed));
-  held.copy(grown);
-  held.fill(0);
-  return grown;
-}
-
-export function acceptAnyBodyAsBytes(app: FastifyInstance, admission: Admission): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', (request, stream, done) => {
-    readBody(request, stream, admission, (body) => {
-      const outcome = body instanceof Error ? body : readmitted(request, body, admission);
-      if (outcome instanceof Error) done(outcome);
-      else done(null, outcome);
-    });
-  });
-}
-
-/** A body that no route gets to see is wiped: it may hold passwords. */
-function readmitted(request: HttpRequest, body: Buffer, admission: Admission): Buffer | Error {
-  try {
-    admission.bodyRead(request, body.length);
-    const refusal = admission.readmit(request);
-    if (refusal === undefined) return body;
-    body.fill(0);
-    return new SignerError(refusal);
-  } catch (error) {
-    body.fill(0);
-    return new SignerError('internal_error', { cause: error });
-  }
-}
-
-// Which origins a browser may let in (CORS), and the refusal of requests that it sends for other pages. It trusts two
-// headers that no page can set (Fetch Standard, forbidden request headers).
-
-/** What a web page may read of an answer besides the usual (Fetch Standard, CORS-safelisted response headers). */
-const EXPOSED_HEADERS = ['X-Request-Id', 'Retry-After'];
-
-type Foreign = (headers: IncomingHttpHeaders) => boolean;
-type OriginRefusal = (headers: IncomingHttpHeaders) => ErrorReason | undefined;
-
-/** Before the routes, and before admission: a preflight carries no credentials. */
-export async function allowOrigins(app: FastifyInstance, origins: readonly string[] | null): Promise<void> {
-  if (origins === null) return;
-  const { default: cors } = await import('@fastify/cors');
-  const methods: string[] = []; // each that a route is mounted with, from here on: preflights read it when they come
-  app.addHook('onRoute', ({ method }) => {
-    for (const name of [method].flat()) if (name !== 'OPTIONS' && !methods.includes(name)) methods.push(name);
-  });
-  await app.register(cors, {
-    origin: origins.includes('*') ? '*' : [...origins],
-    methods,
-    exposedHeaders: EXPOSED_HEADERS,
-    hideOptionsRoute: true,
-  });
-}
-
-export function originRefusals(origins: readonly string[] | null, hosts: readonly string[] | null): OriginRefusal {
-  const [isForeignOrigin, isForeignHost] = [foreignOrigin(origins), foreignHost(hosts)];
-  return (headers) =>
-    isForeignHost(headers) ? 'foreign_host' : isForeignOrigin(headers) ? 'foreign_origin' : undefined;
-}
-
-export function foreignOrigin(allowed: readonly string[] | null): Foreign {
-  if (allowed?.includes('*') === true) return () => false;
-  return (headers) => {
-    const { origin, 'sec-fetch-site': site } = headers;
-    if (origin === undefined && site === undefined) return false; // no browser
-    if (origin !== undefined && allowed?.includes(origin) === true) return false;
-    // Given twice it comes joined: whatever says cross-site counts.
-    return String(site).includes('cross-site') || (origin !== undefined && !isOwnHost(origin, headers.host));
-  };
-}
-
-export function foreignHost(allowed: readonly string[] | null): Foreign {
-  if (allowed === null) return () => false;
-  const names = new Set(allowed);
-  return ({ host = '' }) => !names.has(hostName(host));
-}
-
-function hostName(host: string): string {
-  return host
-    .toLowerCase()
-    .replace(/:[0-9]*$/, '')
-    .replace(/^\[(.*)\]$/, '$1');
-}
-
-/** The same host and port, a default port written or not. The scheme is the page's: a proxy may have ended TLS. */
-function isOwnHost(origin: string, host: string | undefined): boolean {
-  const page = URL.parse(origin);
-  if (page === null || host === undefined || !['http:', 'https:'].includes(page.protocol)) return false;
-  return page.origin === origin.toLowerCase() && URL.parse(`${page.protocol}//${host}`)?.host === page.host;
 }

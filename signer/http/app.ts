@@ -13,30 +13,27 @@ import type { KeyManagementParts } from '../keys/management/management.ts';
 import type { KeyStore } from '../keys/store.ts';
 import type { SigningDependencies } from '../signing/dependencies.ts';
 import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
-import { type Admission, acceptAnyBodyAsBytes, allowOrigins, createAdmission, originRefusals } from './admission.ts';
-import { type Audit, createAudit, type HttpObserver, type RecordDecision, type RequiredAudit } from './audit.ts';
+import { type Admission, createAdmission } from './admission.ts';
+import { type Audit, createAudit, type HttpObserver } from './audit.ts';
+import { acceptAnyBodyAsBytes } from './body.ts';
 import { callerTurns, type GoOn } from './caller-turns.ts';
-import {
-  type HttpRequest,
-  headerTimes,
-  NO_ROUTE,
-  newContext,
-  peerAddressOf,
-  type Route,
-  requestId,
-  settlePlace,
-  trackOpenRequests,
-} from './context.ts';
+import { type HttpRequest, NO_ROUTE, newContext, peerAddressOf, type Route, requestId } from './context.ts';
+import type { RecordDecision } from './decisions.ts';
 import { keepEscapes } from './escapes.ts';
 import { type HeldRequests, heldRequests } from './held.ts';
+import { trackOpenRequests } from './open-requests.ts';
+import { allowOrigins, originRefusals } from './origins.ts';
+import { headerTimes, settlePlace } from './places.ts';
 import { answerClientError, refuse, sendError } from './refusals.ts';
 import { toSignerError } from './replies.ts';
+import type { RequiredAudit } from './required-audit.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
 import { mountAuthPolicies, mountAuthTokens } from './routes/auth.ts';
 import { type ChamberRoutes, mountChamber } from './routes/chamber.ts';
 import type { GenerateRoutes } from './routes/chamber-keys-generate.ts';
 import { mountHealth, type Readiness } from './routes/health.ts';
-import { type ChamberKeyLimits, type KeyManagerLimits, mountChamberKeys, mountKeystores } from './routes/keys.ts';
+import { type ChamberKeyLimits, mountChamberKeys } from './routes/keys.ts';
+import { type KeyManagerLimits, mountKeystores } from './routes/keystores.ts';
 import { mountReceipts, type ReceiptRoutes } from './routes/receipts.ts';
 import { createSignHandler, mountPublicKeys, mountSign, type SignHandler } from './routes/sign.ts';
 import { createSignBatchHandler, mountSignBatch } from './routes/sign-batch.ts';

@@ -1,20 +1,15 @@
 // One audit line per request of an authenticated route. Names, not values: no token, no body, no signature is in it.
 
 import type { ServerResponse } from 'node:http';
-import { inTime } from '../../common/flow/in-time.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
-import type { Logger } from '../../common/observe/logger.ts';
-import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';
 import type { AuditLine } from '../api/audit-members.ts';
 import { ERROR_REASONS, type ErrorReason, SignerError } from '../api/errors.ts';
 import type { ClientFault } from '../api/forks.ts';
-import type { Caller } from '../auth/authenticator.ts';
 import { type ClientAddressOptions, clientAddress } from '../auth/client-address.ts';
-import type { ReceiptLog } from '../receipts/log.ts';
 import { type HttpRequest, headerValues, type RequestContext } from './context.ts';
-import { toSignerError } from './replies.ts';
+import type { RequiredAudit } from './required-audit.ts';
 
 export interface HttpObserver {
   requestEnded(route: string, status: number, seconds: number): void;
@@ -122,37 +117,6 @@ export function createAudit(addresses: ClientAddressOptions, { clock, log, obser
   };
 }
 
-// audit.required: no signature leaves before its audit line is with the system that the log goes to. A destination that
-// takes no lines refuses all of them, before anything is signed, until it has taken what waits.
-
-export interface RequiredAudit {
-  /** Why nothing may be signed now. */
-  hindrance(): 'audit_unavailable' | undefined;
-  /** Whether the line that was written last, and those before it, are with the system. */
-  confirmed(): Promise<boolean>;
-}
-
-const CONFIRM_TIMEOUT_MS = 2_000;
-
-export function requiredAudit(log: Pick<Logger, 'isLosing' | 'confirmed'>): RequiredAudit {
-  /** Lines that are late, and neither taken nor dropped yet. */
-  let late = 0;
-  return {
-    hindrance: () => (late > 0 || log.isLosing() ? 'audit_unavailable' : undefined),
-    async confirmed() {
-      const line = log.confirmed();
-      const isTaken = await inTime(line, CONFIRM_TIMEOUT_MS, () => {
-        late += 1;
-        void line.then(() => {
-          late -= 1;
-        });
-        return false;
-      });
-      return isTaken && !log.isLosing();
-    },
-  };
-}
-
 function messageMembers({ operation, position, signingRoot, healed }: RequestContext) {
   return {
     operation,
@@ -218,46 +182,4 @@ function rememberedPeer(addresses: ClientAddressOptions): AddressOf {
     }
     return lastAddress;
   };
-}
-
-// What a request that was understood ended with, as entries of the log of receipts (specification/receipts.md#log). The
-// entry is there before the answer.
-
-/** @param reason why it was refused; null: it was signed */
-export type RecordDecision = (context: RequestContext, publicKey: string, reason: ErrorReason | null) => void;
-
-/** Without a token or a certificate (auth/static.ts). */
-const ANONYMOUS = 'anonymous';
-
-export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecision {
-  const digests = new WeakMap<Caller, Buffer>();
-  /** Of the decision that is recorded: the log copies it. */
-  const key = Buffer.alloc(PUBLIC_KEY_BYTES);
-  const digestOf = (caller: Caller): Buffer => {
-    const known = digests.get(caller);
-    if (known !== undefined) return known;
-    const { allows, denies } = caller.access;
-    const policies = new Set([...allows, ...denies].map(({ policy }) => policy));
-    const digest = callerDigest(caller.accessor === ANONYMOUS ? '' : caller.accessor, [...policies]);
-    digests.set(caller, digest);
-    return digest;
-  };
-  return ({ caller, operation, position = {}, signingRoot = null }, publicKey, reason) => {
-    if (caller === undefined || operation === undefined) return; // admission and the parser have seen to both
-    if (key.write(publicKey.slice(2), 'hex') !== PUBLIC_KEY_BYTES) throw new RangeError('a decision is on no key');
-    log.record({ operation, reason, publicKey: key, position, signingRoot, caller: digestOf(caller) });
-  };
-}
-
-export async function told<
-  Outcome extends { readonly kind: 'signed' } | { readonly kind: 'refused'; reason: ErrorReason },
->(work: Promise<Outcome>, tell: (reason: ErrorReason | null) => void): Promise<Outcome> {
-  try {
-    const outcome = await work;
-    tell(outcome.kind === 'signed' ? null : outcome.reason);
-    return outcome;
-  } catch (error) {
-    tell(toSignerError(error).reason);
-    throw error;
-  }
 }

@@ -2,11 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { randomUUIDv7 } from 'node:crypto';
-import type { IncomingMessage, ServerOptions, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyRequest } from 'fastify';
-import type { Places } from '../../common/formats/places.ts';
 import type { Span } from '../../common/observe/tracing.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { ClientFault } from '../api/forks.ts';
@@ -135,71 +134,6 @@ export function isAllowed(request: HttpRequest, decision: AccessDecision): boole
   return decision.allowed;
 }
 
-// Every request to its end. Only this part returns what a request holds, so a client that goes away cannot keep it.
-
-/** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
-export const MAX_UNANSWERED_REQUESTS = 16;
-
-/** For the rest of a body that nobody reads: as long as an admitted client has for a whole one. */
-const UNREAD_BODY_MS = 30_000;
-
-interface OpenRequests {
-  /** False when the connection has too many already: it is closed, and the request goes no further. */
-  begin(request: HttpRequest, response: ServerResponse): boolean;
-}
-
-const byConnection = new WeakMap<Socket, Map<HttpRequest, ServerResponse>>();
-
-export function hasOpenRequests(socket: Socket): boolean {
-  return (byConnection.get(socket)?.size ?? 0) > 0;
-}
-
-/** @param onEnd called exactly once for each request that began */
-export function trackOpenRequests(onEnd: (request: HttpRequest, response: ServerResponse) => void): OpenRequests {
-  const openOf = (socket: Socket): Map<HttpRequest, ServerResponse> => {
-    const known = byConnection.get(socket);
-    if (known !== undefined) return known;
-    const open = new Map<HttpRequest, ServerResponse>();
-    byConnection.set(socket, open);
-    // An answer that waits behind another one on this connection never hears that the connection is gone.
-    socket.once('close', () => {
-      for (const [request, response] of open) end(open, request, response);
-    });
-    return open;
-  };
-  const end = (open: Map<HttpRequest, ServerResponse>, request: HttpRequest, response: ServerResponse): void => {
-    if (open.delete(request)) onEnd(request, response);
-  };
-
-  return {
-    begin(request, response) {
-      const { socket } = request.raw;
-      const open = openOf(socket);
-      if (open.size >= MAX_UNANSWERED_REQUESTS) {
-        socket.destroy();
-        return false;
-      }
-      open.set(request, response);
-      // After the last byte is handed over, and also when the connection breaks before.
-      response.once('close', () => {
-        end(open, request, response);
-        boundUnreadBody(request);
-      });
-      return true;
-    },
-  };
-}
-
-/** Node reads on until the body is over: who sends it byte by byte would have the connection for ever. */
-function boundUnreadBody({ raw }: HttpRequest): void {
-  if (raw.complete || raw.destroyed) return;
-  const timer = setTimeout(() => {
-    if (!raw.complete) raw.destroy(); // and with it its connection, where it has one: under inject() it has none
-  }, UNREAD_BODY_MS);
-  timer.unref();
-  raw.once('close', () => clearTimeout(timer));
-}
-
 // Node's `headers` drops all but the first Authorization and joins others; `headersDistinct` makes a table of all.
 
 /** @param name in lower case; undefined when the request has no such header */
@@ -251,55 +185,4 @@ export function clientCertificateOf(socket: Socket): ClientCertificate | undefin
 /** The stream under TLS. Where Node did not keep it, no RA-TLS connection would be served, and no chain trusted. */
 export function streamOf(secure: TLSSocket): Socket | undefined {
   return (secure as TLSSocket & { readonly _parent?: Socket })._parent;
-}
-
-// When a listener has no place left, the oldest connection without an admitted request goes (common/formats/places.ts).
-
-export interface ConnectionLimits {
-  readonly handshakeTimeoutMs: number;
-  readonly headersTimeoutMs: number;
-}
-
-export const CONNECTION_LIMITS: ConnectionLimits = { handshakeTimeoutMs: 10_000, headersTimeoutMs: 15_000 };
-const CHECKS = 4;
-
-export function headerTimes(
-  headersTimeout: number = CONNECTION_LIMITS.headersTimeoutMs,
-): Required<Pick<ServerOptions, 'headersTimeout' | 'connectionsCheckingInterval'>> {
-  return { headersTimeout, connectionsCheckingInterval: Math.ceil(headersTimeout / CHECKS) };
-}
-
-export type LostPlace = 'displaced' | 'limit';
-
-const placesOf = new WeakMap<Socket, Places<Socket>>();
-
-export function takePlace(
-  places: Places<Socket>,
-  socket: Socket,
-  address: string | undefined,
-  onLost: (why: LostPlace) => void,
-): boolean {
-  const displaced = places.enter(socket, address);
-  if (displaced !== undefined) {
-    onLost(displaced === socket ? 'limit' : 'displaced');
-    displaced.destroy();
-  }
-  if (displaced === socket) return false;
-  placesOf.set(socket, places);
-  socket.once('close', () => places.leave(socket));
-  return true;
-}
-
-/** The address of its client has become known. @param socket that took the place */
-export function namePlace(socket: Socket, address: string | undefined): void {
-  placesOf.get(socket)?.name(socket, address);
-}
-
-/** From now on it is not displaced. @param socket the one that requests are read from */
-export function settlePlace(socket: Socket): void {
-  const stream = streamOf(socket as TLSSocket) ?? socket;
-  const places = placesOf.get(stream);
-  if (places === undefined) return;
-  places.settle(stream);
-  placesOf.delete(stream);
 }

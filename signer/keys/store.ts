@@ -2,12 +2,13 @@
 // vanishes from it (specification/signing.md#public-keys).
 
 import assert from 'node:assert/strict';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
 import { ended, isEnded, TenureBook } from '../tenure.ts';
+import { ListedKeys } from './listed-keys.ts';
 import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
+import { sortInPieces } from './merge-sorted.ts';
 import type { HeldKey, SecretKeyVault } from './vault.ts';
 
 /** loading: keys can sign as they come, the list waits for the first complete load. sealed: empty for good. */
@@ -327,91 +328,4 @@ export class KeyStore {
 
 function endTenureOf(key: HeldCopy): void {
   if (!isEnded(key.tenure)) key.tenure = ended(key.tenure); // in place: it is the same copy
-}
-
-// A hundred thousand keys that came in a batch are a merge, and not a sort.
-
-class ListedKeys {
-  #published: readonly string[] = [];
-  readonly #since = new Set<string>();
-  /** Ascending, of batches: a hundred thousand keys are listed without touching each. */
-  #batchesSince: (readonly string[])[] = [];
-  /** After all of these; added again since, or waiting for the end of a batch, when it is loaded. */
-  readonly #removedSince = new Set<string>();
-  #isCurrent = true;
-
-  add(publicKey: string): void {
-    this.#since.add(publicKey);
-    this.#isCurrent = false;
-  }
-
-  addAll(publicKeys: readonly string[]): void {
-    if (publicKeys.length === 0) return;
-    if (this.#removedSince.size > 0) this.#publish(); // of these, too, some may have been removed before
-    this.#batchesSince.push(publicKeys);
-    this.#isCurrent = false;
-  }
-
-  remove(publicKey: string): void {
-    this.#since.delete(publicKey);
-    this.#removedSince.add(publicKey);
-    this.#isCurrent = false;
-  }
-
-  clear(): void {
-    this.#since.clear();
-    this.#batchesSince = [];
-    this.#removedSince.clear();
-    this.#published = [];
-  }
-
-  ascending(): readonly string[] {
-    if (!this.#isCurrent) this.#publish();
-    return this.#published;
-  }
-
-  #publish(): void {
-    // A key that was removed and is there again is among those added since, or waits for the end of its batch.
-    const stays = (publicKey: string) => !this.#removedSince.has(publicKey);
-    const staying = (list: readonly string[]) => (this.#removedSince.size === 0 ? list : list.filter(stays));
-    const lists = [...this.#batchesSince.map(staying), [...this.#since].sort()];
-    this.#published = lists.reduce(mergeSorted, staying(this.#published));
-    this.#batchesSince = [];
-    this.#since.clear();
-    this.#removedSince.clear();
-    this.#isCurrent = true;
-  }
-}
-
-// A long list is sorted in pieces, with turns of the event loop between.
-
-const PIECE = 4096;
-
-export function mergeSorted(a: readonly string[], b: readonly string[]): string[] {
-  const merged: string[] = [];
-  let i = 0;
-  let j = 0;
-  for (;;) {
-    const x = a[i];
-    const y = b[j];
-    if (x === undefined) return merged.concat(b.slice(j));
-    if (y === undefined) return merged.concat(a.slice(i));
-    if (x < y) {
-      merged.push(x);
-      i += 1;
-    } else {
-      merged.push(y);
-      j += 1;
-    }
-  }
-}
-
-export async function sortInPieces(values: readonly string[]): Promise<readonly string[]> {
-  if (values.length <= PIECE) return [...values].sort();
-  const half = values.length >> 1;
-  const first = await sortInPieces(values.slice(0, half));
-  await nextTurn();
-  const second = await sortInPieces(values.slice(half));
-  await nextTurn();
-  return mergeSorted(first, second);
 }

@@ -2,7 +2,7 @@
 // `latest` is the latest that is signed and imported.
 
 import { SignerError } from '../api/errors.ts';
-import { highestOf, NO_MARKS } from './history/rules.ts';
+import { highestOf, NO_MARKS } from './history/head.ts';
 import type { KeyMarks, Marks, SlashableMessage, StoreFloor, ValidatorHistory } from './types.ts';
 
 export interface ChainTime {

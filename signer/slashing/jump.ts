@@ -3,7 +3,8 @@
 // by which clock; restraints.ts keeps keys from signing far ahead of it.
 
 import { type ChainTime, presentIn } from './future.ts';
-import { coversFloor, marksBy } from './history/rules.ts';
+import { marksBy } from './history/head.ts';
+import { coversFloor } from './history/rules.ts';
 import type { StoreFloor } from './types.ts';
 
 export function floorAt(now: number, chain: ChainTime): StoreFloor {

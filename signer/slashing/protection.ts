@@ -7,18 +7,18 @@ import { inTime } from '../../common/flow/in-time.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
-import { type CheckQueue, checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
+import { checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
 import { type AheadKeys, aheadKeys, sayAhead } from './future.ts';
-import { type Decision, isBeyondHistory, isRolledBack, marksOf, NO_MARKS } from './history/rules.ts';
-import { unlessAborted } from './operations/store.ts';
+import { type Decision, isRolledBack } from './history/rules.ts';
+import { signingMemory } from './memory.ts';
+import { batchPace } from './pace.ts';
 import type { Hindrance, RestrainedStore } from './restraints.ts';
+import { type SlashingHealth, storeHealth } from './store-health.ts';
 import type {
   KeyFault,
   KeyMarks,
-  Marks,
   PublicKeyHex,
   SlashableMessage,
-  SlashingBackend,
   SlashingRefusal,
   StoreFloor,
   Verdict,
@@ -302,177 +302,4 @@ export class SlashingProtection {
       this.#log.error({ err: error }, 'a hook of slashing protection failed');
     }
   }
-}
-
-// What this process remembers of each key, whatever the store says: the recorded marks (a store with less was rolled
-// back), and the last message whose commit failed. Another message in its place is a doubt, and is never signed.
-
-function signingMemory() {
-  const marks = markTable();
-  const doubts: Readonly<Record<SlashableMessage['kind'], Map<PublicKeyHex, SlashableMessage>>> = {
-    block: new Map(),
-    attestation: new Map(),
-  };
-  return {
-    floors: marks.read,
-
-    recorded(message: SlashableMessage): void {
-      const { kind, publicKey } = message;
-      const own = marksOf(message);
-      marks.raise(publicKey, own);
-      const doubt = doubts[kind].get(publicKey);
-      if (doubt !== undefined && !isRolledBack(own, marksOf(doubt))) doubts[kind].delete(publicKey);
-    },
-
-    /**
-     * A commit of this message failed: it may be recorded. Only messages that are not in doubt are attempted, so it is
-     * the earlier one again or lies beyond it.
-     */
-    attempted(message: SlashableMessage): void {
-      doubts[message.kind].set(message.publicKey, message);
-    },
-
-    /** A failed attempt stands in this message's way; the same message may be tried again. */
-    isInDoubt(message: SlashableMessage): boolean {
-      const doubt = doubts[message.kind].get(message.publicKey);
-      if (doubt === undefined) return false;
-      const [own, attempted] = [marksOf(message), marksOf(doubt)];
-      if (isBeyondHistory(message, attempted)) return false;
-      const isSamePlace = !isRolledBack(own, attempted) && !isRolledBack(attempted, own);
-      return !isSamePlace || Buffer.compare(message.signingRoot, doubt.signingRoot) !== 0;
-    },
-  };
-}
-
-const NONE = -1;
-const COLUMNS = 3;
-const FIRST_CAPACITY = 256;
-
-/** Three numbers a key in one typed array: an object a key would take four times as much. */
-function markTable() {
-  const rows = new Map<PublicKeyHex, number>();
-  let values = new Float64Array(FIRST_CAPACITY * COLUMNS).fill(NONE);
-
-  function rowOf(publicKey: PublicKeyHex): number {
-    const known = rows.get(publicKey);
-    if (known !== undefined) return known;
-    const row = rows.size * COLUMNS;
-    if (row === values.length) {
-      const larger = new Float64Array(values.length * 2).fill(NONE);
-      larger.set(values);
-      values = larger;
-    }
-    rows.set(publicKey, row);
-    return row;
-  }
-  function valueAt(place: number): number | null {
-    const value = values[place];
-    return value === undefined || value === NONE ? null : value;
-  }
-  function raise(place: number, mark: number | null): void {
-    if (mark !== null && mark > (values[place] ?? NONE)) values[place] = mark;
-  }
-
-  return {
-    read(publicKey: PublicKeyHex): Marks {
-      const row = rows.get(publicKey);
-      if (row === undefined) return NO_MARKS;
-      return { slot: valueAt(row), sourceEpoch: valueAt(row + 1), targetEpoch: valueAt(row + 2) };
-    },
-    raise(publicKey: PublicKeyHex, { slot, sourceEpoch, targetEpoch }: Marks): void {
-      const row = rowOf(publicKey);
-      raise(row, slot);
-      raise(row + 1, sourceEpoch);
-      raise(row + 2, targetEpoch);
-    },
-  };
-}
-
-// Batches keep a distance under load: a store that gets each message alone does less work.
-
-/** In one commit: when no single message has come for a second, when one has, and beside one, which waits for it. */
-const MAX_YIELDING = { undisturbed: 128, lately: 48, beside: 16 };
-const LATELY_MS = 1000;
-
-function batchPace(
-  queue: Pick<CheckQueue, 'takeable' | 'hasOthers'>,
-  { batchLimits }: Pick<SlashingBackend, 'batchLimits'>,
-  clock: Pick<Clock, 'monotonic'>,
-) {
-  let lastSingleAt = Number.NEGATIVE_INFINITY;
-  let lastOfOthersAt = Number.NEGATIVE_INFINITY;
-  let lastBatch = { startedAt: Number.NEGATIVE_INFINITY, size: 0 };
-  return {
-    singleCame(): void {
-      lastSingleAt = clock.monotonic();
-    },
-    began(checks: readonly WaitingCheck[]): void {
-      const startedAt = clock.monotonic();
-      lastBatch = { startedAt, size: checks.length };
-      if (checks.some(({ yields }) => !yields)) lastOfOthersAt = startedAt;
-    },
-    /** One message by itself, after another by itself, keeps no distance, nor single messages from groups. */
-    pauseMilliseconds(batchesUnderWay: number): number {
-      const alone = queue.takeable === 1 && batchesUnderWay === 0 && lastBatch.size <= 1;
-      if (alone) return 0;
-      const last = queue.hasOthers ? lastOfOthersAt : lastBatch.startedAt;
-      return last + batchLimits.minIntervalMs - clock.monotonic();
-    },
-    mostYielding(): number {
-      if (queue.hasOthers) return MAX_YIELDING.beside;
-      const isUndisturbed = clock.monotonic() - lastSingleAt > LATELY_MS;
-      return isUndisturbed ? MAX_YIELDING.undisturbed : MAX_YIELDING.lately;
-    },
-  };
-}
-
-// Health decides nothing: a store that is down is still asked.
-
-interface SlashingHealth {
-  readonly status: 'up' | 'down' | 'unopened';
-  /** Wall time of the answer or failure this comes from, milliseconds since the Unix epoch. */
-  readonly since: number;
-}
-
-function storeHealth(store: RestrainedStore, isUnopened: boolean, { clock, log }: { clock: Clock; log: Log }) {
-  /** What the first commit that failed was of, until one succeeds. Later ones may be repeats, which need no commit. */
-  let failed: readonly SlashableMessage[] = [];
-  let failures = 0;
-  let now: SlashingHealth = { status: isUnopened ? 'unopened' : 'up', since: clock.now() };
-
-  function heard(status: 'up' | 'down', cause?: unknown): void {
-    if (status !== now.status) {
-      if (status === 'up') log.info({ backend: store.name }, 'slashing protection is available again');
-      else log.error({ backend: store.name, err: cause }, 'slashing protection is unavailable');
-    }
-    now = { status, since: clock.now() };
-  }
-
-  return {
-    now: () => now,
-    failedCommit(messages: readonly SlashableMessage[], cause: unknown): void {
-      failures += 1;
-      if (failed.length === 0) failed = messages;
-      heard('down', cause);
-    },
-    /** A store that cannot write still answers what it need not record. */
-    answered(verdicts: readonly Verdict[]): void {
-      if (failed.length > 0 && !verdicts.some((verdict) => verdict.kind === 'safe' && !verdict.repeat)) return;
-      failed = [];
-      heard('up');
-    },
-    async ask(signal: AbortSignal, commitAgain: (messages: typeof failed) => Promise<void>): Promise<SlashingHealth> {
-      if (isUnopened) return now;
-      const [asked, before] = [failed, failures];
-      try {
-        await unlessAborted(signal, () => (asked.length > 0 ? commitAgain(asked) : store.checkHealth(signal)));
-        if (failed !== asked || failures !== before) return now; // another commit has succeeded or failed
-        failed = [];
-        heard('up');
-      } catch (error) {
-        heard('down', error);
-      }
-      return now;
-    },
-  };
 }

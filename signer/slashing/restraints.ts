@@ -4,15 +4,8 @@
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Doubts } from './doubt/doubts.ts';
 import { isAhead, noneAhead } from './future.ts';
-import {
-  decideWithHistory,
-  higherMarks,
-  highestOf,
-  isRolledBack,
-  NEW_KEY,
-  NO_HISTORY,
-  NO_MARKS,
-} from './history/rules.ts';
+import { higherMarks, highestOf, NEW_KEY, NO_HISTORY, NO_MARKS } from './history/head.ts';
+import { decideWithHistory, isRolledBack } from './history/rules.ts';
 import { type FutureFloor, isoTime } from './jump.ts';
 import { historyOfFloor } from './operations/export.ts';
 import {

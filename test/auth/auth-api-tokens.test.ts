@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { tokenListSchema, tokenRecordSchema } from '../../signer/api/auth.ts';
-import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../signer/http/routes/auth.ts';
+import { LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS } from '../../signer/http/routes/renewals.ts';
 import { START } from '../support/stateful-auth.ts';
 import {
   ABSENT,

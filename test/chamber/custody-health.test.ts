@@ -1,7 +1,7 @@
 // How often custody keys are asked how they are, when many want to know and the service is slow.
 
 import { expect, it } from 'vitest';
-import { CUSTODY_HEALTH_SECONDS, custodyHealth } from '../../signer/chamber/chamber.ts';
+import { CUSTODY_HEALTH_SECONDS, custodyHealth } from '../../signer/chamber/custody-health.ts';
 import { testClock } from '../support/stateful-auth.ts';
 
 const KEY = { arns: ['arn:aws:kms:eu-central-1:111122223333:key/1'] };

@@ -6,13 +6,8 @@ import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { dynamoDBClientOptions } from '../../rehearsal/dynamodb.ts';
 import { noteRaisedByHand } from '../../service/commands/slashing-notes.ts';
 import { createDynamoDBClient, type DynamoDBClient, GetItemCommand, type Item } from '../../signer/aws/dynamodb.ts';
-import {
-  type BindingTable,
-  bindingCodes,
-  bindingTable,
-  SLASHING_STORE,
-  SLASHING_STORE_END,
-} from '../../signer/chamber/binding-table.ts';
+import { bindingCodes, SLASHING_STORE, SLASHING_STORE_END } from '../../signer/chamber/binding-row.ts';
+import { type BindingTable, bindingTable } from '../../signer/chamber/binding-table.ts';
 import { StoreBinding, type StoreBindingOptions } from '../../signer/chamber/store-binding.ts';
 import { FAULTS, faultTimes, startFaultProxy } from '../support/fault-proxy.ts';
 import { recordingLog } from '../support/recording-log.ts';

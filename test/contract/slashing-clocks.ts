@@ -9,7 +9,7 @@ import {
   latestBy,
   MAX_CLOCK_TOLERANCE_SECONDS,
 } from '../../signer/slashing/future.ts';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { floorAt } from '../../signer/slashing/jump.ts';
 import { type RestrainedStore, restrainStore } from '../../signer/slashing/restraints.ts';
 import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from '../../signer/slashing/types.ts';

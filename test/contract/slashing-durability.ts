@@ -1,7 +1,7 @@
 // Slashing contract: records outlive the process, belong to one network, and are missed when they are gone.
 
 import { describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { block, checkOne, kindOf, MAIN_ROOT, OTHER_ROOT, verdictName, vote } from '../support/slashing.ts';
 import type { SlashingHarness } from './slashing-harness.ts';
 

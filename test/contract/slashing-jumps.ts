@@ -2,7 +2,7 @@
 // in what is exported.
 
 import { describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../signer/slashing/types.ts';
 import {
   block,

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../common/observe/clock.ts';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { SlashingProtection } from '../../signer/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend } from '../../signer/slashing/types.ts';
 import { unrestrained } from '../support/restrained.ts';

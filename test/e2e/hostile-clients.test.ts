@@ -4,7 +4,7 @@
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import { MAX_UNANSWERED_REQUESTS } from '../../signer/http/context.ts';
+import { MAX_UNANSWERED_REQUESTS } from '../../signer/http/open-requests.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 

@@ -10,7 +10,8 @@ import { parseCeremony } from '../../ceremony/definition.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken as openForSigner } from '../../ceremony/root-token-opening.ts';
 import { startCustody } from '../../rehearsal/custody.ts';
-import { openRootToken, thresholdRefusal } from '../../rehearsal/rehearse.ts';
+import { openRootToken } from '../../rehearsal/opening.ts';
+import { thresholdRefusal } from '../../rehearsal/rehearse.ts';
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import { keyArn } from '../config/loading.ts';
 

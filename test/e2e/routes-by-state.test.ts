@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { type RunningSigner, runStrongroom, startSigner } from '../../rehearsal/signer.ts';
-import { SLASHING_STORE } from '../../signer/chamber/binding-table.ts';
+import { SLASHING_STORE } from '../../signer/chamber/binding-row.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { FAULTS, type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openOutput } from '../../common/observe/output.ts';
-import { openEnclaveLog } from '../../enclave/parent/log-ring.ts';
+import { openEnclaveLog } from '../../enclave/parent/log.ts';
 import { LOG_PORT } from '../../signer/api/parent-ports.ts';
 import type { TransportListener } from '../../signer/native/transport.ts';
 import { unixTransport } from '../support/unix-transport.ts';

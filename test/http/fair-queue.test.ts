@@ -2,7 +2,7 @@
 // somebody's again.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FairQueue, type FairQueueLimits } from '../../signer/http/routes/attestation.ts';
+import { FairQueue, type FairQueueLimits } from '../../signer/http/fair-queue.ts';
 
 const LIMITS: FairQueueLimits = { maxRunning: 1, maxWaiting: 4, maxWaitMs: 1000 };
 const STAYS = new AbortController().signal;

@@ -6,7 +6,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { systemClock } from '../../common/observe/clock.ts';
 import { createStaticAuthenticator } from '../../signer/auth/static.ts';
-import { type HttpRequest, NO_ROUTE, newContext, trackOpenRequests } from '../../signer/http/context.ts';
+import { type HttpRequest, NO_ROUTE, newContext } from '../../signer/http/context.ts';
+import { trackOpenRequests } from '../../signer/http/open-requests.ts';
 import { keylessApp } from '../support/auth-app.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

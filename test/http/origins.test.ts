@@ -2,7 +2,7 @@
 // that is not listed (server.allowed_hosts).
 
 import { expect, it } from 'vitest';
-import { foreignHost, foreignOrigin } from '../../signer/http/admission.ts';
+import { foreignHost, foreignOrigin } from '../../signer/http/origins.ts';
 
 const HOST = { host: 'signer.example:9000' };
 const OWN = 'http://signer.example:9000';

@@ -2,7 +2,7 @@
 
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { mergeSorted, sortInPieces } from '../../signer/keys/store.ts';
+import { mergeSorted, sortInPieces } from '../../signer/keys/merge-sorted.ts';
 
 const members = fc.uniqueArray(fc.string({ minLength: 1 }));
 

@@ -5,7 +5,7 @@ import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { BoundStore } from '../../signer/chamber/binding-table.ts';
+import type { BoundStore } from '../../signer/chamber/binding-row.ts';
 import type { BindingEvent } from '../support/fleet/binding-trace.ts';
 import { HASH_TABLE } from './conformance.ts';
 

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { loadAddon } from '../../signer/native/load.ts';
-import { openDescriptorStreams, type StreamVariant } from '../../signer/native/vsock.ts';
+import { openDescriptorStreams, type StreamVariant } from '../../signer/native/vsock-stream.ts';
 import { addonForTests } from '../support/addon.ts';
 
 const usable = addonForTests() && process.platform === 'linux';

@@ -4,9 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { rulesOf } from '../../operator/commands/policies.ts';
 import { CommandFailure } from '../../operator/exit.ts';
 import { PRESETS } from '../../operator/policy-presets.ts';
+import { rulesOf } from '../../operator/policy-rules.ts';
 import { SCOPES } from '../../signer/api/operations.ts';
 import { runWithRoot } from './run-operator.ts';
 

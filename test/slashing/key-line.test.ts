@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { keyLine } from '../../signer/slashing/check-queue.ts';
+import { keyLine } from '../../signer/slashing/key-line.ts';
 
 it('a line of keys keeps the order of a set, whatever is added and taken out', () => {
   const key = fc.integer({ min: 0, max: 9 }).map((number) => `0x${number}` as const);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { type ChainTime, FLEET_TOLERANCE } from '../../signer/slashing/future.ts';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { floorAt } from '../../signer/slashing/jump.ts';
 import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashableMessage } from '../../signer/slashing/types.ts';

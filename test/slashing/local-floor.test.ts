@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend, StoreFloor } from '../../signer/slashing/types.ts';
 import { MAINNET_ROOT } from '../support/messages.ts';

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { type Hindrance, type RestrainedStore, restrainStore, sealedStore } from '../../signer/slashing/restraints.ts';
 import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend, StoreFloor, ValidatorHistory } from '../../signer/slashing/types.ts';

@@ -8,7 +8,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect, vi } from 'vitest';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
-import { SLASHING_STORE } from '../../signer/chamber/binding-table.ts';
+import { SLASHING_STORE } from '../../signer/chamber/binding-row.ts';
 import { LONGEST_WAIT_MS } from './patience.ts';
 import { call, rootOf, signCall, testKey } from './requests.ts';
 

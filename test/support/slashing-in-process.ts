@@ -3,11 +3,14 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { exportHistories } from '../../signer/slashing/operations/export.ts';
-import { mergeStaged, writePart } from '../../signer/slashing/operations/import.ts';
+import { mergeStaged } from '../../signer/slashing/operations/import.ts';
+import { writePart } from '../../signer/slashing/operations/import-text.ts';
 import { storeOperations } from '../../signer/slashing/operations/operations.ts';
 import { batchChecker } from '../../signer/slashing/sqlite/check.ts';
-import { databaseStore, stagedHistories } from '../../signer/slashing/sqlite/store.ts';
-import { keyList, storeRecord } from '../../signer/slashing/sqlite/tables/record.ts';
+import { stagedHistories } from '../../signer/slashing/sqlite/staged-histories.ts';
+import { databaseStore } from '../../signer/slashing/sqlite/store.ts';
+import { keyList } from '../../signer/slashing/sqlite/tables/key-list.ts';
+import { storeRecord } from '../../signer/slashing/sqlite/tables/record.ts';
 import { type DatabaseOptions, openDatabase } from '../../signer/slashing/sqlite/tables/schema.ts';
 import { packBatch, unpackBatch } from '../../signer/slashing/sqlite/wire.ts';
 import type { MergeStrategy, PublicKeyHex, SlashableMessage, ValidatorHistory } from '../../signer/slashing/types.ts';

@@ -2,7 +2,7 @@
 
 import { canonicalPublicKey, decodeHex } from '../../common/formats/hex.ts';
 import type { Log } from '../../common/observe/log.ts';
-import { NO_MARKS } from '../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import type {
   BlockProposal,
   SlashableMessage,

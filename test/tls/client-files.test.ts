@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MAX_KNOWN_CLIENT_LINES, parseKnownClients, readKnownClientsFile } from '../../service/known-clients.ts';
+import { MAX_CLIENT_CAS, parseClientCa } from '../../signer/tls/client-ca.ts';
 import { commonNamesOf, readClientCertificate } from '../../signer/tls/client-certificate.ts';
-import { MAX_CLIENT_CAS, parseClientCa } from '../../signer/tls/file.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { Authority, issueSelfSigned } from '../support/client-certificates.ts';
 

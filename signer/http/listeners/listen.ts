@@ -4,7 +4,8 @@ import type http from 'node:http';
 import https from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import type { FastifyInstance } from 'fastify';
-import { hasOpenRequests, headerTimes } from '../context.ts';
+import { hasOpenRequests } from '../open-requests.ts';
+import { headerTimes } from '../places.ts';
 import { answerClientError } from '../refusals.ts';
 
 export interface ClosableServer {

@@ -2,7 +2,7 @@
 
 import http from 'node:http';
 import { requestPath } from '../../../common/formats/request-path.ts';
-import { headerTimes } from '../context.ts';
+import { headerTimes } from '../places.ts';
 import { serveTransport, type TransportServer, type TransportServerOptions } from './transport-server.ts';
 
 export interface MetricsSource {

@@ -5,7 +5,7 @@ import type { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import { Places } from '../../../common/formats/places.ts';
 import type { Transport } from '../../native/transport.ts';
-import { type LostPlace, takePlace } from '../context.ts';
+import { type LostPlace, takePlace } from '../places.ts';
 import type { ClosableServer } from './listen.ts';
 
 export interface TransportServerOptions {

@@ -2,7 +2,6 @@
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Clock } from '../../../common/observe/clock.ts';
-import type { TokenRecord } from '../../api/auth.ts';
 import { SignerError } from '../../api/errors.ts';
 import {
   policyNameSchema,
@@ -20,12 +19,12 @@ import {
   tokenRecord,
   tokensOf,
 } from '../../auth/stateful/snapshot.ts';
-import { MAX_TOKENS } from '../../auth/stateful/state.ts';
-import type { ChangeRefused, Done, StatefulAuthenticator } from '../../auth/stateful/stateful.ts';
-import { issueToken, renewedLifetimeSeconds, renewToken, revokeToken } from '../../auth/stateful/tokens.ts';
+import type { StatefulAuthenticator } from '../../auth/stateful/stateful.ts';
+import { issueToken, revokeToken } from '../../auth/stateful/tokens.ts';
 import { readJsonBody } from '../bodies/json.ts';
 import { callerOf } from '../context.ts';
 import { accepted, sendJson, sendNothing } from '../replies.ts';
+import { pacedRenewals } from './renewals.ts';
 
 const TOKENS_PATH = '/api/v1/auth/tokens';
 const TOKEN_PATH = '/api/v1/auth/tokens/:accessor';
@@ -81,44 +80,6 @@ function mountOwnToken(app: FastifyInstance, auth: StatefulAuthenticator, clock:
     const { answer } = accepted(await renew(accessor, wanted.ttl_seconds));
     return sendJson(reply, 200, answer);
   });
-}
-
-// A renewal is a commit that every replica has to read: the least credential could keep the cluster busy.
-
-/** The next renewal counts after half of the lifetime that the last one gave, within these bounds. */
-export const SHORTEST_PAUSE_SECONDS = 5;
-export const LONGEST_PAUSE_SECONDS = 60;
-
-type Renewals = (accessor: string, ttlSeconds: number | undefined) => Promise<Done<TokenRecord> | ChangeRefused>;
-
-function pacedRenewals(auth: StatefulAuthenticator, clock: Pick<Clock, 'monotonic'>): Renewals {
-  const nextAt = new Map<string, number>();
-  return async (accessor, ttlSeconds) => {
-    const { snapshot } = auth;
-    const token = findToken(snapshot, accessor);
-    if (token === undefined || token.ttlSeconds === null) return renewToken(auth, accessor, ttlSeconds);
-    const now = clock.monotonic();
-    const early = now < (nextAt.get(accessor) ?? Number.NEGATIVE_INFINITY);
-    if (early) return { kind: 'done', answer: tokenRecord(snapshot, token) };
-    if (nextAt.size >= MAX_TOKENS) forgetPast(nextAt, now);
-    nextAt.set(accessor, now + pauseSeconds(renewedLifetimeSeconds(token.ttlSeconds, ttlSeconds)) * 1000);
-    let renewed = false;
-    try {
-      const outcome = await renewToken(auth, accessor, ttlSeconds);
-      renewed = outcome.kind === 'done';
-      return outcome;
-    } finally {
-      if (!renewed) nextAt.delete(accessor); // it may be asked for again at once
-    }
-  };
-}
-
-function pauseSeconds(lifetimeSeconds: number): number {
-  return Math.min(Math.max(lifetimeSeconds / 2, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS);
-}
-
-function forgetPast(nextAt: Map<string, number>, now: number): void {
-  for (const [accessor, at] of nextAt) if (at <= now) nextAt.delete(accessor);
 }
 
 const POLICIES_PATH = '/api/v1/auth/policies';

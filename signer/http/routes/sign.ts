@@ -13,8 +13,8 @@ import type { SignRequest } from '../../operations/sign-request.ts';
 import type { Refused, SigningDependencies } from '../../signing/dependencies.ts';
 import { signingRoots } from '../../signing/message-root.ts';
 import { sign } from '../../signing/sign.ts';
-import { type RecordDecision, told } from '../audit.ts';
 import { callerOf, type HttpRequest, isAllowed } from '../context.ts';
+import { type RecordDecision, told } from '../decisions.ts';
 import { type LargeBodyParts, largeBodies } from '../envelopes.ts';
 import { accepted, answerFormat, type SuccessAnswer, sendAnswer, sendJson, signatureAnswer } from '../replies.ts';
 

@@ -12,10 +12,11 @@ import type { KeyBatch, KeyStore } from '../store.ts';
 import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
 import { type DescribedKey, type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
 import { type Held, HeldPlaces } from './held-places.ts';
-import { digestPassword, type KeyCache, keystoreName } from './key-cache.ts';
-import { type KeystoreFile, type KeystorePlace, type ReadKeystore, readKeystoreFile } from './keystore-file.ts';
+import { digestPassword, type KeyCache } from './key-cache.ts';
+import type { ReadKeystore } from './keystore-file.ts';
 import type { Listing } from './listing.ts';
 import type { LoadProgress, LoadReport, OrderedPlace } from './load-report.ts';
+import { inFolder, type KeystoreAt, orderOf, ReadAhead } from './read-ahead.ts';
 import { contentsOf, readSmallFile } from './small-files.ts';
 
 export interface KeyFilesParts {
@@ -318,60 +319,3 @@ const ADD_REFUSALS = {
   public_key_mismatch: 'the private key does not belong to the public key that the keystore names',
   too_many_keys: 'as many keys are loaded as the signer holds',
 } as const satisfies Record<Exclude<KeyRefusal, 'sealed'>, string>;
-
-// Keystores and passwords that were read ahead: the key cache opens with the passwords of all of them or not at all.
-
-/** Small files read at once. */
-const READS_AT_ONCE = 16;
-
-class ReadAhead {
-  /** By the order of its place. */
-  readonly #read = new Map<number, KeystoreFile>();
-
-  /** @returns the digests of the passwords by keystoreName, which the caller wipes @throws the signal's reason */
-  async passwords(places: readonly KeystoreAt[], signal: AbortSignal | undefined): Promise<Map<string, Buffer>> {
-    const digests = new Map<string, Buffer>();
-    try {
-      await inParallel(places, READS_AT_ONCE, async (place) => {
-        signal?.throwIfAborted();
-        const read = await readKeystoreFile(place);
-        this.#read.set(place.order, read);
-        if ('refused' in read) return;
-        const name = keystoreName(read.keystore);
-        digests.get(name)?.fill(0); // the same keystore at another place
-        digests.set(name, digestPassword(read.password));
-      });
-      return digests;
-    } catch (error) {
-      for (const digest of digests.values()) digest.fill(0);
-      throw error;
-    }
-  }
-
-  /** What was read, or what is there now; the caller wipes the password. */
-  async take(place: KeystoreAt): Promise<KeystoreFile> {
-    const ahead = this.#read.get(place.order);
-    this.#read.delete(place.order);
-    return ahead ?? readKeystoreFile(place);
-  }
-
-  /** What nobody took: the look was ended before. */
-  wipe(): void {
-    for (const read of this.#read.values()) if (!('refused' in read)) read.password.fill(0);
-    this.#read.clear();
-  }
-}
-
-// Where a key is described: a file, and the document in it, counted from 1. The order of places is that of the files as
-// they were listed.
-type KeystoreAt = OrderedPlace & KeystorePlace;
-
-/** A file of MAX_DESCRIPTOR_BYTES has fewer documents than bytes. */
-function orderOf(fileOrder: number, document: number): number {
-  return fileOrder * (MAX_DESCRIPTOR_BYTES + 1) + document;
-}
-
-/** A keystore that lies in a folder of keystores and that no file describes. */
-function inFolder(place: KeystorePlace, fileOrder: number): KeystoreAt {
-  return { ...place, file: place.keystoreFile, document: 1, order: orderOf(fileOrder, 1) };
-}

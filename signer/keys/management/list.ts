@@ -2,7 +2,8 @@
 
 import { SignerError } from '../../api/errors.ts';
 import type { KeySource } from '../loaded-key.ts';
-import { type KeyStore, mergeSorted } from '../store.ts';
+import { mergeSorted } from '../merge-sorted.ts';
+import type { KeyStore } from '../store.ts';
 import type { KeyStatus, TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 

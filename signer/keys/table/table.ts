@@ -2,27 +2,16 @@
 // this process has seen.
 
 import { strict as assert } from 'node:assert';
-import { setTimeout as pause } from 'node:timers/promises';
-import { jittered } from '../../../common/flow/backoff.ts';
 import { oneAfterTheOther } from '../../../common/flow/turns.ts';
 import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { type Item, MAX_BATCH_GET_ITEMS, type TransactWriteItem } from '../../aws/dynamodb.ts';
+import { type Item, MAX_BATCH_GET_ITEMS } from '../../aws/dynamodb.ts';
 import { chunks } from '../../parallel.ts';
-import { readItems, readPage, type TableConnection, transact } from './calls.ts';
+import { readItems, readPage, type TableConnection } from './calls.ts';
+import { changeShard, MAX_KEYS_PER_CHANGE, type Plan, type Planned } from './change.ts';
 import type { TableFreshness } from './freshness.ts';
-import {
-  decodeRow,
-  digestOfDetails,
-  encodeRow,
-  keyOfRevision,
-  keyOfRow,
-  revisionIn,
-  SHARDS,
-  shardOf,
-  type TableRow,
-} from './rows.ts';
+import { decodeRow, digestOfDetails, keyOfRow, SHARDS, shardOf, type TableRow } from './rows.ts';
 import type { KeySealer } from './seal.ts';
 import type { KeyTable, NewTableKey, StoredDeposit, TableKey } from './types.ts';
 
@@ -231,91 +220,4 @@ function tableKeyOf({ publicKey, status, generation, createdAt, updatedAt, backu
     // Authenticated by the digest of the row: it is what this signer wrote.
     deposit: deposit === undefined ? undefined : (JSON.parse(deposit) as StoredDeposit),
   };
-}
-
-// A change starts again when another writer was faster; one whose answer was lost is recognised in the table.
-
-const MAX_KEYS_PER_CHANGE = 50;
-const MAX_ATTEMPTS = 12;
-const RETRY_PAUSE_MS = 20;
-
-type Planned<Outcome> = { readonly outcome: Outcome; readonly row: TableRow | 'removed' | 'kept' };
-
-/** Asked again in every attempt. @param generation of the rows it seals */
-export type Plan<Outcome> = (publicKey: string, item: Item | undefined, generation: number) => Planned<Outcome>;
-
-export interface Change<Outcome> {
-  readonly planned: ReadonlyMap<string, Planned<Outcome>>;
-  readonly generation: number;
-}
-
-/** @param lowestGeneration above every revision seen, so that no generation is given twice */
-async function changeShard<Outcome>(
-  connection: TableConnection,
-  { shard, lowestGeneration }: { readonly shard: number; readonly lowestGeneration: number },
-  publicKeys: readonly string[],
-  plan: Plan<Outcome>,
-): Promise<Change<Outcome>> {
-  let lastTry: Change<Outcome> | undefined;
-  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    if (attempt > 1) await pause(jittered(RETRY_PAUSE_MS * attempt));
-    const revisionKey = keyOfRevision(shard);
-    const found = await readItems(connection, [revisionKey, ...publicKeys.map(keyOfRow)]);
-    const items = new Map(found.map((item) => [item['sk']?.S ?? '', item]));
-    if (lastTry !== undefined && wasWritten(lastTry, items)) return lastTry;
-    const revision = items.get(revisionKey['sk']?.S ?? '');
-    const generation = Math.max(revisionIn(revision) + 1, lowestGeneration);
-    const planned = new Map(publicKeys.map((key) => [key, plan(key, items.get(key), generation)]));
-    const change = { planned, generation };
-    const writes = [...planned].flatMap(([key, { row }]) => writeOf(connection, key, row, items.get(key)));
-    if (writes.length === 0) return change;
-    const writeRevision = moveRevision(connection, shard, revision, generation);
-    if ((await transact(connection, [writeRevision, ...writes])) === 'written') return change;
-    lastTry = change;
-  }
-  throw new SignerError('key_table_unavailable', { detail: { problem: 'others keep changing the same shard' } });
-}
-
-function writeOf(
-  { tableName: TableName }: TableConnection,
-  publicKey: string,
-  row: TableRow | 'removed' | 'kept',
-  found: Item | undefined,
-): TransactWriteItem[] {
-  if (row === 'kept') return [];
-  if (row === 'removed') return [{ Delete: { TableName, Key: keyOfRow(publicKey), ...stillAs(found, 'secret') } }];
-  return [{ Put: { TableName, Item: encodeRow(row), ...stillAs(found, 'secret') } }];
-}
-
-function moveRevision(
-  { tableName: TableName }: TableConnection,
-  shard: number,
-  found: Item | undefined,
-  revision: number,
-): TransactWriteItem {
-  const item = { ...keyOfRevision(shard), revision: { N: String(revision) } };
-  return { Put: { TableName, Item: item, ...stillAs(found, 'revision') } };
-}
-
-/** Every write of a row has a nonce of its own: the same secret bytes are the same row. */
-function stillAs(found: Item | undefined, attribute: 'secret' | 'revision') {
-  const ExpressionAttributeNames = { '#attribute': attribute };
-  const value = found?.[attribute];
-  if (value === undefined) return { ConditionExpression: 'attribute_not_exists(#attribute)', ExpressionAttributeNames };
-  return {
-    ConditionExpression: '#attribute = :found',
-    ExpressionAttributeNames,
-    ExpressionAttributeValues: { ':found': value },
-  };
-}
-
-/** A condition also fails on the echo of our own write. A transaction is whole: one of its rows tells of all. */
-function wasWritten({ planned }: Change<unknown>, items: ReadonlyMap<string, Item>): boolean {
-  const rows = [...planned].filter(([, { row }]) => row !== 'kept');
-  const puts = rows.flatMap(([, { row }]) => (typeof row === 'string' ? [] : [row]));
-  if (puts.length === 0) return rows.every(([publicKey]) => !items.has(publicKey));
-  return puts.some(({ publicKey, sealedSecret }) => {
-    const stored = items.get(publicKey)?.['secret']?.B;
-    return stored !== undefined && sealedSecret.equals(stored);
-  });
 }

@@ -8,7 +8,7 @@
 
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
-import { higherMarks } from '../history/rules.ts';
+import { higherMarks } from '../history/head.ts';
 import { floorFields } from '../jump.ts';
 import type { Doubt, DoubtCause, OnJump, SlashingBackend, StoreFloor, StoreIdentity } from '../types.ts';
 

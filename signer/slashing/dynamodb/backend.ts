@@ -7,11 +7,12 @@ import { SignerError } from '../../api/errors.ts';
 import type { AwsClientOptions } from '../../aws/client.ts';
 import { createDynamoDBClient, type DynamoDBClient } from '../../aws/dynamodb.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
-import { NO_MARKS } from '../history/rules.ts';
+import { NO_MARKS } from '../history/head.ts';
 import { identityOf } from '../incarnation.ts';
 import type { SlashingBackend } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
-import { firstWrites, gatheringReplace } from './operations/gather.ts';
+import { firstWrites } from './operations/first-writes.ts';
+import { gatheringReplace } from './operations/gather.ts';
 import { countMarks, exportHistories, importHistories } from './operations/import.ts';
 import {
   beginTenures,

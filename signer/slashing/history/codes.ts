@@ -4,7 +4,8 @@
 import { strict as assert } from 'node:assert';
 import { createHmac, hash, randomFillSync, timingSafeEqual } from 'node:crypto';
 import type { BlockEntry, SlashableMessage, VoteEntry } from '../types.ts';
-import { type EntrySet, higherMarks, type KeyState, lowWaterWith, marksOf } from './rules.ts';
+import { type EntrySet, higherMarks, type KeyState, lowWaterWith } from './head.ts';
+import { marksOf } from './rules.ts';
 
 export const INTEGRITY_CODE_BYTES = 16;
 

@@ -18,8 +18,8 @@ import type {
   VoteEntry,
 } from '../types.ts';
 import { BLOCKS, type Coded, type EntryKind, type HistoryCodes, VOTES, withEntry, withoutEntry } from './codes.ts';
+import { hasRecords, higherMarks, highestOf, type KeyState, lowestOf, lowWaterWith, NO_MARKS } from './head.ts';
 import { forget, type Horizon, horizonOf } from './prune.ts';
-import { hasRecords, higherMarks, highestOf, type KeyState, lowestOf, lowWaterWith, NO_MARKS } from './rules.ts';
 
 export interface CodedEntries {
   readonly blocks: readonly Coded<BlockEntry>[];

@@ -12,7 +12,7 @@
 
 import type { BlockEntry, KeyHistory, Marks, VoteEntry } from '../types.ts';
 import type { EntryKind } from './codes.ts';
-import { higher, higherMarks, type KeyState, lowestOf, marksBy, NO_MARKS } from './rules.ts';
+import { higher, higherMarks, type KeyState, lowestOf, marksBy, NO_MARKS } from './head.ts';
 
 /** Kept behind the highest target of a key: as Lighthouse keeps, two days and more. */
 export const RETAINED_EPOCHS = 512;

@@ -2,8 +2,8 @@
 // refuses everything up to them. Where entries of one place are left out, the one that stays has no root.
 
 import { BLOCKS, type EntryKind, VOTES } from '../history/codes.ts';
+import { higherMarks, NO_MARKS } from '../history/head.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { higherMarks, NO_MARKS } from '../history/rules.ts';
 import type { BlockEntry, HistoryPart, LeftOutEntries, VoteEntry } from '../types.ts';
 
 /** Of blocks, and of votes: one an epoch for as long as pruning keeps them, and once more. */

@@ -6,8 +6,8 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
+import { higher, higherMarks, type KeyState } from '../history/head.ts';
 import { keptEntries } from '../history/prune.ts';
-import { higher, higherMarks, type KeyState } from '../history/rules.ts';
 import { KEPT_ENTRIES } from '../interchange/reduce.ts';
 import type { BlockEntry, KeyHistory, PublicKeyHex, StoreFloor, ValidatorHistory, VoteEntry } from '../types.ts';
 import {

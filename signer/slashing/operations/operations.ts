@@ -4,8 +4,9 @@
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
 import { begun, ended, isEnded } from '../../tenure.ts';
+import { higherMarks, NEW_KEY, NO_HISTORY } from '../history/head.ts';
 import { codedHistory, mergeKey } from '../history/merge.ts';
-import { higherMarks, isRolledBack, NEW_KEY, NO_HISTORY } from '../history/rules.ts';
+import { isRolledBack } from '../history/rules.ts';
 import { lowerFloor } from '../jump.ts';
 import type { Marks, PublicKeyHex, SlashingBackend } from '../types.ts';
 import { historyOfFloor } from './export.ts';

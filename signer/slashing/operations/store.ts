@@ -4,9 +4,9 @@
 
 import { SignerError } from '../../api/errors.ts';
 import type { HistoryCodes } from '../history/codes.ts';
+import type { KeyState } from '../history/head.ts';
 import type { CodedEntries } from '../history/merge.ts';
 import type { Horizon } from '../history/prune.ts';
-import type { KeyState } from '../history/rules.ts';
 import type { BlockEntry, HistoryPart, Marks, PublicKeyHex, StoreIdentity, VoteEntry } from '../types.ts';
 
 /** Public keys are 48 bytes, and lists of them ascend. */

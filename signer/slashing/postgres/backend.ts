@@ -11,7 +11,8 @@ import { eventLoopTurns } from '../../parallel.ts';
 import { historyCodes, type RowIntegrity } from '../history/codes.ts';
 import { NEW_STORE } from '../incarnation.ts';
 import { exportHistories } from '../operations/export.ts';
-import { mergeStaged, stageHistories } from '../operations/import.ts';
+import { mergeStaged } from '../operations/import.ts';
+import { stageHistories } from '../operations/import-text.ts';
 import { operationsThrough, type StoreOperations, storeOperations } from '../operations/operations.ts';
 import { newPruneCursor } from '../operations/pruning.ts';
 import { type Snapshot, STEP_ENTRIES } from '../operations/store.ts';
@@ -31,7 +32,8 @@ import {
   PostgresConnections,
   type UnhurriedSession,
 } from './connection/connections.ts';
-import { lineage, questionsFor, warnOfUnsafeSettings } from './connection/server.ts';
+import { lineage } from './connection/lineage.ts';
+import { questionsFor, warnOfUnsafeSettings } from './connection/server.ts';
 import { look, postgresStore, stage, stagedOn } from './store.ts';
 import { bindAndRecord, checkBinding, migrate } from './tables/migrate.ts';
 import { type StoreReader, storeReader } from './tables/store.ts';

@@ -3,17 +3,14 @@
 
 import { strict as assert } from 'node:assert';
 import { type EntryCodes, type HistoryCodes, stateAfter } from '../history/codes.ts';
+import { higherMarks, type KeyState, slotOf, targetOf } from '../history/head.ts';
 import {
   type Decision,
   decideWithHistory,
-  higherMarks,
   isRolledBack,
   type Judgement,
   judgeBlock,
   judgeVote,
-  type KeyState,
-  slotOf,
-  targetOf,
 } from '../history/rules.ts';
 import { type Head, historyCollector, keyBytes, keyHex } from '../operations/store.ts';
 import type {
@@ -27,7 +24,7 @@ import type {
   Vote,
 } from '../types.ts';
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK, prepared } from './connection/connections.ts';
-import type { Lineage } from './connection/server.ts';
+import type { Lineage } from './connection/lineage.ts';
 import {
   blockTable,
   type EntryRow,

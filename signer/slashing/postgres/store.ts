@@ -4,11 +4,11 @@
 import { SignerError } from '../../api/errors.ts';
 import { chunks, type Turns } from '../../parallel.ts';
 import type { Coded } from '../history/codes.ts';
+import { lowestOf } from '../history/head.ts';
 import type { CodedEntries } from '../history/merge.ts';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS, RETAINED_SLOTS } from '../history/prune.ts';
-import { lowestOf } from '../history/rules.ts';
 import { identityOf } from '../incarnation.ts';
-import { readPart, type StagedText } from '../operations/import.ts';
+import { readPart, type StagedText } from '../operations/import-text.ts';
 import {
   type CompleteStore,
   HEADS_ARE_GONE,

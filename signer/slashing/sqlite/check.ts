@@ -3,20 +3,20 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes, stateAfter } from '../history/codes.ts';
+import { higherMarks, NEW_KEY } from '../history/head.ts';
 import {
   type Decision,
   decideWithHistory,
-  higherMarks,
   isBeyondHistory,
   isRolledBack,
   type Judgement,
   judgeBlock,
   judgeVote,
-  NEW_KEY,
 } from '../history/rules.ts';
 import type { Head } from '../operations/store.ts';
 import type { BlockEntry, SlashableMessage, StoreFloor, Verdict, VoteEntry } from '../types.ts';
-import { type KeyList, type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
+import type { KeyList } from './tables/key-list.ts';
+import { type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
 import { type EntryTable, type EntryTables, entryTables, headTable, inTransaction, isDamage } from './tables/rows.ts';
 import type { DatabaseOptions } from './tables/schema.ts';
 import type { PackedCheck } from './wire.ts';

@@ -2,26 +2,15 @@
 // connection of its own. Nothing else runs inside a transaction, because none waits for a turn of the event loop.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Clock } from '../../../common/observe/clock.ts';
 import type { Turns } from '../../parallel.ts';
 import { historyCodes } from '../history/codes.ts';
+import { NEW_KEY } from '../history/head.ts';
 import type { CodedEntries } from '../history/merge.ts';
-import { NEW_KEY } from '../history/rules.ts';
-import { readPart, type StagedText, writePart } from '../operations/import.ts';
-import {
-  type CompleteStore,
-  isDamaged,
-  type KeyChange,
-  keyBytes,
-  type Rows,
-  STEP_ENTRIES,
-  type StagedImport,
-  type WritableRows,
-} from '../operations/store.ts';
-import type { PublicKeyHex, ValidatorHistory } from '../types.ts';
-import type { OpenFiles } from './file/file.ts';
-import { identityOf, type KeyList, storeRecord, withKeys } from './tables/record.ts';
-import { bytesOf, damaged, entryTables, headTable, inTransaction, isDamage, numberOf } from './tables/rows.ts';
+import { type CompleteStore, isDamaged, type KeyChange, type Rows, type WritableRows } from '../operations/store.ts';
+import type { OpenFiles } from './file/open-files.ts';
+import type { KeyList } from './tables/key-list.ts';
+import { identityOf, storeRecord, withKeys } from './tables/record.ts';
+import { bytesOf, damaged, entryTables, headTable, inTransaction, isDamage } from './tables/rows.ts';
 import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, openReader } from './tables/schema.ts';
 
 const MAX_IDLE = 2;
@@ -205,123 +194,6 @@ function snapshotPool(options: DatabaseOptions, { turn }: Turns) {
     close(): void {
       isClosed = true;
       for (const { connection } of idle.splice(0)) connection.close();
-    },
-  };
-}
-
-// Histories that an import has brought and that are not merged yet. What is there when the database is opened is of an
-// import that ended before its time, which is repeated: it is removed.
-
-const PAGE_ROWS = 50;
-
-export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<DatabaseOptions, 'integrity'>) {
-  const codes = historyCodes(integrity);
-  const insert = connection.prepare(
-    'INSERT INTO staged (id, import_id, public_key, history, code) VALUES (?, ?, ?, ?, ?)',
-  );
-  const count = connection.prepare('SELECT count(*) AS count FROM staged WHERE import_id = ?');
-  const nextKeys = connection.prepare(
-    `SELECT DISTINCT public_key FROM staged INDEXED BY staged_keys WHERE import_id = ? AND public_key > ?
-     ORDER BY public_key LIMIT ?`,
-  );
-  const nextPart = connection.prepare(
-    'SELECT id, history, code FROM staged WHERE import_id = ? AND public_key = ? AND id > ? ORDER BY id LIMIT 1',
-  );
-  const removePage = connection.prepare(
-    `DELETE FROM staged WHERE id IN (SELECT id FROM staged WHERE import_id = ? LIMIT ${PAGE_ROWS})`,
-  );
-  const lastId = connection.prepare('SELECT max(id) AS id FROM staged');
-  const codeOf = (id: number, importId: number, publicKey: Uint8Array, history: string): Uint8Array =>
-    codes.storeCode([id, importId, publicKey, Buffer.from(history)]);
-
-  return {
-    add(importId: number, parts: readonly StagedText[]): void {
-      let id = Number(lastId.get()?.['id'] ?? 0);
-      for (const [key, history] of parts) {
-        const publicKey = keyBytes(key);
-        id += 1;
-        insert.run(id, importId, publicKey, history, codeOf(id, importId, publicKey, history));
-      }
-    },
-    count: (importId: number) => Number(count.get(importId)?.['count']),
-    of: (importId: number): StagedImport => ({
-      keysAfter: async (last, limit) => nextKeys.all(importId, last, limit).map((row) => bytesOf(row['public_key'])),
-      async *parts(publicKey) {
-        for (let after = 0; ; ) {
-          const row = nextPart.get(importId, publicKey, after);
-          if (row === undefined) return;
-          const history = String(row['history']);
-          after = numberOf(row['id']);
-          const code = codeOf(after, importId, publicKey, history);
-          if (Buffer.compare(bytesOf(row['code']), code) !== 0) throw damaged('staged');
-          yield readPart(history);
-        }
-      },
-    }),
-    removeSome: (importId: number) => removePage.run(importId).changes > 0,
-    removeAll: () => connection.exec('DELETE FROM staged'),
-  };
-}
-
-// The exports under way, by their numbers, in pieces as the main thread asks for them. While one is open, the
-// write-ahead log keeps all that is written after it: one whose reader is gone ends with the next call of any other.
-
-const ANSWER_VALIDATORS = 200;
-const MAX_EXPORTS = 128;
-export const EXPORT_STALL_MS = 60_000;
-
-type Histories = AsyncGenerator<ValidatorHistory>;
-
-interface HeldExport {
-  readonly histories: Histories;
-  askedAt: number;
-  isReading: boolean;
-}
-
-export function heldExports(
-  open: (publicKeys: readonly PublicKeyHex[] | undefined) => Histories,
-  clock: Pick<Clock, 'monotonic'>,
-) {
-  const held = new Map<number, HeldExport>();
-
-  async function end(exportId: number): Promise<void> {
-    const one = held.get(exportId);
-    held.delete(exportId);
-    await one?.histories.return(undefined).catch(() => undefined); // it is gone either way
-  }
-
-  return {
-    held: held as { readonly size: number },
-    begin(exportId: number, publicKeys: readonly PublicKeyHex[] | undefined): void {
-      if (held.size >= MAX_EXPORTS) throw new Error('too many exports are under way');
-      held.set(exportId, { histories: open(publicKeys), askedAt: clock.monotonic(), isReading: false });
-    },
-    async next(exportId: number): Promise<StagedText[]> {
-      const one = held.get(exportId);
-      if (one === undefined) throw new Error('the export is over');
-      one.isReading = true;
-      const answer: StagedText[] = [];
-      try {
-        for (let entries = 0; answer.length < ANSWER_VALIDATORS && entries < STEP_ENTRIES; ) {
-          const { done, value } = await one.histories.next();
-          if (done === true) break;
-          answer.push([value.publicKey, writePart(value)]);
-          entries += 1 + value.blocks.length + value.attestations.length;
-        }
-      } finally {
-        one.isReading = false;
-        one.askedAt = clock.monotonic();
-      }
-      return answer;
-    },
-    end,
-    async endStalled(): Promise<void> {
-      for (const [exportId, { askedAt, isReading }] of held) {
-        if (!isReading && clock.monotonic() - askedAt > EXPORT_STALL_MS) await end(exportId);
-      }
-    },
-    async endAll(): Promise<void> {
-      for (const exportId of held.keys()) await end(exportId);
     },
   };
 }

@@ -5,7 +5,7 @@
 import { strict as assert } from 'node:assert';
 import { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../api/errors.ts';
 import type { KeyFault, Marks, SlashableMessage, SlashingRefusal, Verdict } from '../types.ts';
-import type { FileName } from './file/file.ts';
+import type { FileName } from './file/open-files.ts';
 
 const PUBLIC_KEY_BYTES = 48;
 const ROOT_BYTES = 32;

@@ -17,7 +17,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseCeremony } from '../../../ceremony/definition.ts';
-import { checkConfiguration } from '../../../eif/build.ts';
 import {
   type Bundle,
   bundleCheck,
@@ -32,6 +31,7 @@ import {
   writeCompiledModule,
 } from '../../../eif/bundle/compiled-module.ts';
 import { ADDON, readCompiledPart } from '../../../eif/bundle/compiled-parts.ts';
+import { checkConfiguration } from '../../../eif/check-configuration.ts';
 import { BuildError } from '../../../eif/inputs.ts';
 import { CONFIGURATION_PATH } from '../../../enclave/compiled.ts';
 import { startSigner } from '../../../rehearsal/signer.ts';

@@ -4,14 +4,8 @@
 import { createHash, generateKeyPairSync, sign, verify, X509Certificate } from 'node:crypto';
 import { Decoder, Encoder } from 'cbor-x';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  checkSignature,
-  type ImageSigner,
-  readSignatureRecord,
-  readSigner,
-  SignatureShapeError,
-  signImage,
-} from '../../../eif/format/signature.ts';
+import { checkSignature, type ImageSigner, readSigner, signImage } from '../../../eif/format/signature.ts';
+import { readSignatureRecord, SignatureShapeError } from '../../../eif/format/signature-record.ts';
 import { signingPair } from '../signing-pair.ts';
 
 const PCR0 = createHash('sha384').update('image').digest();

@@ -2,7 +2,7 @@
 // refused by the data is never called refused, and when the trouble is over it works again.
 
 import { describe, expect, it, vi } from 'vitest';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { FAULTS, type FaultName, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';

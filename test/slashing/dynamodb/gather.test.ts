@@ -1,7 +1,7 @@
 // Writes that share a request: which do, behind what, and that each has a condition and an outcome of its own.
 
 import { describe, expect, it } from 'vitest';
-import { MAX_STATEMENTS } from '../../../signer/slashing/dynamodb/operations/gather.ts';
+import { MAX_STATEMENTS } from '../../../signer/slashing/dynamodb/operations/statements.ts';
 import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { FAULTS, type Fault, faultTimes, type ProxiedRequest } from '../../support/fault-proxy.ts';

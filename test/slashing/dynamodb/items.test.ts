@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../../signer/aws/table-definition.ts';
 import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import {
   block,

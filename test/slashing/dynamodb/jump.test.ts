@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import { nextIncarnation } from '../../../signer/slashing/incarnation.ts';
 import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../../signer/slashing/types.ts';
 import { FAULTS } from '../../support/fault-proxy.ts';

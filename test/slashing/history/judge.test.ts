@@ -1,7 +1,8 @@
 // What a refusal rests on: the head or one row where the store finds it, else the whole history.
 
 import { expect, it } from 'vitest';
-import { judgeVote, NEW_KEY } from '../../../signer/slashing/history/rules.ts';
+import { NEW_KEY } from '../../../signer/slashing/history/head.ts';
+import { judgeVote } from '../../../signer/slashing/history/rules.ts';
 import { vote } from '../../support/slashing.ts';
 
 const state = {

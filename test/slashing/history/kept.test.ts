@@ -1,8 +1,8 @@
 // What is handed on of a history that is read in steps: what pruning would leave, and marks that refuse the rest.
 
 import { expect, it } from 'vitest';
+import { NEW_KEY } from '../../../signer/slashing/history/head.ts';
 import { keptEntries, RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
-import { NEW_KEY } from '../../../signer/slashing/history/rules.ts';
 
 const SLOT = RETAINED_SLOTS + 1000;
 const EPOCH = RETAINED_EPOCHS + 100;

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { BLOCKS, entrySum, historyCodes, rowIntegrity, VOTES } from '../../../signer/slashing/history/codes.ts';
+import { type EntrySet, type KeyState, NEW_KEY } from '../../../signer/slashing/history/head.ts';
 import { mergeKey } from '../../../signer/slashing/history/merge.ts';
-import { type EntrySet, type KeyState, NEW_KEY } from '../../../signer/slashing/history/rules.ts';
 import type { KeyHistory, StoreFloor } from '../../../signer/slashing/types.ts';
 import { history, rootOf } from '../../support/slashing.ts';
 

@@ -2,9 +2,10 @@
 
 import { expect, it } from 'vitest';
 import { historyCodes, rowIntegrity } from '../../../signer/slashing/history/codes.ts';
+import { NEW_KEY } from '../../../signer/slashing/history/head.ts';
 import { mergeKey } from '../../../signer/slashing/history/merge.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
-import { decideWithHistory, NEW_KEY } from '../../../signer/slashing/history/rules.ts';
+import { decideWithHistory } from '../../../signer/slashing/history/rules.ts';
 import { historyReducer } from '../../../signer/slashing/interchange/reduce.ts';
 import type { MergeStrategy, ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { randomNumbers } from '../../support/fault-proxy.ts';

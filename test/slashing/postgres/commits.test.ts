@@ -4,7 +4,7 @@
 import { Client } from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { SignerError } from '../../../signer/api/errors.ts';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { block, checkOne, collect, history, publicKeyOf, stream, verdictName } from '../../support/slashing.ts';

@@ -2,7 +2,7 @@
 // what is not as it was written.
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { block, checkOne, collect, history, stream, verdictName, vote } from '../../support/slashing.ts';

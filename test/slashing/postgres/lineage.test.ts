@@ -2,12 +2,8 @@
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { NO_INCARNATION, nextIncarnation } from '../../../signer/slashing/incarnation.ts';
-import {
-  type Lineage,
-  lineage,
-  type ServerPlace,
-  type StoreLineage,
-} from '../../../signer/slashing/postgres/connection/server.ts';
+import { type Lineage, lineage, type StoreLineage } from '../../../signer/slashing/postgres/connection/lineage.ts';
+import type { ServerPlace } from '../../../signer/slashing/postgres/connection/server.ts';
 import type { StoreFloor } from '../../../signer/slashing/types.ts';
 import { block, vote } from '../../support/slashing.ts';
 

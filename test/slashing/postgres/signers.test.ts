@@ -3,7 +3,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import type { SlashableMessage } from '../../../signer/slashing/types.ts';
 import { IS_WHOLE, sized } from '../../support/scale.ts';
 import { block, checkOne, history, stream, verdictName, vote } from '../../support/slashing.ts';

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import { RETAINED_EPOCHS, RETAINED_SLOTS } from '../../../signer/slashing/history/prune.ts';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { unrestrained } from '../../support/restrained.ts';

@@ -8,12 +8,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Log } from '../../../common/observe/log.ts';
-import { NO_MARKS } from '../../../signer/slashing/history/rules.ts';
-import {
-  type Checkpoints,
-  checkpointsBesideCommits,
-  openSqliteBackend,
-} from '../../../signer/slashing/sqlite/backend.ts';
+import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
+import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
+import { type Checkpoints, checkpointsBesideCommits } from '../../../signer/slashing/sqlite/checkpoints.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { collect, history, MAIN_ROOT, quietLog, stream, vote } from '../../support/slashing.ts';

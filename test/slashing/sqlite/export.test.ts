@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
-import { EXPORT_STALL_MS, heldExports } from '../../../signer/slashing/sqlite/store.ts';
+import { EXPORT_STALL_MS, heldExports } from '../../../signer/slashing/sqlite/held-exports.ts';
 import { history } from '../../support/slashing.ts';
 import { storeInProcess } from '../../support/slashing-in-process.ts';
 

@@ -10,7 +10,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { fileURLToPath } from 'node:url';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { WORKER_CLOSE_WAIT_MS } from '../../../signer/slashing/sqlite/backend.ts';
+import { WORKER_CLOSE_WAIT_MS } from '../../../signer/slashing/sqlite/checkpoints.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { lacking } from '../../support/needs.ts';
 import { block, checkOne, verdictName } from '../../support/slashing.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
-import { misplacement } from '../../../signer/slashing/sqlite/file/file.ts';
+import { misplacement } from '../../../signer/slashing/sqlite/file/misplacement.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { noMounts } from '../../support/needs.ts';
 import {

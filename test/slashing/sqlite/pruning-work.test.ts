@@ -3,7 +3,8 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, expect, it, vi } from 'vitest';
 import { GATHERED_EPOCHS, RETAINED_EPOCHS } from '../../../signer/slashing/history/prune.ts';
-import { PRUNE_STEP_ENTRIES, PRUNED_AT_ONCE } from '../../../signer/slashing/operations/pruning.ts';
+import { PRUNE_STEP_ENTRIES } from '../../../signer/slashing/operations/prune-loop.ts';
+import { PRUNED_AT_ONCE } from '../../../signer/slashing/operations/pruning.ts';
 import { IS_PRUNABLE } from '../../../signer/slashing/sqlite/tables/schema.ts';
 import { verdictName, vote } from '../../support/slashing.ts';
 import { openHere } from './import-set-up.ts';

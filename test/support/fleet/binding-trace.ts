@@ -2,7 +2,8 @@
 // sign, for the checker of traces (test/model/binding-conformance.ts). The calls take effect one after the other, and
 // in this order they are noted. A trace ends where an older row or store comes back.
 
-import type { BindingReading, BindingRow, BindingTable, BoundStore } from '../../../signer/chamber/binding-table.ts';
+import type { BindingRow, BoundStore } from '../../../signer/chamber/binding-row.ts';
+import type { BindingReading, BindingTable } from '../../../signer/chamber/binding-table.ts';
 import type { StoreBinding } from '../../../signer/chamber/store-binding.ts';
 import { readIncarnations } from '../../../signer/slashing/incarnation.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';

@@ -1,6 +1,6 @@
 // What happens in a world of the model beside its clients: one event at a time is drawn, and goes on beside the steps.
 
-import { PRUNE_STEP_ENTRIES } from '../../../signer/slashing/operations/pruning.ts';
+import { PRUNE_STEP_ENTRIES } from '../../../signer/slashing/operations/prune-loop.ts';
 import { randomAttack } from './attacks.ts';
 import { loseCommits } from './failovers.ts';
 import type { FleetKey } from './keys.ts';

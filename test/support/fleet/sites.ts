@@ -14,12 +14,8 @@ import {
   PutItemCommand,
 } from '../../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../../signer/aws/table-definition.ts';
-import {
-  type BindingTable,
-  bindingCodes,
-  bindingTable,
-  SLASHING_STORE,
-} from '../../../signer/chamber/binding-table.ts';
+import { bindingCodes, SLASHING_STORE } from '../../../signer/chamber/binding-row.ts';
+import { type BindingTable, bindingTable } from '../../../signer/chamber/binding-table.ts';
 import { importKeys } from '../../../signer/keys/management/import.ts';
 import { keyTableDefinition } from '../../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../../signer/keys/table/freshness.ts';

@@ -8,7 +8,8 @@ import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { isEnded } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
-import { type Decision, decide, isRolledBack, NO_HISTORY, refused } from '../../history/rules.ts';
+import { NO_HISTORY } from '../../history/head.ts';
+import { type Decision, decide, isRolledBack, refused } from '../../history/rules.ts';
 import type { Marks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
 import {
   attestationMark,
@@ -25,7 +26,7 @@ import {
 } from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import { type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
-import type { FirstWrite } from './gather.ts';
+import type { FirstWrite } from './first-writes.ts';
 
 /** Each failed attempt means that another signer wrote the same item in between. */
 const MAX_WRITE_ATTEMPTS = 8;

@@ -7,8 +7,9 @@ import { jittered } from '../../../../common/flow/backoff.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { chunks } from '../../../parallel.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
+import { higherMarks } from '../../history/head.ts';
 import { listConflicts } from '../../history/merge.ts';
-import { higherMarks, isRolledBack } from '../../history/rules.ts';
+import { isRolledBack } from '../../history/rules.ts';
 import type {
   ConflictingEntry,
   ImportConflict,

@@ -6,7 +6,8 @@ import { jittered } from '../../../../common/flow/backoff.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { chunks, inParallel } from '../../../parallel.ts';
 import { begun, ended, isEnded, type Tenures } from '../../../tenure.ts';
-import { higherMarks, isRolledBack, NO_MARKS } from '../../history/rules.ts';
+import { higherMarks, NO_MARKS } from '../../history/head.ts';
+import { isRolledBack } from '../../history/rules.ts';
 import type { KeyMarks, Marks, PublicKeyHex, StoreFloor } from '../../types.ts';
 import {
   highWaterMarks,
@@ -19,7 +20,7 @@ import {
   sealItem,
   unknownMark,
 } from '../tables/items.ts';
-import type { StoreRecord } from '../tables/store.ts';
+import type { StoreRecord } from '../tables/record.ts';
 import {
   MAX_BATCH_ITEMS,
   type Replacement,

@@ -5,7 +5,8 @@
 import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { AttributeValue, Item } from '../../../aws/dynamodb.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
-import { isRolledBack, NO_MARKS } from '../../history/rules.ts';
+import { NO_MARKS } from '../../history/head.ts';
+import { isRolledBack } from '../../history/rules.ts';
 import type { BlockEntry, KeyHistory, Marks, PublicKeyHex, VoteEntry, VoteEpochs } from '../../types.ts';
 
 /**

@@ -5,10 +5,8 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { jittered } from '../../../../common/flow/backoff.ts';
 import { oneAfterTheOther } from '../../../../common/flow/turns.ts';
-import { decodeHex, encodeHex } from '../../../../common/formats/hex.ts';
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
-import { ofOtherNetwork } from '../../../api/network-table.ts';
 import {
   DescribeTableCommand,
   type DynamoDBClient,
@@ -20,12 +18,21 @@ import {
   type TransactWriteItem,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
-import { NO_PUBLIC_KEY, type RowIntegrity } from '../../history/codes.ts';
-import { coversFloor, higherMarks } from '../../history/rules.ts';
+import { higherMarks } from '../../history/head.ts';
+import { coversFloor } from '../../history/rules.ts';
 import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import { lowerFloor } from '../../jump.ts';
 import type { StoreFloor } from '../../types.ts';
-import { isStill, NETWORK_PARTITION, numberAttributes, safeInteger } from './items.ts';
+import { NETWORK_PARTITION } from './items.ts';
+import {
+  decodeRecord,
+  encodeRecord,
+  isStillBound,
+  isStillRecord,
+  type RecordBinding,
+  type StoreRecord,
+  unusable,
+} from './record.ts';
 import { unavailable } from './table.ts';
 
 const MAX_CHANGE_ATTEMPTS = 64;
@@ -287,108 +294,3 @@ const NO_TRANSACTIONS =
 const NOT_BOUND =
   'the slashing table has replicas in other regions, which accept writes of their own, and it is not bound to one ' +
   'region yet: two signers could each record another vote. Remove the replicas, start a signer once, and add them again';
-
-// The record of a slashing table, its item NETWORK, under one code.
-
-const FORMAT_VERSION = 1;
-
-export interface StoreRecord {
-  readonly id: string;
-  readonly incarnation: string;
-  /** A jump raises the items of keys to it; keys without an item are judged by it. */
-  readonly floor: StoreFloor | null;
-  readonly region: string;
-}
-
-export interface RecordBinding {
-  readonly tableName: string;
-  readonly genesisValidatorsRoot: Uint8Array;
-  /** For the same network; the caller wipes it after the backend is closed. */
-  readonly integrity: RowIntegrity;
-}
-
-function encodeRecord(record: StoreRecord, { genesisValidatorsRoot, integrity }: RecordBinding): Item {
-  return {
-    pk: { S: NETWORK_PARTITION },
-    format_version: { N: String(FORMAT_VERSION) },
-    genesis_validators_root: { S: encodeHex(genesisValidatorsRoot) },
-    ...bindingAttributes(record),
-    incarnation: { S: record.incarnation },
-    integrity: { S: encodeHex(integrity.code(...sealed(record))) },
-  };
-}
-
-/** @throws SignerError slashing_unavailable: another network or format; slashing_integrity: another key, or altered */
-export function decodeRecord(item: Item, binding: RecordBinding): StoreRecord {
-  const { tableName, integrity } = binding;
-  confirmNetwork(item, binding);
-  const record = decodeMembers(item);
-  const code = decodeHex(item['integrity']?.S ?? '');
-  if (code === undefined || record === undefined || !integrity.verify(code, ...sealed(record))) {
-    const hint = 'the slashing table was written with another key, or its item NETWORK was altered';
-    throw new SignerError('slashing_integrity', { hint, detail: { table: tableName } });
-  }
-  return record;
-}
-
-/** Needs no key. @throws SignerError slashing_unavailable: another network or format */
-export function confirmNetwork(
-  item: Item,
-  { tableName, genesisValidatorsRoot }: Omit<RecordBinding, 'integrity'>,
-): void {
-  const detail = { table: tableName };
-  if (safeInteger(item['format_version']) !== FORMAT_VERSION)
-    throw unusable('the slashing table is of a format that this version does not know', { detail });
-  const root = item['genesis_validators_root']?.S;
-  if (root !== encodeHex(genesisValidatorsRoot))
-    throw unusable(`the slashing table is ${ofOtherNetwork(root, genesisValidatorsRoot)}`, { detail });
-}
-
-function isStillRecord(found: Item | undefined) {
-  if (found === undefined) return { ConditionExpression: 'attribute_not_exists(pk)' };
-  const present = Object.entries(found).filter(([name]) => ATTRIBUTES.includes(name));
-  return isStill(Object.fromEntries(present), ATTRIBUTES);
-}
-
-export function isStillBound(record: StoreRecord) {
-  return isStill(bindingAttributes(record), FLOOR_ATTRIBUTES);
-}
-
-export function unusable(hint: string, facts: { readonly cause?: unknown; readonly detail: Record<string, unknown> }) {
-  return new SignerError('slashing_unavailable', { hint, ...facts });
-}
-
-const FLOOR_ATTRIBUTES = ['floor_slot', 'floor_source_epoch', 'floor_target_epoch'] as const;
-const ATTRIBUTES = [
-  ...['format_version', 'genesis_validators_root', 'store_id', 'store_region', 'incarnation', 'integrity'],
-  ...FLOOR_ATTRIBUTES,
-];
-
-function bindingAttributes({ id, region, floor }: StoreRecord): Item {
-  const floors = floor === null ? {} : numberAttributes(floor, 'floor_');
-  return { store_id: { S: id }, store_region: { S: region }, ...floors };
-}
-
-function decodeMembers(item: Item): StoreRecord | undefined {
-  const id = item['store_id']?.S ?? '';
-  const region = item['store_region']?.S ?? '';
-  const incarnation = item['incarnation']?.S;
-  const floor = decodeFloor(item);
-  if (!/^[0-9a-f]{32}$/.test(id) || region === '' || incarnation === undefined || floor === undefined) return undefined;
-  return { id, incarnation, floor, region };
-}
-
-export function decodeFloor(item: Item): StoreFloor | null | undefined {
-  if (FLOOR_ATTRIBUTES.every((name) => item[name] === undefined)) return null;
-  const [slot, sourceEpoch, targetEpoch] = FLOOR_ATTRIBUTES.map((name) => safeInteger(item[name]));
-  if (slot === undefined || sourceEpoch === undefined || targetEpoch === undefined) return undefined;
-  return { slot, sourceEpoch, targetEpoch };
-}
-
-/** The network and the kind of store are in every code. */
-function sealed(record: StoreRecord): Parameters<RowIntegrity['code']> {
-  const { id, incarnation, floor, region } = record;
-  const floors = [floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null];
-  const fields = [FORMAT_VERSION, Buffer.from(id, 'hex'), Buffer.from(incarnation), ...floors, Buffer.from(region)];
-  return ['dynamodb store v1', NO_PUBLIC_KEY, fields];
-}

@@ -14,8 +14,8 @@ import {
   isPossible,
   VOTES,
 } from '../../history/codes.ts';
+import type { KeyState } from '../../history/head.ts';
 import { isForgotten } from '../../history/prune.ts';
-import type { KeyState } from '../../history/rules.ts';
 import type { Head } from '../../operations/store.ts';
 import type { BlockEntry, VoteEntry } from '../../types.ts';
 import { type Connection, prepared } from '../connection/connections.ts';

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { SignerError } from '../../../api/errors.ts';
 import { type HistoryCodes, isPossible } from '../../history/codes.ts';
-import { NEW_KEY } from '../../history/rules.ts';
+import { NEW_KEY } from '../../history/head.ts';
 import { NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
 import type { StoreIdentity } from '../../types.ts';
 import { BEGIN, type Connection, commit, prepared } from '../connection/connections.ts';

@@ -1,0 +1,46 @@
+// What an error of a KMS call says about the key (AWS KMS API Reference, Errors).
+
+import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import { NsmError } from '../tee/nsm.ts';
+import { EnvelopeError } from '../tee/recipient.ts';
+import { type AwsFault, awsFault } from './errors.ts';
+
+export class UnusableKey extends Error {
+  readonly fault: KeyFault;
+
+  constructor(fault: KeyFault) {
+    super(`the custody key is of no use: ${fault}`);
+    this.name = 'UnusableKey';
+    this.fault = fault;
+  }
+}
+
+const NAMED: ReadonlyMap<string, KeyFault> = new Map([
+  ['DisabledException', 'disabled'],
+  ['KMSInvalidStateException', 'invalid_state'],
+  ['NotFoundException', 'not_found'],
+  ['InvalidCiphertextException', 'bad_ciphertext'],
+  ['IncorrectKeyException', 'bad_ciphertext'],
+  ['KeyUnavailableException', 'unreachable'],
+  ['DependencyTimeoutException', 'unreachable'],
+]);
+
+const SHARED: Readonly<Record<AwsFault, KeyFault>> = {
+  not_found: 'not_found',
+  denied: 'denied',
+  throttled: 'throttled',
+  unreachable: 'unreachable',
+  condition_failed: 'failed',
+  conflict: 'failed',
+  failed: 'failed',
+};
+
+export function kmsFault(error: unknown, attested = false): KeyFault {
+  if (error instanceof UnusableKey) return error.fault;
+  if (error instanceof NsmError) return 'no_attestation';
+  if (error instanceof EnvelopeError) return 'bad_envelope';
+  // KMS denies in the same words whether a principal or a condition of the policy is not met.
+  if (attested && error instanceof Error && error.name === 'AccessDeniedException') return 'attestation_denied';
+  const named = error instanceof Error ? NAMED.get(error.name) : undefined;
+  return named ?? SHARED[awsFault(error)];
+}
