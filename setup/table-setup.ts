@@ -11,7 +11,7 @@ import {
   type DynamoDBClient,
   UpdateContinuousBackupsCommand,
   waitUntilTableExists,
-} from '@aws-sdk/client-dynamodb';
+} from '../signer/aws/dynamodb.ts';
 import { awsFault } from '../signer/aws/errors.ts';
 import { parseTableArn, tableNameIn } from '../signer/aws/table-name.ts';
 

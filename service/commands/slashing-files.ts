@@ -17,9 +17,9 @@ import { bounded } from '../../common/command-line/text.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { WHY } from '../../signer/slashing/doubt/doubts.ts';
 import { readInterchange, writeInterchange } from '../../signer/slashing/interchange/file.ts';
-import type { ImportOptions, ImportSummary, ValidatorHistory } from '../../signer/slashing/types.ts';
+import type { ImportSummary, ValidatorHistory } from '../../signer/slashing/types.ts';
 import { type OpenStore, readPublicKeys, slashingCommand } from './slashing-command.ts';
-import { importWeb3Signer, withProgress } from './slashing-web3signer.ts';
+import { importWeb3Signer, type RecordImport, withProgress } from './slashing-web3signer.ts';
 
 const NOTHING_EXPORTED =
   'warning: the file says nothing of any key: whoever imports it knows of no earlier signature. Is this the store?';
@@ -147,11 +147,6 @@ async function writeHistories(
 }
 
 /** What the import of a record does for a migration, too. */
-export interface RecordImport extends ImportOptions {
-  /** Gets the keys that the record names. */
-  readonly named?: Set<string> | undefined;
-}
-
 export async function importFile(
   open: OpenStore,
   source: AsyncIterable<Uint8Array>,

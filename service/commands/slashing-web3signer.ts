@@ -11,7 +11,7 @@ import { note } from '../../common/command-line/terminal.ts';
 import { BrokenReference, readSecret } from '../../signer/config/values/secret.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../signer/slashing/postgres/connection/address.ts';
 import { PostgresConnections } from '../../signer/slashing/postgres/connection/connections.ts';
-import type { ImportSummary, ValidatorHistory } from '../../signer/slashing/types.ts';
+import type { ImportOptions, ImportSummary, ValidatorHistory } from '../../signer/slashing/types.ts';
 import { readSecretFile } from '../config/secret-file.ts';
 import {
   mergeWeb3Signer,
@@ -20,12 +20,16 @@ import {
   type Web3SignerReading,
 } from '../web3signer/records.ts';
 import type { OpenStore } from './slashing-command.ts';
-import type { RecordImport } from './slashing-files.ts';
 import { noteWeb3Signer } from './slashing-notes.ts';
 import { web3SignerName } from './web3signer-name.ts';
 
 /** A slot: a signer that goes on writes in it. */
 const LOOKS_APART_MS = 12_000;
+
+export interface RecordImport extends ImportOptions {
+  /** Gets the keys that the record names. */
+  readonly named?: Set<string> | undefined;
+}
 
 interface DatabaseImport {
   /** Where the database is, as it was written: a URL, or a reference to one. */

@@ -3,47 +3,19 @@
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Operation } from '../api/operations.ts';
-import type { Watcher } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
-import { buildApp, type DescribeRoutes, type MountRoutes } from '../http/app.ts';
+import { buildApp } from '../http/app.ts';
 import { requiredAudit } from '../http/required-audit.ts';
 import type { AttestationRoute } from '../http/routes/attestation.ts';
 import type { Readiness } from '../http/routes/health.ts';
-import type { KeyTurns } from '../keys/turns.ts';
-import type { BlsCore } from '../signing/bls/bls.ts';
 import { equivocationGuard } from '../signing/equivocation.ts';
-import type { Network } from '../signing/networks.ts';
-import type { Permits } from '../signing/permits.ts';
 import { hindranceOf } from '../signing/right.ts';
-import type { InFlightSigning } from '../tenure.ts';
-import type { Authorization } from './authorization.ts';
-import type { Custody } from './custody.ts';
 import { chamberRoutes } from './http-application/chamber-status.ts';
 import { readinessOf } from './http-application/health.ts';
 import { keyRoutes } from './http-application/key-routes.ts';
-import type { LoadingKeys } from './keys.ts';
-import type { Receipts } from './receipts.ts';
-import type { OpenSlashing } from './slashing-protection.ts';
+import type { Parts } from './http-application/parts.ts';
 import type { Telemetry } from './telemetry.ts';
-import type { SignerState, World } from './world.ts';
-
-export interface Parts
-  extends Pick<OpenSlashing, 'binding' | 'right' | 'slashing' | 'store' | 'trouble'>,
-    Pick<Authorization, 'authenticator' | 'stateful'> {
-  readonly core: BlsCore;
-  readonly custody: Custody | undefined;
-  readonly inFlight: InFlightSigning;
-  readonly loading: LoadingKeys;
-  readonly network: Network;
-  readonly permits: Permits;
-  readonly describeRoutes: DescribeRoutes | undefined;
-  readonly mountOwn: MountRoutes | undefined;
-  readonly receipts: Receipts | undefined;
-  readonly state: SignerState;
-  readonly telemetry: Telemetry;
-  readonly turns: KeyTurns;
-  readonly watcher: Watcher | undefined;
-}
+import type { World } from './world.ts';
 
 export interface Application {
   readonly app: FastifyInstance;

@@ -2,6 +2,8 @@
 // signature.
 
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import { COMMIT } from '../api/commit.ts';
 import type { ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api/errors.ts';
@@ -9,7 +11,6 @@ import type { ClientFault } from '../api/forks.ts';
 import { VERSION } from '../api/version.ts';
 import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
 import { type ClosedLabel, type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
-import { watchProcess } from './process-watch.ts';
 
 export interface Metrics extends MetricHandles {
   /** `collect` sets the gauges that are read off rather than counted. */
@@ -162,6 +163,49 @@ function labelsAt(labels: Labels, index: number): AnyLabels {
   return Object.fromEntries(lastFirst.toReversed());
 }
 
+// Metrics of the process itself, read when the metrics are.
+
+interface ProcessWatch {
+  collect(): void;
+  close(): void;
+}
+
+const LAG_RESOLUTION_MS = 20;
+const NANOSECONDS = 1e9;
+const MICROSECONDS = 1e6;
+
+function watchProcess(metrics: MetricHandles): ProcessWatch {
+  const delay = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
+  delay.enable();
+  metrics.processStartTime.set(performance.timeOrigin / 1000);
+
+  return {
+    collect() {
+      const { user, system } = process.cpuUsage();
+      metrics.processCpuSeconds.reach((user + system) / MICROSECONDS);
+      const memory = process.memoryUsage();
+      metrics.processResidentBytes.set(memory.rss);
+      metrics.processHeapBytes.set(memory.heapUsed);
+      metrics.processExternalBytes.set(memory.external);
+      if (process.platform === 'linux') metrics.processFileDescriptors.set(openFileDescriptors());
+      metrics.eventLoopLagSeconds.set(lagSeconds(delay.percentile(50)), { statistic: 'p50' });
+      metrics.eventLoopLagSeconds.set(lagSeconds(delay.percentile(99)), { statistic: 'p99' });
+      metrics.eventLoopLagSeconds.set(lagSeconds(delay.max), { statistic: 'max' });
+      delay.reset();
+    },
+    close: () => void delay.disable(),
+  };
+}
+
+/** The runtime records the time between two looks; what exceeds the interval is lag. */
+function lagSeconds(nanoseconds: number): number {
+  return Math.max(0, nanoseconds / NANOSECONDS - LAG_RESOLUTION_MS / 1000);
+}
+
+function openFileDescriptors(): number {
+  return readdirSync('/proc/self/fd').length - 1; // without the one that this reading opened
+}
+
 // The handle of a metric: its type says which labels and which of their values there are.
 type LabelValues<L extends Labels> = {
   readonly [Name in keyof L]: L[Name] extends ClosedLabel<infer Value> ? Value : string;
@@ -192,4 +236,4 @@ type Handle<Entry> =
         ? HistogramHandle<L>
         : never;
 
-export type MetricHandles = { readonly [Key in keyof typeof METRICS]: Handle<(typeof METRICS)[Key]> };
+type MetricHandles = { readonly [Key in keyof typeof METRICS]: Handle<(typeof METRICS)[Key]> };

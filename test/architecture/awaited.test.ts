@@ -48,7 +48,7 @@ const AWAITED: Readonly<Record<string, Awaited>> = {
   },
   'parent-proxy/forwarding/ingress.ts': {
     awaits: 'the enclave, for a client',
-    limit: SELF('parent-proxy/forwarding/ingress.ts', 'connectTimeoutMs'),
+    limit: SELF('parent-proxy/forwarding/reach.ts', 'connectTimeoutMs'),
     test: 'test/parent-proxy/weather.test.ts',
   },
   'parent-proxy/services/credentials.ts': {
@@ -116,7 +116,7 @@ const AWAITED: Readonly<Record<string, Awaited>> = {
     limit: SELF('common/command-line/serving.ts', 'THREADS_END_MS'),
     test: 'test/e2e/server-life.test.ts',
   },
-  'signer/native/vsock.ts': {
+  'signer/native/vsock-stream.ts': {
     awaits: 'connects to the parent',
     limit: SELF('signer/native/vsock.ts', 'timeoutMs'),
     test: 'test/enclave/log.test.ts',
@@ -136,7 +136,12 @@ const AWAITED: Readonly<Record<string, Awaited>> = {
     limit: SELF('signer/slashing/postgres/connection/connections.ts', 'answerMs'),
     test: 'test/slashing/postgres/silent-connections.test.ts',
   },
-  'signer/slashing/sqlite/backend.ts': {
+  'signer/slashing/sqlite/checkpoints.ts': {
+    awaits: 'the worker of checkpoints, whose end nothing but a close waits for',
+    limit: SELF('signer/slashing/sqlite/checkpoints.ts', 'WORKER_CLOSE_WAIT_MS'),
+    test: 'test/slashing/sqlite/checkpoints.test.ts',
+  },
+  'signer/slashing/sqlite/database-client.ts': {
     awaits: 'the worker of the database, and its disk',
     limit: SELF('signer/slashing/operations/store.ts', 'unlessAborted'),
     test: 'test/e2e/stores-that-cannot-write.test.ts',
@@ -153,7 +158,7 @@ const AWAITED: Readonly<Record<string, Awaited>> = {
   },
   'common/observe/output.ts': {
     awaits: 'the destination of the log',
-    limit: SELF('signer/http/audit.ts', 'CONFIRM_TIMEOUT_MS'),
+    limit: SELF('signer/http/required-audit.ts', 'CONFIRM_TIMEOUT_MS'),
     test: 'test/e2e/log-destinations.test.ts',
   },
 };

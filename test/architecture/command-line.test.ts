@@ -35,7 +35,7 @@ function filesWith(pattern: RegExp): string[] {
 
 it('no program has a reader, a table of exit codes or a view of the process of its own', () => {
   // The signer's flags are a layer of its configuration, whose violations are told all at once.
-  expect(filesWith(/\bparseArgs\b/)).toEqual(['service/config/load.ts']);
+  expect(filesWith(/\bparseArgs\b/)).toEqual(['service/config/flag-layer.ts']);
   expect(filesWith(TAKES_ONE_BY_ONE)).toEqual([
     // The options of another program, as picocli reads them there: `--name value` and `-lLEVEL`, lists given in parts.
     'service/web3signer/arguments.ts',

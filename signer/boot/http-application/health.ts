@@ -6,8 +6,8 @@ import type { HealthCheck, KeysLoading } from '../../api/health.ts';
 import type { Config } from '../../config/options.ts';
 import type { Readiness } from '../../http/routes/health.ts';
 import { custodyRefusal } from '../../signing/right.ts';
-import type { Parts } from '../http-application.ts';
 import { clockTrouble } from '../slashing-protection.ts';
+import type { Parts } from './parts.ts';
 
 export function readinessOf(
   parts: Parts,

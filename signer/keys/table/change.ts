@@ -1,10 +1,9 @@
 // A change starts again when another writer was faster; one whose answer was lost is recognised in the table.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { TransactWriteItem } from '@aws-sdk/client-dynamodb';
 import { jittered } from '../../../common/flow/backoff.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { Item } from '../../aws/dynamodb.ts';
+import type { Item, TransactWriteItem } from '../../aws/dynamodb.ts';
 import { readItems, type TableConnection, transact } from './calls.ts';
 import { encodeRow, keyOfRevision, keyOfRow, revisionIn, type TableRow } from './rows.ts';
 

@@ -5,7 +5,7 @@ import {
   BatchExecuteStatementCommand,
   type BatchStatementRequest,
   type DynamoDBClient,
-} from '@aws-sdk/client-dynamodb';
+} from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
 import { type MarkItem, markAttributes, partitionOf } from '../tables/items.ts';
 import type { Replacement } from '../tables/table.ts';
