@@ -47,7 +47,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   setup: {
     summary: 'Create the DynamoDB tables, print the policies of keys, roles and tables',
-    describe: async () => describeGroup((await import('../setup/main.ts')).TREE),
+    describe: async () => describeGroup((await import('../setup/main.ts')).SETUP_TREE),
     run: async (argv) => {
       process.exitCode = await (await import('../setup/main.ts')).main(argv);
     },
@@ -56,7 +56,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
     summary:
       'Look after a running signer: status, seal, policies, tokens, keys, slashing records; verify an enclave, and ' +
       'tunnel to it for validator clients',
-    describe: async () => describeGroup((await import('../operator/tree.ts')).TREE),
+    describe: async () => describeGroup((await import('../operator/tree.ts')).OPERATOR_TREE),
     run: async (argv) => {
       const { main } = await import('../operator/main.ts');
       await main(argv, {
@@ -66,7 +66,7 @@ export const PROGRAMS: Readonly<Record<string, Program>> = {
   },
   eif: {
     summary: 'Build, describe and compare images for AWS Nitro Enclaves',
-    describe: async () => describeGroup((await import('../eif/main.ts')).TREE),
+    describe: async () => describeGroup((await import('../eif/main.ts')).EIF_TREE),
     run: async (argv) => {
       process.exitCode = await (await import('../eif/main.ts')).main(argv);
     },

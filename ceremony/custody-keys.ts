@@ -26,11 +26,11 @@ export const KEY_FAULTS = {
   failed: 'refused for another reason, which the log names',
 } as const;
 
-export type KeyFault = keyof typeof KEY_FAULTS;
+export type CustodyKeyFault = keyof typeof KEY_FAULTS;
 
 export interface KeyAttempt {
   readonly arn: string;
-  readonly fault: KeyFault;
+  readonly fault: CustodyKeyFault;
 }
 
 export type KeyAnswer =
@@ -51,14 +51,14 @@ export interface CustodyKeys {
   decryptShare(index: number, arns: readonly string[], ciphertext: Buffer, context: ShareContext): Promise<KeyAnswer>;
 }
 
-export interface KeyResult {
+export interface CustodyKeyResult {
   readonly index: number;
   readonly arns: readonly string[];
   readonly ok: boolean;
   readonly attempts: readonly KeyAttempt[];
 }
 
-export function describeKeyResult({ index, arns, ok, attempts }: KeyResult): string {
+export function describeKeyResult({ index, arns, ok, attempts }: CustodyKeyResult): string {
   if (ok) return `key ${index} (${arns.join(', ')}): served`;
   return `key ${index}: ${attempts.map(({ arn, fault }) => `${arn} ${KEY_FAULTS[fault]}`).join('; ')}`;
 }

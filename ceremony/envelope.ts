@@ -1,7 +1,7 @@
 // Wraps the master key into its record and opens it (specification/custody.md#opening). It trusts nothing of a record
 // until the share binding verifies, and returns one for writing only after it has opened it again.
 
-import { type CustodyKeys, type KeyAnswer, type KeyResult, shareContext } from './custody-keys.ts';
+import { type CustodyKeyResult, type CustodyKeys, type KeyAnswer, shareContext } from './custody-keys.ts';
 import { type Ceremony, type CustodyKey, ceremonyArns, type Deployment, isSameDeployment } from './definition.ts';
 import { bindingVerifies, bindRecord, type MasterKeyRecord, type WrappedShare } from './record.ts';
 import {
@@ -27,13 +27,13 @@ export interface Unwrapped {
   readonly masterKey: Buffer;
   /** The record is of an earlier generation, and should be replaced. */
   readonly rotationDue: boolean;
-  readonly keys: readonly KeyResult[];
+  readonly keys: readonly CustodyKeyResult[];
 }
 
 export interface Wrapped {
   readonly ok: true;
   readonly record: MasterKeyRecord;
-  readonly keys: readonly KeyResult[];
+  readonly keys: readonly CustodyKeyResult[];
 }
 
 /** @param masterKey 32 bytes; stays the caller's */
@@ -178,7 +178,7 @@ async function askAll<Key extends { readonly index: number; readonly arns: reado
   throw bug.reason;
 }
 
-function keyResult({ index, arns, answer }: Asked): KeyResult {
+function keyResult({ index, arns, answer }: Asked): CustodyKeyResult {
   return { index, arns, ok: answer.ok, attempts: answer.ok ? [] : answer.attempts };
 }
 

@@ -2,13 +2,13 @@
 // codes: specification/operating.md#exit-codes.
 
 import { type Branch, type Failure, type Group, runProgram } from '../common/command-line/program.ts';
-import { CommandError, type Terminal } from './commands/command.ts';
+import { type CeremonyTerminal, CommandError } from './commands/command.ts';
 
 const record = () => import('./commands/record.ts');
 const transcript = () => import('./commands/transcript.ts');
 
 /** @param rehearse reaches beyond this folder: the command tree adds it */
-export function ceremonyTree(rehearse?: Branch<Terminal>): Group<Terminal> {
+export function ceremonyTree(rehearse?: Branch<CeremonyTerminal>): Group<CeremonyTerminal> {
   return {
     summary: 'The custody of the master key: plan it, make and check identities, record the day, open the root token',
     commands: {
@@ -48,8 +48,8 @@ export function ceremonyTree(rehearse?: Branch<Terminal>): Group<Terminal> {
 
 export function main(
   argv: readonly string[],
-  terminal: Terminal = process,
-  rehearse?: Branch<Terminal>,
+  terminal: CeremonyTerminal = process,
+  rehearse?: Branch<CeremonyTerminal>,
 ): Promise<number> {
   return runProgram({ title: 'strongroom ceremony', tree: ceremonyTree(rehearse) }, argv, terminal, explain);
 }

@@ -1,6 +1,6 @@
 // Why the master key of a record was not opened or not wrapped. No reason contains a secret.
 
-import { describeKeyResult, type KeyResult } from './custody-keys.ts';
+import { type CustodyKeyResult, describeKeyResult } from './custody-keys.ts';
 import type { Ceremony, Deployment } from './definition.ts';
 import type { MasterKeyRecord } from './record.ts';
 
@@ -17,7 +17,7 @@ export interface CustodyRefusal {
     | 'key_refused_share';
   readonly startupFailure: 8 | 9;
   readonly message: string;
-  readonly keys: readonly KeyResult[];
+  readonly keys: readonly CustodyKeyResult[];
 }
 
 const RESTORE = 'restore the row from a point-in-time recovery of the table';
@@ -103,7 +103,7 @@ export function foreignRemoval(problem: string): CustodyRefusal {
   );
 }
 
-export function belowThreshold(record: MasterKeyRecord, keys: readonly KeyResult[]): CustodyRefusal {
+export function belowThreshold(record: MasterKeyRecord, keys: readonly CustodyKeyResult[]): CustodyRefusal {
   const served = keys.filter(({ ok }) => ok).length;
   return refuse(
     'below_threshold',
@@ -114,7 +114,7 @@ export function belowThreshold(record: MasterKeyRecord, keys: readonly KeyResult
   );
 }
 
-export function bindingMismatch(keys: readonly KeyResult[]): CustodyRefusal {
+export function bindingMismatch(keys: readonly CustodyKeyResult[]): CustodyRefusal {
   return refuse(
     'binding_mismatch',
     9,
@@ -125,7 +125,7 @@ export function bindingMismatch(keys: readonly KeyResult[]): CustodyRefusal {
   );
 }
 
-export function keyRefusedShare(keys: readonly KeyResult[]): CustodyRefusal {
+export function keyRefusedShare(keys: readonly CustodyKeyResult[]): CustodyRefusal {
   return refuse(
     'key_refused_share',
     8,
@@ -140,7 +140,7 @@ function refuse(
   refusal: CustodyRefusal['refusal'],
   startupFailure: 8 | 9,
   message: string,
-  keys: readonly KeyResult[] = [],
+  keys: readonly CustodyKeyResult[] = [],
 ): CustodyRefusal {
   return { ok: false, refusal, startupFailure, message, keys };
 }

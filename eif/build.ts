@@ -14,7 +14,7 @@ import { writeCpio } from './format/cpio.ts';
 import { type Architecture, type EnclaveImage, writeImage } from './format/format.ts';
 import { type ImageParts, readImageFile } from './format/image-file.ts';
 import { type ImageSigner, ImageSignerError, readSigner, signImage } from './format/signature.ts';
-import { BuildError, type Input, inputOf, readInput, sortedInputs } from './inputs.ts';
+import { BuildError, type Input, inputOf, readImageInput, sortedInputs } from './inputs.ts';
 import { findLibraries } from './libraries.ts';
 import { measureImage, sha256Hex } from './measure.ts';
 import { PINNED_NODE, readNode } from './node-binary.ts';
@@ -149,7 +149,7 @@ interface Given {
 
 /** In the record files have their names alone: where they lie on the build host is nobody's concern, and differs. */
 function readGiven({ ceremonyFile, configurationFile, authorities: hosts, signing }: BuildRequest): Given {
-  const ceremonyText = readInput(ceremonyFile, 'the ceremony');
+  const ceremonyText = readImageInput(ceremonyFile, 'the ceremony');
   const configuration = configurationFile === undefined ? undefined : readConfiguration(configurationFile);
   const authorities = readAuthorities(hosts);
   return {
@@ -167,7 +167,7 @@ function readGiven({ ceremonyFile, configurationFile, authorities: hosts, signin
 }
 
 function readConfiguration(file: string): Buffer {
-  const bytes = readInput(file, 'the configuration');
+  const bytes = readImageInput(file, 'the configuration');
   if (bytes.length === 0) throw new BuildError(`the configuration ${file} is empty`);
   if (bytes.length > MAX_CONFIGURATION_BYTES)
     throw new BuildError(`the configuration ${file} is over ${MAX_CONFIGURATION_BYTES} bytes`);
@@ -185,9 +185,9 @@ function parsedCeremony(file: string, text: Buffer): Ceremony {
 }
 
 function signerOf({ keyFile, certificateFile }: NonNullable<BuildRequest['signing']>): ImageSigner {
-  const key = readInput(keyFile, 'the signing key');
+  const key = readImageInput(keyFile, 'the signing key');
   try {
-    return readSigner(key, readInput(certificateFile, 'the signing certificate'));
+    return readSigner(key, readImageInput(certificateFile, 'the signing certificate'));
   } catch (error) {
     if (error instanceof ImageSignerError) throw new BuildError(error.message);
     throw error;

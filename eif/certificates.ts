@@ -8,7 +8,7 @@ import { basename } from 'node:path';
 import { explainIssue } from '../common/formats/issues.ts';
 import { hostnameSchema } from '../signer/api/egress.ts';
 import type { HostAuthorities } from './bundle/compiled-module.ts';
-import { BuildError, readInput, WrongUsage } from './inputs.ts';
+import { BuildError, readImageInput, WrongUsage } from './inputs.ts';
 
 /** Amazon Trust Services' repository: the roots that AWS endpoints chain to. */
 const AMAZON_ROOTS: readonly string[] = [
@@ -45,7 +45,7 @@ export function readAuthorities(given: readonly string[]): GivenAuthorities {
     const name = basename(file);
     if (byHost.has(host)) throw new BuildError(`--ca names the host ${host} twice: put its authorities in one file`);
     if ((paths.get(name) ?? file) !== file) throw new BuildError('two files of --ca have the same name');
-    const bytes = files.get(name) ?? readInput(file, 'a certificate authority');
+    const bytes = files.get(name) ?? readImageInput(file, 'a certificate authority');
     byHost.set(host, readAdded(name, bytes));
     paths.set(name, file);
     files.set(name, bytes);

@@ -5,15 +5,15 @@ import { ceremonyDigest } from '../ceremony/definition.ts';
 import { type Compiled, readCompiledModule } from './bundle/compiled-module.ts';
 import { CpioError, type ReadEntry, readCpio } from './format/cpio.ts';
 import { type EnclaveImage, readImage } from './format/format.ts';
-import { checkSignature, type SignatureCheck } from './format/signature.ts';
-import { type Measurements, measureImage, sha256Hex } from './measure.ts';
+import { checkImageSignature, type SignatureCheck } from './format/signature.ts';
+import { type ImageMeasurements, measureImage, sha256Hex } from './measure.ts';
 import { BAKED_PATH, COMPILED_PATH, SOURCES_PATH } from './ramdisks.ts';
 
 export interface ImageDescription {
   readonly image: EnclaveImage;
   readonly sha256: string;
   readonly size: number;
-  readonly measurements: Measurements;
+  readonly measurements: ImageMeasurements;
   readonly ramdisks: readonly RamdiskDescription[];
   /** undefined: not an image of strongroom, or not one that this version reads. */
   readonly compiled: Compiled | undefined;
@@ -42,7 +42,7 @@ export function describeImage(bytes: Buffer, configuration?: Buffer): ImageDescr
   const compiled = module === undefined ? undefined : readCompiledModule(module);
   const baked = compiled?.configuration === 'baked' ? files.get(BAKED_PATH) : undefined;
   const pcr0 = Buffer.from(measureImage(image)['PCR0'] ?? '', 'hex');
-  const signature = image.signature === undefined ? undefined : checkSignature(image.signature, pcr0);
+  const signature = image.signature === undefined ? undefined : checkImageSignature(image.signature, pcr0);
   const measurements = measureImage(image, {
     configuration: compiled?.configuration === 'baked' ? baked : configuration,
     ceremonyDigest: compiled === undefined ? undefined : ceremonyDigest(compiled.ceremony),

@@ -29,7 +29,7 @@ export class WrongUsage extends BuildError {}
 const MAX_INPUT_BYTES = 512 * 1024 * 1024;
 
 /** @param what names the file's part in the image, for the error @throws BuildError */
-export function readInput(path: string, what: string, remedy?: string): Buffer {
+export function readImageInput(path: string, what: string, remedy?: string): Buffer {
   try {
     const { size } = statSync(path);
     if (size > MAX_INPUT_BYTES) throw new BuildError(`${what}: ${path} is larger than ${MAX_INPUT_BYTES} bytes`);
@@ -43,7 +43,7 @@ export function readInput(path: string, what: string, remedy?: string): Buffer {
 }
 
 export function readPinned(path: string, sha256: string, what: string): Buffer {
-  const bytes = readInput(path, what);
+  const bytes = readImageInput(path, what);
   const found = sha256Hex(bytes);
   if (found === sha256) return bytes;
   throw new BuildError(`${what}: ${path} is not the file that was pinned`, [

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs';
 import { ElfError, type ElfFile, readElf } from './elf.ts';
 import type { Architecture } from './format/format.ts';
-import { BuildError, readInput } from './inputs.ts';
+import { BuildError, readImageInput } from './inputs.ts';
 
 export interface Library {
   readonly path: string;
@@ -29,7 +29,7 @@ export function findLibraries(programs: ReadonlyMap<string, Buffer>, architectur
   for (let next = wanted.shift(); next !== undefined; next = wanted.shift()) {
     const path = locate(next, architecture);
     if (found.has(path)) continue;
-    const data = readInput(path, `a library that ${next.by} needs`);
+    const data = readImageInput(path, `a library that ${next.by} needs`);
     found.set(path, { path, data });
     if (found.size > MAX_LIBRARIES) throw new BuildError(`the image would need more than ${MAX_LIBRARIES} libraries`);
     wanted.push(...wantedBy(path, data, architecture));

@@ -4,7 +4,7 @@ import { type Failure, type Group, runProgram } from '../common/command-line/pro
 import type { Printed } from '../common/command-line/terminal.ts';
 import { BuildError, WrongUsage } from './inputs.ts';
 
-export const TREE: Group<Printed> = {
+export const EIF_TREE: Group<Printed> = {
   summary: 'Images for AWS Nitro Enclaves',
   commands: {
     build: async () => (await import('./commands/build.ts')).buildCommand,
@@ -18,7 +18,7 @@ export const TREE: Group<Printed> = {
 };
 
 export function main(argv: readonly string[], terminal: Printed = process): Promise<number> {
-  return runProgram({ title: 'strongroom eif', tree: TREE }, argv, terminal, explain);
+  return runProgram({ title: 'strongroom eif', tree: EIF_TREE }, argv, terminal, explain);
 }
 
 function explain(error: unknown): Failure | undefined {

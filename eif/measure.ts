@@ -5,7 +5,7 @@ import { createHash, hash } from 'node:crypto';
 import { extendedOnce } from '../common/formats/register.ts';
 import type { EnclaveImage } from './format/format.ts';
 
-export type Measurements = Readonly<Record<string, string>>;
+export type ImageMeasurements = Readonly<Record<string, string>>;
 
 interface MeasuredLater {
   readonly configuration?: Uint8Array | undefined;
@@ -13,7 +13,7 @@ interface MeasuredLater {
   readonly signingCertificate?: Uint8Array | undefined;
 }
 
-export function measureImage(image: EnclaveImage, later: MeasuredLater = {}): Measurements {
+export function measureImage(image: EnclaveImage, later: MeasuredLater = {}): ImageMeasurements {
   const [init, ...application] = image.ramdisks;
   const { kernel, cmdline } = image;
   const hex = (value: Buffer): string => value.toString('hex');

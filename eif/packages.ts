@@ -9,7 +9,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { z } from 'zod';
-import { BuildError, type Input, inputOf, readInput } from './inputs.ts';
+import { BuildError, type Input, inputOf, readImageInput } from './inputs.ts';
 import { sha256Hex } from './measure.ts';
 
 /** What compiles and bundles an image, and the sources that the addon is compiled from: every file of them. */
@@ -34,7 +34,7 @@ export interface HeldPackages {
  */
 export function holdPackages(root: string, inputs: readonly Input[], cache = cacheOfNpm(root)): HeldPackages {
   const lockfile = lockfileSchema.parse(
-    JSON.parse(readInput(join(root, 'package-lock.json'), 'the lockfile').toString()),
+    JSON.parse(readImageInput(join(root, 'package-lock.json'), 'the lockfile').toString()),
   );
   const folders = Object.keys(lockfile.packages).filter((folder) => folder !== '');
   const asked = new Map<string, Input[]>();

@@ -4,13 +4,13 @@ import { z } from 'zod';
 import { explainIssue } from '../common/formats/issues.ts';
 import { parseStrictJson } from '../common/formats/strict-json.ts';
 import type { Architecture } from './format/format.ts';
-import { BuildError, type Input, readInput } from './inputs.ts';
-import type { Measurements } from './measure.ts';
+import { BuildError, type Input, readImageInput } from './inputs.ts';
+import type { ImageMeasurements } from './measure.ts';
 
 export interface ImageRecord {
   readonly commit: string;
   readonly packages: 'verified' | 'unverified';
-  readonly measurements: Measurements;
+  readonly measurements: ImageMeasurements;
   readonly image: {
     readonly sha256: string;
     readonly size: number;
@@ -42,7 +42,8 @@ const publishedSchema = z.object({
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
 export function readPublishedRecord(path: string): PublishedRecord {
-  const parsed = publishedSchema.safeParse(parseJson(readInput(path, 'the record'), path), { error: explainIssue });
+  const value = parseJson(readImageInput(path, 'the record'), path);
+  const parsed = publishedSchema.safeParse(value, { error: explainIssue });
   if (!parsed.success) {
     const places = parsed.error.issues.map((issue) => `${issue.path.map(String).join('.')}: ${issue.message}`);
     throw new BuildError(`${path} is not a pcrs.json as "strongroom eif build" writes it`, places.slice(0, 5));

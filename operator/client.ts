@@ -14,7 +14,7 @@ import { connect, type Peer } from './connect.ts';
 import { connectionFailure, isRefused, isReset } from './connection-failure.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
 import { CommandFailure, ForeignAnswer } from './exit.ts';
-import { type Asked, readErrorBody, refusal } from './refusal.ts';
+import { type Asked, readErrorBody, signerRefusal } from './refusal.ts';
 import { authorizationHeader } from './token.ts';
 
 /** A list of every policy of a large deployment, with its keys, stays below it. */
@@ -38,14 +38,14 @@ export const STATUS = { method: 'GET', path: '/api/v1/chamber/status' } as const
 export const HEALTH = { method: 'GET', path: '/healthcheck', alsoAnswers: 503 } as const;
 export const STATEFUL = { needs: 'signer_state.backend' } as const;
 
-export interface Answer<T> {
+export interface SignerAnswer<T> {
   readonly value: T;
   readonly text: string;
 }
 
 /** Every method throws a CommandFailure when the answer is not 2xx and when none comes. */
 export interface Client {
-  request<Schema extends z.ZodType>(request: ApiRequest, schema: Schema): Promise<Answer<z.output<Schema>>>;
+  request<Schema extends z.ZodType>(request: ApiRequest, schema: Schema): Promise<SignerAnswer<z.output<Schema>>>;
   send(request: ApiRequest): Promise<void>;
   /** A path that everybody may ask. The answer's time, by the signer's clock. */
   probe(path: string): Promise<{ readonly date: Date | undefined }>;
@@ -131,7 +131,7 @@ async function exchange<T>(
     const body = watch(response, deadline, (error) => failure(error, options, request, deadline));
     const status = response.statusCode ?? 0;
     const isAnswer = (status >= 200 && status <= 299) || status === request.alsoAnswers;
-    if (!isAnswer) throw refusal(status, await readText(body, MAX_REFUSAL_BYTES), request);
+    if (!isAnswer) throw signerRefusal(status, await readText(body, MAX_REFUSAL_BYTES), request);
     return await consume(body, { status, date: response.headers.date });
   } finally {
     deadline.end();
@@ -268,7 +268,7 @@ function readAnswer<Schema extends z.ZodType>(text: string, schema: Schema, requ
   const { alsoAnswers } = request;
   const parsed = schema.safeParse(parseJson(text));
   if (parsed.success) return parsed.data;
-  if (alsoAnswers !== undefined && readErrorBody(text) !== undefined) throw refusal(alsoAnswers, text, request);
+  if (alsoAnswers !== undefined && readErrorBody(text) !== undefined) throw signerRefusal(alsoAnswers, text, request);
   const [issue] = parsed.error.issues;
   throw new ForeignAnswer(
     EXIT.refused,

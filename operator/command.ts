@@ -12,7 +12,7 @@ import { columnsOf, wrap } from '../common/command-line/wrap.ts';
 import { type Client, type ClientOptions, createClient } from './client.ts';
 import { COMMON_FLAGS } from './common-flags.ts';
 import { CommandFailure, UsageFailure } from './exit.ts';
-import { createOutput, type Output } from './output.ts';
+import { type AnswerOutput, createOutput } from './output.ts';
 import type { OpenLatchTable } from './recovery/latch-table.ts';
 import { resolveSettings } from './settings.ts';
 import { readToken } from './token.ts';
@@ -25,7 +25,7 @@ export interface OperatorParts {
   readonly openLatchTable?: OpenLatchTable;
 }
 
-export interface World extends Terminal, OperatorParts {
+export interface OperatorWorld extends Terminal, OperatorParts {
   readonly provider: DocumentProvider;
 }
 
@@ -34,7 +34,7 @@ export interface RemoteCall<F extends Flags> {
   readonly argument: string;
   readonly client: Client;
   readonly connection: ClientOptions;
-  readonly output: Output;
+  readonly output: AnswerOutput;
   readonly terminal: Terminal;
   /** Undefined where the program has no way to the tables. */
   readonly openLatchTable: OpenLatchTable | undefined;
@@ -63,35 +63,39 @@ interface RemoteSaid<F extends Flags> extends Said<F> {
 export function remoteCommand<const F extends Flags>(
   said: RemoteSaid<F>,
   run: (call: RemoteCall<F>) => Promise<void>,
-): Command<World> {
+): Command<OperatorWorld> {
   const { timeoutSeconds: ownTimeoutSeconds } = said;
-  return command(descriptionOf(said, { ...said.flags, ...SETTINGS }), async ({ values, argument }, world: World) => {
-    const settings = resolveSettings(values, world.env, world.provider, ownTimeoutSeconds);
-    const { peer, token: source, timeoutSeconds, output } = settings;
-    if (source?.text === '-' && argument === '-') throw new UsageFailure('stdin cannot be both the token and the file');
-    const token = source === undefined ? undefined : await readToken(source, world);
-    const connection = { peer, token, timeoutSeconds };
-    await run({
-      values: values as unknown as Values<F>,
-      argument,
-      client: createClient(connection),
-      connection,
-      output: createOutput(output, world),
-      terminal: world,
-      openLatchTable: world.openLatchTable,
-      progress: (work) => (output === 'json' ? NO_PROGRESS : showProgress(world, work)),
-      confirm: async (consequence, word, flag = '--yes') => {
-        if (values['yes'] !== true) await confirm(world, { at: peer.url.origin, consequence, word, flag });
-      },
-    });
-  });
+  return command(
+    descriptionOf(said, { ...said.flags, ...SETTINGS }),
+    async ({ values, argument }, world: OperatorWorld) => {
+      const settings = resolveSettings(values, world.env, world.provider, ownTimeoutSeconds);
+      const { peer, token: source, timeoutSeconds, output } = settings;
+      if (source?.text === '-' && argument === '-')
+        throw new UsageFailure('stdin cannot be both the token and the file');
+      const token = source === undefined ? undefined : await readToken(source, world);
+      const connection = { peer, token, timeoutSeconds };
+      await run({
+        values: values as unknown as Values<F>,
+        argument,
+        client: createClient(connection),
+        connection,
+        output: createOutput(output, world),
+        terminal: world,
+        openLatchTable: world.openLatchTable,
+        progress: (work) => (output === 'json' ? NO_PROGRESS : showProgress(world, work)),
+        confirm: async (consequence, word, flag = '--yes') => {
+          if (values['yes'] !== true) await confirm(world, { at: peer.url.origin, consequence, word, flag });
+        },
+      });
+    },
+  );
 }
 
 export function localCommand<const F extends Flags>(
   said: Said<F>,
   run: (call: LocalCall<F>) => Promise<void>,
-): Command<World> {
-  return command(descriptionOf(said, said.flags), ({ values, argument }, world: World) =>
+): Command<OperatorWorld> {
+  return command(descriptionOf(said, said.flags), ({ values, argument }, world: OperatorWorld) =>
     run({ values: values as unknown as Values<F>, argument, terminal: world, provider: world.provider }),
   );
 }

@@ -37,6 +37,6 @@ export const AUTH_TOKEN = { 'auth-token': { placeholder: 'TOKEN', meaning: 'The 
 
 export type SettingName = keyof typeof COMMON_FLAGS;
 
-export function variableOf(name: SettingName): string {
+export function settingVariable(name: SettingName): string {
   return PREFIX + name.toUpperCase().replaceAll('-', '_');
 }

@@ -12,7 +12,7 @@ import { bounded, printable } from '../common/command-line/text.ts';
 import { canonicalPublicKey } from '../common/formats/hex.ts';
 import { CommandFailure, UsageFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
-import type { Output } from './output.ts';
+import type { AnswerOutput } from './output.ts';
 
 /** The signer answers a batch when all of it is done. */
 export const BATCH_TIMEOUT_SECONDS = 600;
@@ -103,14 +103,14 @@ export interface KeyResult {
 }
 
 /** The results; whoever failed is named, and the command fails. @throws CommandFailure when there are errors */
-export function showResults<Result extends KeyResult>(output: Output, results: readonly Result[]): void {
+export function showResults<Result extends KeyResult>(output: AnswerOutput, results: readonly Result[]): void {
   showValue(output, { data: results }, ({ data }) => renderResults(data));
   const errors = results.filter(({ status }) => status === 'error').length;
   if (errors > 0) throw new CommandFailure(EXIT.refused, `${errors} of ${plural(results.length, 'key')} failed`);
 }
 
 export function showValue<Value>(
-  output: Output,
+  output: AnswerOutput,
   value: Value,
   render: (value: Value, columns: number) => string,
 ): void {

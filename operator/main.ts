@@ -11,7 +11,7 @@ import type { Terminal } from '../common/command-line/terminal.ts';
 import { bounded } from '../common/command-line/text.ts';
 import { type OperatorParts, PROGRAM } from './command.ts';
 import { CommandFailure, UsageFailure } from './exit.ts';
-import { TREE } from './tree.ts';
+import { OPERATOR_TREE } from './tree.ts';
 
 const MAX_BUG_CHARACTERS = 500;
 
@@ -28,7 +28,7 @@ export function runOperator(
   parts: OperatorParts = {},
 ): Promise<ExitCode> {
   const world = { env, stdin, stdout, stderr, provider, ...parts };
-  return runProgram({ title: PROGRAM, tree: TREE }, argv, world, explain);
+  return runProgram({ title: PROGRAM, tree: OPERATOR_TREE }, argv, world, explain);
 }
 
 function explain(error: unknown): Failure {

@@ -39,7 +39,7 @@ export interface Asked {
   readonly needs?: string;
 }
 
-export function refusal(status: number, text: string, asked: Asked): CommandFailure {
+export function signerRefusal(status: number, text: string, asked: Asked): CommandFailure {
   const body = readErrorBody(text);
   if (body === undefined) {
     return new ForeignAnswer(

@@ -18,7 +18,7 @@ import {
   DEFAULT_TIMEOUT_SECONDS,
   PREFIX,
   type SettingName,
-  variableOf,
+  settingVariable,
 } from './common-flags.ts';
 import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
@@ -52,8 +52,8 @@ export function resolveSettings(
     const value = flags[flag];
     // A list's members are joined by commas, as in its variable.
     if (value !== undefined && value !== false) return { text: String(value), origin: `--${flag}` };
-    const variable = env[variableOf(name)];
-    return variable === undefined || variable === '' ? undefined : { text: variable, origin: variableOf(name) };
+    const variable = env[settingVariable(name)];
+    return variable === undefined || variable === '' ? undefined : { text: variable, origin: settingVariable(name) };
   };
   const profile = readProfile(fromFlagOrVariable('profile')?.text, env);
   const given = (name: SettingName): GivenText | undefined => {
@@ -116,7 +116,7 @@ function readAttestation(given: GivenOf, url: URL, provider: DocumentProvider): 
 
 /** A mistyped variable would leave its setting at the default unnoticed. */
 function refuseUnknownVariables(env: Terminal['env']): void {
-  const known = (Object.keys(COMMON_FLAGS) as SettingName[]).map(variableOf);
+  const known = (Object.keys(COMMON_FLAGS) as SettingName[]).map(settingVariable);
   const unknown = Object.keys(env).find((name) => name.startsWith(PREFIX) && !known.includes(name));
   if (unknown === undefined) return;
   const near = nearest(unknown, known);

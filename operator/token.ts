@@ -22,12 +22,12 @@ interface FoundToken {
 }
 
 export async function readToken(source: TokenSource, terminal: Terminal): Promise<string> {
-  const { token, warning } = await findToken(source, terminal);
+  const { token, warning } = await locateToken(source, terminal);
   if (warning !== undefined) note(terminal, `warning: ${warning}`);
   return token;
 }
 
-export async function findToken({ text, origin }: TokenSource, terminal: Terminal): Promise<FoundToken> {
+export async function locateToken({ text, origin }: TokenSource, terminal: Terminal): Promise<FoundToken> {
   if (text === '-') return checked(await readStdin(terminal, origin), 'stdin');
   if (text.startsWith('env:')) {
     const variable = text.slice('env:'.length);

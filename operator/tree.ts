@@ -2,8 +2,8 @@
 // the words lead to it.
 
 import type { Group } from '../common/command-line/program.ts';
-import type { World } from './command.ts';
-import { variableOf } from './common-flags.ts';
+import type { OperatorWorld } from './command.ts';
+import { settingVariable } from './common-flags.ts';
 import { EXIT_MEANINGS } from './exit.ts';
 
 const policies = () => import('./commands/policies.ts');
@@ -14,7 +14,7 @@ const slashing = () => import('./commands/slashing.ts');
 const receipts = () => import('./commands/receipts.ts');
 
 const SETTINGS = [
-  `Flags override environment variables (${variableOf('signer-url')}, ${variableOf('token')}, …: the flag's name in ` +
+  `Flags override environment variables (${settingVariable('signer-url')}, ${settingVariable('token')}, …: the flag's name in ` +
     'upper case), which override the profile, which overrides the defaults. Profiles are in ' +
     '$XDG_CONFIG_HOME/strongroom/operator.yaml (~/.config when unset):',
   `  profiles:
@@ -32,12 +32,12 @@ const SETTINGS = [
     'one itself has to be private (chmod 600).',
 ];
 
-export const TREE: Group<World> = {
+export const OPERATOR_TREE: Group<OperatorWorld> = {
   summary: 'Look after a running signer',
   notes: SETTINGS,
   sections: [{ heading: 'Exit codes', entries: Object.entries(EXIT_MEANINGS) }],
   commands: {
-    status: async () => (await import('./commands/status.ts')).status,
+    status: async () => (await import('./commands/status.ts')).signerStatus,
     top: async () => (await import('./commands/top.ts')).top,
     seal: async () => (await import('./commands/seal.ts')).seal,
     recover: async () => (await import('./commands/recover.ts')).recover,

@@ -26,7 +26,7 @@ const ORIGIN = 'the command line';
 const { required: _told, ...CONFIG } = FLAGS.config;
 const FORMS: Flags = { ...FLAGS, config: CONFIG };
 
-export function readArguments(argv: readonly string[]): Arguments {
+export function readProxyArguments(argv: readonly string[]): Arguments {
   try {
     const { values, words } = readFlags(FORMS, argv);
     const { config, check } = values;

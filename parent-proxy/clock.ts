@@ -10,7 +10,7 @@ export interface PausingClock extends Clock {
   random(): number;
 }
 
-export const systemClock: PausingClock = {
+export const pausingClock: PausingClock = {
   ...clock,
   pause: (milliseconds, signal) => sleep(milliseconds, undefined, signal === undefined ? {} : { signal }),
   random: () => Math.random(),

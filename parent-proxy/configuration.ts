@@ -15,7 +15,7 @@ import { parentProxySchema } from '../signer/api/parent-proxy.ts';
 export const INGRESS = ['tls', 'probes', 'metrics'] as const;
 export type Ingress = (typeof INGRESS)[number];
 
-export interface ListenAddress {
+export interface ProxyAddress {
   readonly host: string;
   readonly port: number;
 }
@@ -28,12 +28,12 @@ export interface ProxyConfiguration {
   readonly pcr16: string;
   readonly endpoints: readonly EgressEndpoint[];
   readonly enclavePorts: Readonly<Record<Ingress, number>>;
-  readonly ingress: Readonly<Record<Ingress, ListenAddress>>;
-  readonly metrics: ListenAddress;
+  readonly ingress: Readonly<Record<Ingress, ProxyAddress>>;
+  readonly metrics: ProxyAddress;
   readonly options: z.output<typeof parentProxySchema>;
 }
 
-export type LoadedConfiguration =
+export type LoadedProxy =
   | { readonly ok: true; readonly configuration: ProxyConfiguration }
   | { readonly ok: false; readonly violations: readonly Violation[] };
 
@@ -66,7 +66,7 @@ function faultOf({ length }: Uint8Array): string {
   return length > MAX_CONFIGURATION_BYTES ? `has ${length} bytes, too many for an enclave` : 'is not UTF-8';
 }
 
-export function readProxyConfiguration(bytes: Buffer, name: string): LoadedConfiguration {
+export function readProxyConfiguration(bytes: Buffer, name: string): LoadedProxy {
   const text = decode(bytes);
   if (text === undefined) {
     const remedy = `make it UTF-8, not empty and at most ${MAX_CONFIGURATION_BYTES} bytes`;
@@ -77,7 +77,7 @@ export function readProxyConfiguration(bytes: Buffer, name: string): LoadedConfi
   return readDocument(bytes, document, name);
 }
 
-function readDocument(bytes: Buffer, document: StrictDocument, name: string): LoadedConfiguration {
+function readDocument(bytes: Buffer, document: StrictDocument, name: string): LoadedProxy {
   const members = Object.entries(PATHS).map(([member, path]) => [member, valueAt(document.value, path)] as const);
   const parsed = fileSchema.safeParse(Object.fromEntries(members), { error: explainIssue });
   const violation = (path: readonly PropertyKey[], problem: string): Violation => ({
@@ -104,7 +104,7 @@ function readDocument(bytes: Buffer, document: StrictDocument, name: string): Lo
 
 function configurationOf(bytes: Buffer, { endpoints, parentProxy, ...values }: FileValues): ProxyConfiguration {
   const digest = createHash('sha384').update(bytes).digest();
-  const at = (ingress: Ingress): ListenAddress => {
+  const at = (ingress: Ingress): ProxyAddress => {
     const { listen_address: host, listen_port: port = values[ingress] } = parentProxy.ingress[ingress];
     return { host, port };
   };
@@ -162,7 +162,7 @@ function sharedTcpPorts(values: FileValues): Found[] {
   );
 }
 
-function overlap(left: ListenAddress, right: ListenAddress): boolean {
+function overlap(left: ProxyAddress, right: ProxyAddress): boolean {
   const anywhere = (host: string): boolean => /^[0.:]+$/.test(host) || isIPv6(host); // `::` may hold the IPv4 port too
   return (
     left.port !== 0 &&
@@ -190,6 +190,6 @@ function decode(bytes: Buffer): string | undefined {
   }
 }
 
-function refused(violations: readonly Violation[]): LoadedConfiguration {
+function refused(violations: readonly Violation[]): LoadedProxy {
   return { ok: false, violations };
 }

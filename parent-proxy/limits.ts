@@ -13,13 +13,13 @@ export const CONFIGURATION_TIMEOUT_MS = 10_000;
 export const MAX_CREDENTIALS_CONNECTIONS = 64;
 export const CREDENTIALS_CONNECTION_TIMEOUT_MS = 15_000;
 /** For the SDK's chain to answer; beyond it the request gets 503. */
-export const CREDENTIALS_TIMEOUT_MS = 10_000;
+export const ROLE_CREDENTIALS_TIMEOUT_MS = 10_000;
 /** A failure is answered again for so long without asking the chain. */
 export const CREDENTIALS_FAILURE_LIVES_MS = 1000;
 export const MAX_REQUEST_HEAD_BYTES = 8 * 1024;
 
-export const MAX_SCRAPERS = 16;
-export const SCRAPE_TIMEOUT_MS = 10_000;
+export const MAX_PROXY_SCRAPERS = 16;
+export const PROXY_SCRAPE_TIMEOUT_MS = 10_000;
 
 /** When the proxy stops, a connection ends once nothing was carried for so long. */
 export const DRAIN_QUIET_MS = 2000;

@@ -4,9 +4,9 @@
 import type { Log, LogFields, ModuleLogs } from '../common/observe/log.ts';
 import type { PausingClock } from './clock.ts';
 
-export type LogModule = 'server' | 'ingress' | 'egress' | 'logs' | 'configuration' | 'credentials';
+type ProxyLogModule = 'server' | 'ingress' | 'egress' | 'logs' | 'configuration' | 'credentials';
 
-export type Logger = ModuleLogs<LogModule>;
+export type ProxyLogger = ModuleLogs<ProxyLogModule>;
 
 const PACE_MS = 60_000;
 
@@ -26,7 +26,7 @@ export function pacedWarning(log: Log, clock: PausingClock, message: string): (f
 }
 
 /** What an error is, without its message: messages of the SDK and of a library may quote what they were given. */
-export function errorCode(error: unknown): string {
+export function errorWord(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name;
 }

@@ -15,17 +15,17 @@ import { createPlainLogger } from '../common/observe/plain-logger.ts';
 import { loadAddon } from '../signer/native/load.ts';
 import type { Transport } from '../signer/native/transport.ts';
 import { vsockTransport } from '../signer/native/vsock.ts';
-import { FLAGS, readArguments, TITLE } from './arguments.ts';
-import { systemClock } from './clock.ts';
-import { INGRESS, type LoadedConfiguration, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
+import { FLAGS, readProxyArguments, TITLE } from './arguments.ts';
+import { pausingClock } from './clock.ts';
+import { INGRESS, type LoadedProxy, type ProxyConfiguration, readProxyConfiguration } from './configuration.ts';
 import {
   MAX_CONFIGURATION_CONNECTIONS,
   MAX_CREDENTIALS_CONNECTIONS,
   MAX_LOG_CONNECTIONS,
-  MAX_SCRAPERS,
+  MAX_PROXY_SCRAPERS,
 } from './limits.ts';
-import { errorCode, type Logger } from './log.ts';
-import { createMetrics } from './metrics.ts';
+import { errorWord, type ProxyLogger } from './log.ts';
+import { createProxyMetrics } from './metrics.ts';
 import { defaultChain } from './services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from './start.ts';
 
@@ -75,7 +75,7 @@ export const parentProxy: Command<World> = {
   },
 
   async run(argv, world) {
-    const { configPath = '', check, violations } = readArguments(argv);
+    const { configPath = '', check, violations } = readProxyArguments(argv);
     const loaded = violations.length > 0 ? { ok: false as const, violations } : load(configPath);
     if (!loaded.ok) {
       writeViolations(loaded.violations, world);
@@ -101,14 +101,14 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
   const { options } = configuration;
   try {
     const output = openOutput(options.logs.output, { maxWaitingBytes: MAX_WAITING_LOG_BYTES });
-    const logger = createPlainLogger(output, systemClock);
+    const logger = createPlainLogger(output, pausingClock);
     endOnBugs(logger, output);
     warnOfFewDescriptors(configuration, logger.module('server'));
     if (options.enclave_cid === LOOPBACK_CID) logger.module('server').warn({ enclave_cid: LOOPBACK_CID }, OPEN_TO_ALL);
-    const metrics = createMetrics();
+    const metrics = createProxyMetrics();
     metrics.onRender(() => metrics.at('lostLogLines', {}).set(output.lostLines));
     const credentials = options.credentials.source === 'none' ? undefined : await defaultChain();
-    const world = { transport: openTransport(options.enclave_cid), clock: systemClock, logger, metrics, output };
+    const world = { transport: openTransport(options.enclave_cid), clock: pausingClock, logger, metrics, output };
     const proxy = await startParentProxy(configuration, credentials, world);
     answerSignals(proxy, logger, output);
   } catch (error) {
@@ -118,12 +118,12 @@ async function run(configuration: ProxyConfiguration, openTransport: (enclaveCid
   }
 }
 
-function load(path: string): LoadedConfiguration {
+function load(path: string): LoadedProxy {
   try {
     return readProxyConfiguration(readFileSync(path), path);
   } catch (error) {
-    const problem = `cannot be read (${errorCode(error)})`;
-    const remedy = adviceOn(errorCode(error)) ?? 'name a file that this user may read';
+    const problem = `cannot be read (${errorWord(error)})`;
+    const remedy = adviceOn(errorWord(error)) ?? 'name a file that this user may read';
     const violation: Violation = { path, problem, remedy, origin: 'flag --config' };
     return { ok: false, violations: [violation] };
   }
@@ -144,7 +144,7 @@ function checkReport({ digest, pcr16, endpoints, options }: ProxyConfiguration):
   return `strongroom parent-proxy: the configuration is valid\n\nDigest (SHA-384) ${digest}\nPCR16            ${pcr16}\n\negress\n${names.join('') || '  none\n'}${options.enclave_cid === LOOPBACK_CID ? `\nWARNING: ${OPEN_TO_ALL}\n` : ''}`;
 }
 
-function answerSignals(proxy: RunningProxy, logger: Logger, output: Output): void {
+function answerSignals(proxy: RunningProxy, logger: ProxyLogger, output: Output): void {
   const log = logger.module('server');
   let ending = false;
   const end = async (signal: string): Promise<void> => {
@@ -161,18 +161,18 @@ function answerSignals(proxy: RunningProxy, logger: Logger, output: Output): voi
     try {
       output.reopen();
     } catch (error) {
-      log.error({ error: errorCode(error) }, 'the log file cannot be opened again; the old one stays');
+      log.error({ error: errorWord(error) }, 'the log file cannot be opened again; the old one stays');
     }
   });
 }
 
 /** A bug leaves the process in a state nobody has thought about: the service manager starts it afresh. */
-function endOnBugs(logger: Logger, output: Output): void {
+function endOnBugs(logger: ProxyLogger, output: Output): void {
   const end = async (error: unknown): Promise<void> => {
     const stack = error instanceof Error ? error.stack : undefined;
     logger
       .module('server')
-      .error({ error: errorCode(error), stack }, 'the parent proxy ends: a fault that nothing handles');
+      .error({ error: errorWord(error), stack }, 'the parent proxy ends: a fault that nothing handles');
     await output.end(END_TIMEOUT_MS);
     process.exit(EXIT.bug);
   };
@@ -198,7 +198,8 @@ function warnOfFewDescriptors(configuration: ProxyConfiguration, log: Log): void
 
 function neededDescriptors({ endpoints, options }: ProxyConfiguration): number {
   const forwarding = (INGRESS.length + endpoints.length) * options.limits.max_connections_per_port * PER_CONNECTION;
-  const services = MAX_LOG_CONNECTIONS + MAX_CONFIGURATION_CONNECTIONS + MAX_CREDENTIALS_CONNECTIONS + MAX_SCRAPERS;
+  const services =
+    MAX_LOG_CONNECTIONS + MAX_CONFIGURATION_CONNECTIONS + MAX_CREDENTIALS_CONNECTIONS + MAX_PROXY_SCRAPERS;
   return forwarding + services + endpoints.length + BESIDES;
 }
 

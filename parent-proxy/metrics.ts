@@ -17,7 +17,7 @@ export const EVERY_SERVICE = SERVICES.join(', ');
 const service = EVERY_SERVICE;
 const port = 'the vsock port';
 
-export const METRICS = {
+export const PROXY_METRICS = {
   connections: {
     type: 'counter',
     name: 'svc_parent_proxy_connections_total',
@@ -110,9 +110,9 @@ export const METRICS = {
   },
 } as const satisfies Record<string, Entry>;
 
-export type MetricName = keyof typeof METRICS;
+export type MetricName = keyof typeof PROXY_METRICS;
 type LabelsOf<Name extends MetricName> = {
-  readonly [Label in keyof (typeof METRICS)[Name]['labels']]: string | number;
+  readonly [Label in keyof (typeof PROXY_METRICS)[Name]['labels']]: string | number;
 };
 
 export interface Series {
@@ -120,16 +120,16 @@ export interface Series {
   set(value: number): void;
 }
 
-export interface Metrics {
+export interface ProxyMetrics {
   at<Name extends MetricName>(name: Name, labels: LabelsOf<Name>): Series;
   onRender(collect: () => void): void;
   render(): string;
 }
 
-export function createMetrics(): Metrics {
+export function createProxyMetrics(): ProxyMetrics {
   const values = new Map<MetricName, Map<string, { value: number } & Series>>();
   const collectors: (() => void)[] = [];
-  const at: Metrics['at'] = (name, labels) => {
+  const at: ProxyMetrics['at'] = (name, labels) => {
     const key = labelText(labels);
     const family = values.get(name) ?? new Map<string, { value: number } & Series>();
     values.set(name, family);
@@ -144,9 +144,9 @@ export function createMetrics(): Metrics {
       at('residentBytes', {}).set(process.memoryUsage.rss());
       if (process.platform === 'linux') at('fileDescriptors', {}).set(readdirSync('/proc/self/fd').length - 1);
       for (const collect of collectors) collect();
-      return (Object.keys(METRICS) as MetricName[])
+      return (Object.keys(PROXY_METRICS) as MetricName[])
         .flatMap((name) => {
-          const { name: shown, help, type } = METRICS[name];
+          const { name: shown, help, type } = PROXY_METRICS[name];
           const lines = [...(values.get(name) ?? [])].map(([key, { value }]) => `${shown}${key} ${value}`);
           return lines.length === 0 ? [] : [`# HELP ${shown} ${help}`, `# TYPE ${shown} ${type}`, ...lines];
         })

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { requestPath } from '../common/formats/request-path.ts';
 import { CONFIGURATION_LENGTH_BYTES, CONFIGURATION_PORT, CREDENTIALS_PORT } from '../signer/api/parent-ports.ts';
-import { INGRESS, type Ingress, type ListenAddress, type ProxyConfiguration } from './configuration.ts';
+import { INGRESS, type Ingress, type ProxyAddress, type ProxyConfiguration } from './configuration.ts';
 import { listenEgress } from './forwarding/egress.ts';
 import type { ForwardingListener } from './forwarding/forwarding.ts';
 import { createGate } from './forwarding/gate.ts';
@@ -15,11 +15,11 @@ import {
   CONFIGURATION_TIMEOUT_MS,
   DRAIN_QUIET_MS,
   MAX_CONFIGURATION_CONNECTIONS,
+  MAX_PROXY_SCRAPERS,
   MAX_REQUEST_HEAD_BYTES,
-  MAX_SCRAPERS,
-  SCRAPE_TIMEOUT_MS,
+  PROXY_SCRAPE_TIMEOUT_MS,
 } from './limits.ts';
-import type { Metrics } from './metrics.ts';
+import type { ProxyMetrics } from './metrics.ts';
 import { listenCredentials } from './services/credentials.ts';
 import { type CredentialsProvider, sharedCredentials } from './services/instance-credentials.ts';
 import { listenLogs } from './services/log.ts';
@@ -49,7 +49,7 @@ export async function startParentProxy(
     }
   };
   try {
-    const own = await open('metrics of the proxy', listenMetrics(world.metrics, configuration.metrics));
+    const own = await open('metrics of the proxy', listenProxyMetrics(world.metrics, configuration.metrics));
     await openServices(configuration, credentials, world, open);
     const limits = limitsOf(configuration);
     const egress: ForwardingListener[] = [];
@@ -144,10 +144,10 @@ interface MetricsListener {
   close(): Promise<void>;
 }
 
-export async function listenMetrics(
-  metrics: Metrics,
-  { host, port }: ListenAddress,
-  scrapeTimeoutMs = SCRAPE_TIMEOUT_MS,
+export async function listenProxyMetrics(
+  metrics: ProxyMetrics,
+  { host, port }: ProxyAddress,
+  scrapeTimeoutMs = PROXY_SCRAPE_TIMEOUT_MS,
 ): Promise<MetricsListener> {
   const times = {
     requestTimeout: scrapeTimeoutMs,
@@ -164,7 +164,7 @@ export async function listenMetrics(
     response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8', connection: 'close' });
     response.end(metrics.render());
   });
-  server.maxConnections = MAX_SCRAPERS;
+  server.maxConnections = MAX_PROXY_SCRAPERS;
   server.setTimeout(scrapeTimeoutMs);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);

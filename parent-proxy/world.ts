@@ -4,14 +4,14 @@
 import type { Output } from '../common/observe/output.ts';
 import type { Transport } from '../signer/native/transport.ts';
 import type { PausingClock } from './clock.ts';
-import type { Logger } from './log.ts';
-import type { Metrics } from './metrics.ts';
+import type { ProxyLogger } from './log.ts';
+import type { ProxyMetrics } from './metrics.ts';
 
 export interface ProxyWorld {
   readonly transport: Transport;
   readonly clock: PausingClock;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
+  readonly logger: ProxyLogger;
+  readonly metrics: ProxyMetrics;
   readonly output: Pick<Output, 'write' | 'drained'>;
 }
 

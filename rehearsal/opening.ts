@@ -3,9 +3,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { encryptToRecipients } from '../ceremony/age.ts';
-import { CommandError, type Terminal } from '../ceremony/commands/command.ts';
+import { type CeremonyTerminal, CommandError } from '../ceremony/commands/command.ts';
 import { type IdentityFile, openWith, readIdentityFile } from '../ceremony/commands/identity-file.ts';
-import { writeOutput } from '../ceremony/commands/output-file.ts';
+import { writeCeremonyOutput } from '../ceremony/commands/output-file.ts';
 import type { Ceremony } from '../ceremony/definition.ts';
 import { readRootToken } from '../ceremony/root-token-opening.ts';
 import type { Stage } from './stage.ts';
@@ -19,7 +19,7 @@ export interface OpeningOptions {
 export async function readParticipants(
   { rootTokenRecipients }: Ceremony,
   files: readonly string[],
-  terminal: Terminal,
+  terminal: CeremonyTerminal,
 ): Promise<IdentityFile[]> {
   const participants: IdentityFile[] = [];
   for (const path of files) {
@@ -31,11 +31,11 @@ export async function readParticipants(
   return participants;
 }
 
-export async function openRootToken(
+export async function rehearseOpening(
   { custody, heading, say, table }: Pick<Stage, 'custody' | 'heading' | 'say' | 'table'>,
   { rootTokenRecipients: recipients }: Ceremony,
   { participants, rowFile, isForced }: OpeningOptions,
-  terminal: Terminal,
+  terminal: CeremonyTerminal,
 ): Promise<string | undefined> {
   const row = await custody.row(table, 'ROOT_TOKEN_BOOTSTRAP');
   heading('Opening the root token');
@@ -47,7 +47,7 @@ export async function openRootToken(
     say(`  recipient ${at + 1}, ${recipient}\n    jq -r .Item.value.S row.json | age -d -i IDENTITY`);
   }
   if (rowFile !== undefined) {
-    await writeOutput(rowFile, `${JSON.stringify({ Item: row }, undefined, 4)}\n`, isForced);
+    await writeCeremonyOutput(rowFile, `${JSON.stringify({ Item: row }, undefined, 4)}\n`, isForced);
     say(`The row of this rehearsal is kept: ${rowFile}. What comes out begins with sr_mgmt_ and has 51 characters.`);
   }
   let token: string | undefined;

@@ -4,12 +4,12 @@
 
 import { CEREMONY_FILE } from '../ceremony/commands/arguments.ts';
 import { readCeremonyFile } from '../ceremony/commands/ceremony-file.ts';
-import { CommandError, type Terminal } from '../ceremony/commands/command.ts';
-import { checkOutput } from '../ceremony/commands/output-file.ts';
+import { type CeremonyTerminal, CommandError } from '../ceremony/commands/command.ts';
+import { checkCeremonyOutput } from '../ceremony/commands/output-file.ts';
 import { type Ceremony, ceremonyBlock } from '../ceremony/definition.ts';
 import { command } from '../common/command-line/program.ts';
 import { missingDynamoDB } from './dynamodb.ts';
-import { type OpeningOptions, openRootToken, readParticipants } from './opening.ts';
+import { type OpeningOptions, readParticipants, rehearseOpening } from './opening.ts';
 import { type Stage, setStage } from './stage.ts';
 
 const PREFIX = 'REHEARSAL  ';
@@ -45,12 +45,12 @@ export const rehearse = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { output, force, identity = [] } = values;
     const ceremony = await readCeremonyFile(file);
     const missing = missingDynamoDB();
     if (missing !== undefined) throw new CommandError(missing);
-    if (output !== undefined) await checkOutput(output, force);
+    if (output !== undefined) await checkCeremonyOutput(output, force);
     const participants = await readParticipants(ceremony, identity, terminal);
     const stage = await setStage(PREFIX, ceremonyBlock(ceremony));
     try {
@@ -71,7 +71,12 @@ export function thresholdRefusal(failure: string | undefined, threshold: number,
   return refused;
 }
 
-async function perform(stage: Stage, ceremony: Ceremony, options: OpeningOptions, terminal: Terminal): Promise<void> {
+async function perform(
+  stage: Stage,
+  ceremony: Ceremony,
+  options: OpeningOptions,
+  terminal: CeremonyTerminal,
+): Promise<void> {
   const { custody, heading, say, startReplica } = stage;
   const { kmsThreshold: threshold } = ceremony;
   const keys = ceremony.kmsKeys.map(({ arns }) => arns);
@@ -80,7 +85,7 @@ async function perform(stage: Stage, ceremony: Ceremony, options: OpeningOptions
   await first.logged('initialised: a new master key and root token are written');
   say(`initialised: the master key is split to ${keys.length} custody keys, any ${threshold} of which open it`);
 
-  const rootToken = await openRootToken(stage, ceremony, options, terminal);
+  const rootToken = await rehearseOpening(stage, ceremony, options, terminal);
   if (rootToken !== undefined) {
     heading('Using the root token: the signer answers whoever holds it');
     say(await stage.operator(first, rootToken, ['status']));

@@ -19,7 +19,7 @@ import { DECRYPTION_REFUSALS } from '../signer/keys/files/look.ts';
 import { readSmallFile } from '../signer/keys/files/small-files.ts';
 import { KeystorePool, memoryLimitBytes } from '../signer/keys/keystores/pool.ts';
 import { inParallel } from '../signer/parallel.ts';
-import { type Found, failureCode, onThisMachine, SILENT_LOG } from './look.ts';
+import { type CheckFinding, failureCode, onThisMachine, SILENT_LOG } from './look.ts';
 
 export const openKeyFiles: OpenKeyFiles = (config) => open(config, false);
 
@@ -62,7 +62,7 @@ interface Looking {
   readonly progress: Progress;
 }
 
-export interface KeyFilesFound extends Found {
+export interface KeyFilesFound extends CheckFinding {
   readonly hasKeyFiles: boolean;
   /** As the keystores say; of raw keys, which are not opened, nothing. */
   readonly publicKeys: readonly string[];

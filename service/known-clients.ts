@@ -9,17 +9,17 @@ import { declareClients, type StaticClient } from '../signer/auth/known-clients.
 import type { ReadKnownClients } from '../signer/boot/authorization.ts';
 import type { Config } from '../signer/config/options.ts';
 import { fingerprintHex } from '../signer/config/values/known-clients.ts';
-import { type Found, unusable } from './look.ts';
+import { type CheckFinding, unusableOption } from './look.ts';
 
 export const readKnownClients: ReadKnownClients = (clients) => declareClients(clients.flatMap(clientsOf));
 
-export function lookAtKnownClients({ tls: { known_clients } }: Config): Found {
+export function lookAtKnownClients({ tls: { known_clients } }: Config): CheckFinding {
   const violations = known_clients.flatMap(({ file }) => {
     try {
       if (file !== undefined) readKnownClientsFile(file);
       return [];
     } catch (error) {
-      return [unusable(error)];
+      return [unusableOption(error)];
     }
   });
   return { violations, warnings: [] };

@@ -27,7 +27,7 @@ import {
   warnOfCertificate,
 } from '../signer/tls/file.ts';
 import { type ListenerSection, type ListeningProblem, listening, listeningProblem } from './listener-failure.ts';
-import { type Found, NOTHING, onThisMachine, unusable } from './look.ts';
+import { type CheckFinding, NOTHING, onThisMachine, unusableOption } from './look.ts';
 import { isOpenElsewhere } from './store-looks/sqlite.ts';
 
 const METRICS_TIMEOUT_MS = 2000;
@@ -147,7 +147,7 @@ function shown({ address, port }: AddressInfo): { readonly address: string; read
   return { address, port };
 }
 
-interface ListenersFound extends Found {
+interface ListenersFound extends CheckFinding {
   /** The signer of this configuration seems to run: what it has open is no fault of the configuration. */
   readonly signerRuns?: true;
 }
@@ -225,12 +225,12 @@ function isSignerAt({ host, port }: ListenAddress): Promise<boolean> {
 }
 
 /** The files of TLS. @param nowMs when they are to be valid */
-export async function lookAtCertificate({ tls }: Config, nowMs: number): Promise<Found> {
+export async function lookAtCertificate({ tls }: Config, nowMs: number): Promise<CheckFinding> {
   const { mode, file, client_ca } = tls;
   const { cert_path: certPath, key_path: keyPath } = file;
   if (mode !== 'file' || certPath === undefined || keyPath === undefined) return NOTHING;
   const judged = await judgeCertificatePair({ certPath, keyPath, clientCaPath: client_ca });
-  if ('faults' in judged) return { violations: judged.faults.map(unusable), warnings: [] };
+  if ('faults' in judged) return { violations: judged.faults.map(unusableOption), warnings: [] };
   const { pair } = judged;
   pair.key.fill(0);
   const warnings = [

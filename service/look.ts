@@ -7,7 +7,7 @@ import type { Log } from '../common/observe/log.ts';
 import type { Logger } from '../common/observe/logger.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
 
-export interface Found {
+export interface CheckFinding {
   readonly violations: readonly Violation[];
   readonly warnings: readonly ConfigWarning[];
   /** Keys that were to be opened, and that a start would be without. */
@@ -27,9 +27,9 @@ export const SILENT_LOGGER: Logger = {
   end: async () => undefined,
 };
 
-export const NOTHING: Found = { violations: [], warnings: [] };
+export const NOTHING: CheckFinding = { violations: [], warnings: [] };
 
-export function together(found: readonly Found[]): Found {
+export function together(found: readonly CheckFinding[]): CheckFinding {
   return {
     violations: found.flatMap(({ violations }) => violations),
     warnings: found.flatMap(({ warnings }) => warnings),
@@ -55,7 +55,7 @@ export function failureCode(run: () => unknown): string | undefined {
 }
 
 /** @param error whose message begins with the option */
-export function unusable(error: unknown): Violation {
+export function unusableOption(error: unknown): Violation {
   const message = error instanceof Error ? error.message : String(error);
   const [option = 'tls.file', ...problem] = message.split(': ');
   return onThisMachine(option, problem.join(': '), 'correct the path, or the file');

@@ -15,11 +15,11 @@ import type { Config } from '../signer/config/options.ts';
 import type { SaidWarning } from '../signer/config/warnings.ts';
 import { takenByRequest } from '../signer/http/escapes.ts';
 import { web3SignersOf } from './commands/slashing-open.ts';
-import { type Loaded, type LoadInput, loadConfig } from './config/load.ts';
+import { type LoadedConfiguration, type LoadInput, loadConfig } from './config/load.ts';
 import { returnFreedMemory } from './freed-memory.ts';
 import { SERVICE_PARTS } from './parts.ts';
 import { reloadOnHangUps } from './reload.ts';
-import { type Said, sayWarnings } from './said.ts';
+import { type LoadedNotes, sayWarnings } from './said.ts';
 
 /** For the front of Web3Signer's command line, which refuses a start without the record of its database. */
 export { web3SignersOf };
@@ -37,7 +37,7 @@ export async function serve(
   said: readonly SaidWarning[] = [],
   parts: SignerParts = SERVICE_PARTS,
 ): Promise<void> {
-  const read = (): Loaded => loadConfig(input, { compiledCeremony: false });
+  const read = (): LoadedConfiguration => loadConfig(input, { compiledCeremony: false });
   const loaded = read();
   if (loaded.ok && loaded.isEmpty) {
     sayFailure(process, 'strongroom server', 'there is no configuration', [
@@ -68,8 +68,8 @@ async function run(
     warnings,
     ignoredVariables,
     configPath,
-  }: Said & Pick<Extract<Loaded, { ok: true }>, 'config' | 'configPath'>,
-  readConfiguration: () => Loaded,
+  }: LoadedNotes & Pick<Extract<LoadedConfiguration, { ok: true }>, 'config' | 'configPath'>,
+  readConfiguration: () => LoadedConfiguration,
   parts: SignerParts,
 ): Promise<void> {
   const { color = hasColor(process.stdout, process.env) } = config.logging;

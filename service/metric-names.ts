@@ -7,7 +7,7 @@ import type { Operation } from '../signer/api/operations.ts';
 import type { Config } from '../signer/config/options.ts';
 import { METRICS } from '../signer/metrics/catalogue.ts';
 import type { MetricEntry } from '../signer/metrics/entry.ts';
-import type { OtherNames, Sample } from '../signer/metrics/metrics.ts';
+import type { MetricSample, OtherNames } from '../signer/metrics/metrics.ts';
 
 export interface Alias {
   readonly name: string;
@@ -98,7 +98,7 @@ export function otherNames({ web3signer_names: isDropIn }: Config['server'], now
   };
 }
 
-type Rendered = (samples: readonly Sample[]) => string;
+type Rendered = (samples: readonly MetricSample[]) => string;
 
 function sumText({ name, type, help, where = {} }: Alias): Rendered {
   return (samples) => {
@@ -134,7 +134,7 @@ function summaryText({ name, help, of }: Alias, now: () => number): Rendered {
   };
 }
 
-function cumulative(samples: readonly Sample[]): ReadonlyMap<number, number> {
+function cumulative(samples: readonly MetricSample[]): ReadonlyMap<number, number> {
   const counts = new Map<number, number>();
   for (const { value, labels } of samples) {
     const bound = labels['le'] === '+Inf' ? Number.POSITIVE_INFINITY : Number(labels['le']);
@@ -151,6 +151,6 @@ function quantileOf(quantile: number, latest: Reading['buckets'], before: Readin
   return bucket.bound === Number.POSITIVE_INFINITY ? '+Inf' : String(bucket.bound);
 }
 
-function sumOf(samples: readonly Sample[]): number {
+function sumOf(samples: readonly MetricSample[]): number {
   return samples.reduce((sum, { value }) => sum + value, 0);
 }

@@ -4,7 +4,7 @@
 
 import { NO_INCARNATION } from '../signer/slashing/incarnation.ts';
 import type { PublicKeyHex, SlashingBackend, ValidatorHistory } from '../signer/slashing/types.ts';
-import { begun, ended, isEnded } from '../signer/tenure.ts';
+import { begun, ended, isEndedTenure } from '../signer/tenure.ts';
 
 /** @param genesisValidatorsRoot `0x` and 64 hex digits, for the status only */
 export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBackend {
@@ -26,7 +26,9 @@ export function unsafeNoopBackend(genesisValidatorsRoot: string): SlashingBacken
       return new Map(publicKeys.map((publicKey) => [publicKey, tenures.get(publicKey) ?? 0]));
     },
     async beginTenures(from) {
-      const starting = [...from].filter(([publicKey, tenure]) => isEnded(tenure) && tenures.get(publicKey) === tenure);
+      const starting = [...from].filter(
+        ([publicKey, tenure]) => isEndedTenure(tenure) && tenures.get(publicKey) === tenure,
+      );
       for (const [publicKey, tenure] of starting) tenures.set(publicKey, begun(tenure));
       return new Map(starting.map(([publicKey, tenure]) => [publicKey, begun(tenure)]));
     },

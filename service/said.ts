@@ -3,12 +3,12 @@
 import type { Log } from '../common/observe/log.ts';
 import { logWarnings, type SaidWarning } from '../signer/config/warnings.ts';
 
-export interface Said {
+export interface LoadedNotes {
   readonly warnings: readonly SaidWarning[];
   readonly ignoredVariables: readonly string[];
 }
 
-export function sayWarnings({ warnings, ignoredVariables }: Said, log: Log): void {
+export function sayWarnings({ warnings, ignoredVariables }: LoadedNotes, log: Log): void {
   logWarnings(warnings, log);
   if (ignoredVariables.length > 0) log.info({ variables: ignoredVariables.length }, ignoredText(ignoredVariables));
 }

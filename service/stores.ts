@@ -25,7 +25,7 @@ import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address
 import { openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
 import type { StoreFloor } from '../signer/slashing/types.ts';
 import type { KeyFilesFound } from './key-files.ts';
-import { type Found, failureCode, onThisMachine, SILENT_LOG, whatAnswers } from './look.ts';
+import { type CheckFinding, failureCode, onThisMachine, SILENT_LOG, whatAnswers } from './look.ts';
 import { unsafeNoopBackend } from './noop-store.ts';
 import { lookAtDatabase } from './store-looks/sqlite.ts';
 
@@ -43,7 +43,7 @@ export const SERVICE_STORES = {
 const MOST_EPOCHS_AWAY = 2;
 
 /** The files of the store on this machine; it is not opened. */
-export function lookAtStoreFiles(config: Config): Found {
+export function lookAtStoreFiles(config: Config): CheckFinding {
   return { violations: storeFiles(config), warnings: [] };
 }
 
@@ -98,7 +98,7 @@ const OPTION_OF = {
   noop: 'anti_slashing.backend',
 } as const satisfies Record<Config['anti_slashing']['backend'], OptionPath>;
 
-export async function lookAtStore(config: Config, look: StoreLook): Promise<Found> {
+export async function lookAtStore(config: Config, look: StoreLook): Promise<CheckFinding> {
   const at = OPTION_OF[config.anti_slashing.backend];
   const warnings: ConfigWarning[] = [];
   const say = (says: string) => warnings.push({ at, says: `names a store of which is to be said: ${says}` });

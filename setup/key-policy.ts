@@ -3,7 +3,7 @@
 // let an administrator open the master key alone.
 
 import type { Deployment } from '../ceremony/definition.ts';
-import { type Phase, type PolicyDocument, policyBytes, policyOf, type Statement } from './policy-document.ts';
+import { type Phase, type PolicyDocument, type PolicyStatement, policyBytes, policyOf } from './policy-document.ts';
 import { type AwsPrincipal, parsePrincipal } from './principal.ts';
 
 /** The registers that an image has to show, each one of these values. */
@@ -58,7 +58,7 @@ export function keyPolicy(request: KeyPolicyRequest): PolicyDocument {
 /** A statement, and on what it depends: a template asks the same questions (tools/reference/policy-templates.ts). */
 export interface KeyPolicyStatement {
   readonly kind: 'always' | 'encrypt' | 'image' | 'sealers' | 'sealed';
-  readonly statement: Statement;
+  readonly statement: PolicyStatement;
 }
 
 /** @param account of the key: `arn:PARTITION:iam::ACCOUNT:root`; the administrators' unless given */
@@ -68,7 +68,7 @@ export function keyPolicyStatements(
 ): readonly KeyPolicyStatement[] {
   const { administrators, signers, tableUsers, images, phase, deployment, sealers } = request;
   const encrypting = tableUsers === 'the signers' ? signers : tableUsers;
-  const always = (statement: Statement): KeyPolicyStatement => ({ kind: 'always', statement });
+  const always = (statement: PolicyStatement): KeyPolicyStatement => ({ kind: 'always', statement });
   const isAttested = images !== 'without attestation';
   const decrypts = isAttested ? imagesDecrypt(images, signers, deployment) : serviceDecrypts(signers, deployment);
   return [
@@ -132,7 +132,7 @@ const SIGNERS_ADMINISTER_NOTHING = {
 } as const;
 
 /** An explicit deny is above every allow: a grant of earlier times, or a statement that somebody adds later. */
-const NOT_UNATTESTED: Statement = {
+const NOT_UNATTESTED: PolicyStatement = {
   Sid: 'NobodyWithoutAttestation',
   ...DENIED,
   Action: ['kms:Decrypt'],
@@ -140,7 +140,7 @@ const NOT_UNATTESTED: Statement = {
 };
 
 /** A grant would decrypt beside this policy; ReEncrypt gives a share to another key, and takes no attestation. */
-const NO_WAY_AROUND: Statement = {
+const NO_WAY_AROUND: PolicyStatement = {
   Sid: 'NoWayAround',
   ...DENIED,
   Action: ['kms:CreateGrant', 'kms:ReEncryptFrom', 'kms:ReEncryptTo'],
@@ -164,7 +164,7 @@ function imagesDecrypt(
   images: readonly AttestedImage[],
   signers: readonly string[],
   deployment: Deployment,
-): readonly Statement[] {
+): readonly PolicyStatement[] {
   const named = images.map((image, at) => [image, `Image${at + 1}`] as const);
   return [
     ...named.map(([image, name]) => imageDecrypts(image, `${name}Decrypts`, signers, sharesContext(deployment))),
@@ -177,7 +177,7 @@ function imageDecrypts(
   sid: string,
   signers: readonly string[],
   context: Readonly<Record<string, string>>,
-): Statement {
+): PolicyStatement {
   return {
     Sid: sid,
     ...ALLOWED,
@@ -194,7 +194,7 @@ function imageDecrypts(
   };
 }
 
-function serviceDecrypts(signers: readonly string[], deployment: Deployment): readonly Statement[] {
+function serviceDecrypts(signers: readonly string[], deployment: Deployment): readonly PolicyStatement[] {
   const decrypts = { ...ALLOWED, Principal: { AWS: signers }, Action: ['kms:Decrypt'] };
   return [
     { Sid: 'SignerDecrypts', ...decrypts, Condition: { StringEquals: sharesContext(deployment) } },
@@ -202,7 +202,7 @@ function serviceDecrypts(signers: readonly string[], deployment: Deployment): re
   ];
 }
 
-function sharesEncrypted(signers: readonly string[], deployment: Deployment): Statement {
+function sharesEncrypted(signers: readonly string[], deployment: Deployment): PolicyStatement {
   return {
     Sid: 'SharesForThisPhase',
     ...ALLOWED,
@@ -213,7 +213,7 @@ function sharesEncrypted(signers: readonly string[], deployment: Deployment): St
 }
 
 /** A parent that encrypts could write a master key of its own; whatever else allows it, this is above it. */
-function parentsEncryptNothing(signers: readonly string[]): Statement {
+function parentsEncryptNothing(signers: readonly string[]): PolicyStatement {
   return {
     Sid: 'ParentsEncryptNothing',
     Effect: 'Deny',
@@ -223,7 +223,7 @@ function parentsEncryptNothing(signers: readonly string[]): Statement {
   };
 }
 
-function credentialsEncrypted(sealers: readonly string[]): Statement {
+function credentialsEncrypted(sealers: readonly string[]): PolicyStatement {
   return {
     Sid: 'TableCredentialsSealed',
     ...ALLOWED,

@@ -10,7 +10,7 @@ import { KeyPolicyRefused } from './key-policy.ts';
 
 type Terminal = Omit<Piped, 'stdin'>;
 
-export const TREE: Group<Terminal> = {
+export const SETUP_TREE: Group<Terminal> = {
   summary: 'What a deployment needs before its first start: tables, and the policies of keys, roles and tables',
   commands: {
     tables: async () => (await import('./commands/tables.ts')).tables,
@@ -25,7 +25,7 @@ export const TREE: Group<Terminal> = {
 };
 
 export function main(argv: readonly string[], terminal: Terminal = process): Promise<number> {
-  return runProgram({ title: 'strongroom setup', tree: TREE }, argv, terminal, explain);
+  return runProgram({ title: 'strongroom setup', tree: SETUP_TREE }, argv, terminal, explain);
 }
 
 function explain(error: unknown, terminal: Terminal): Failure | ExitCode | undefined {

@@ -2,24 +2,24 @@
 // how one is written down. A document is plain data: who asks for one, and by which program, is told elsewhere.
 
 /** By operator, then by condition key. All of them have to hold. */
-export type Condition = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
+type PolicyCondition = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
 
-export interface Statement {
+export interface PolicyStatement {
   readonly Sid: string;
   readonly Effect: 'Allow' | 'Deny';
   /** In the policy of a key or a table; a role's policy has none. */
   readonly Principal?: '*' | { readonly AWS: string | readonly string[] };
   readonly Action: readonly string[];
   readonly Resource: string | readonly string[];
-  readonly Condition?: Condition;
+  readonly Condition?: PolicyCondition;
 }
 
 export interface PolicyDocument {
   readonly Version: '2012-10-17';
-  readonly Statement: readonly Statement[];
+  readonly Statement: readonly PolicyStatement[];
 }
 
-export function policyOf(statements: readonly Statement[]): PolicyDocument {
+export function policyOf(statements: readonly PolicyStatement[]): PolicyDocument {
   return { Version: '2012-10-17', Statement: statements };
 }
 

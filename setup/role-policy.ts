@@ -1,7 +1,7 @@
 // The policies of roles and users, and those of tables. A key policy of our making grants nothing through IAM but its
 // administration, so `kms:` actions here count for keys of other accounts.
 
-import { type Phase, type PolicyDocument, policyOf, type Statement } from './policy-document.ts';
+import { type Phase, type PolicyDocument, type PolicyStatement, policyOf } from './policy-document.ts';
 import { DELETIONS, TABLES, type TableKind, tableActions } from './table-permissions.ts';
 
 export interface GrantedTable {
@@ -89,14 +89,14 @@ export function tableResourcePolicy(
   arn: string,
   keptOut: readonly string[],
 ): PolicyDocument | undefined {
-  const parents: Statement = {
+  const parents: PolicyStatement = {
     Sid: 'NotTheParents',
     Effect: 'Deny',
     Principal: { AWS: keptOut },
     Action: ['dynamodb:*'],
     Resource: arn,
   };
-  const deletions: Statement = {
+  const deletions: PolicyStatement = {
     Sid: 'NobodyDeletesRecords',
     Effect: 'Deny',
     Principal: '*',
@@ -110,14 +110,14 @@ export function tableResourcePolicy(
 const CUSTODY_KEYS = ['kms:Decrypt', 'kms:DescribeKey'];
 const ENCRYPT = 'kms:Encrypt';
 
-function custodyKeys(keyArns: readonly string[], actions: readonly string[]): Statement {
+function custodyKeys(keyArns: readonly string[], actions: readonly string[]): PolicyStatement {
   return { Sid: 'CustodyKeys', Effect: 'Allow', Action: actions, Resource: keyArns };
 }
 
 const SIDS: Readonly<Record<TableKind, string>> = { state: 'StateTable', keys: 'KeyTable', slashing: 'SlashingTable' };
 
-function tableStatements(tables: GrantedTables, phase: Phase): readonly Statement[] {
-  return TABLES.flatMap((kind): readonly Statement[] => {
+function tableStatements(tables: GrantedTables, phase: Phase): readonly PolicyStatement[] {
+  return TABLES.flatMap((kind): readonly PolicyStatement[] => {
     const table = tables[kind];
     if (table === undefined) return [];
     const Action = tableActions(kind, phase, table.isPinned);

@@ -8,17 +8,17 @@
 /** By public key (`0x` and 96 lower-case hex digits). Keys that it does not name are in tenure 0. */
 export type Tenures = ReadonlyMap<string, number>;
 
-export function isEnded(tenure: number): boolean {
+export function isEndedTenure(tenure: number): boolean {
   return tenure % 2 === 1;
 }
 
 export function ended(tenure: number): number {
-  return tenure + (isEnded(tenure) ? 2 : 1);
+  return tenure + (isEndedTenure(tenure) ? 2 : 1);
 }
 
 /** The tenure in which the key signs when it is taken in. */
 export function begun(tenure: number): number {
-  return tenure + (isEnded(tenure) ? 1 : 0);
+  return tenure + (isEndedTenure(tenure) ? 1 : 0);
 }
 
 /** What loaded copies of keys carry. A copy never takes a later tenure by itself. An unknown key is in tenure 0. */

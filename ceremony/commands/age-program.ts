@@ -7,7 +7,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { shownErrorCode } from '../../common/command-line/file-faults.ts';
 import type { Decrypted } from '../age-identity.ts';
-import { CommandError, type Terminal } from './command.ts';
+import { type CeremonyTerminal, CommandError } from './command.ts';
 
 const PROGRAM = 'age';
 const MAX_PLAINTEXT_BYTES = 64 * 1024;
@@ -20,7 +20,11 @@ export interface AgeIdentityFile {
 }
 
 /** @throws CommandError when age or a plugin is missing, and when age fails for another reason than the recipient */
-export async function openWithAge(file: AgeIdentityFile, armored: string, terminal: Terminal): Promise<Decrypted> {
+export async function openWithAge(
+  file: AgeIdentityFile,
+  armored: string,
+  terminal: CeremonyTerminal,
+): Promise<Decrypted> {
   checkPrograms(file, terminal);
   const { code, plaintext, said } = await runAge(file.path, armored, terminal);
   if (code === 0) return { ok: true, plaintext };
@@ -29,7 +33,7 @@ export async function openWithAge(file: AgeIdentityFile, armored: string, termin
   throw new CommandError(`age did not open it with ${file.path} (exit code ${code}): its reason stands above`);
 }
 
-function checkPrograms({ path, kind, plugins }: AgeIdentityFile, terminal: Terminal): void {
+function checkPrograms({ path, kind, plugins }: AgeIdentityFile, terminal: CeremonyTerminal): void {
   const needed = `${path} holds a ${kind}, and only the program age opens with it`;
   if (!isOnPath(PROGRAM, terminal)) {
     throw new CommandError(`${needed}: age is not on the PATH; install it (Debian and Homebrew: the package age)`);
@@ -41,7 +45,7 @@ function checkPrograms({ path, kind, plugins }: AgeIdentityFile, terminal: Termi
   }
 }
 
-function isOnPath(program: string, { env }: Terminal): boolean {
+function isOnPath(program: string, { env }: CeremonyTerminal): boolean {
   return (env['PATH'] ?? '').split(':').some((folder) => {
     try {
       const path = join(folder === '' ? '.' : folder, program);
@@ -59,7 +63,7 @@ interface AgeRun {
   readonly said: string;
 }
 
-async function runAge(identityFile: string, armored: string, terminal: Terminal): Promise<AgeRun> {
+async function runAge(identityFile: string, armored: string, terminal: CeremonyTerminal): Promise<AgeRun> {
   const child = spawn(PROGRAM, ['--decrypt', '--identity', identityFile], {
     env: { ...terminal.env },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -9,7 +9,7 @@ import { encryptToRecipients } from '../age.ts';
 import { type Ceremony, ceremonyDigest } from '../definition.ts';
 import { CEREMONY_FILE } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { CommandError, type Terminal } from './command.ts';
+import { type CeremonyTerminal, CommandError } from './command.ts';
 import { type IdentityFile, openWith, readIdentityFile } from './identity-file.ts';
 import { recipientPosition } from './recipient.ts';
 
@@ -44,7 +44,7 @@ export const checkIdentity = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { identity: identityPath, recipient } = values;
     const ceremony = await readCeremonyFile(file);
     const identity = await readIdentityFile(identityPath, terminal);
@@ -70,7 +70,7 @@ function candidates(ceremony: Ceremony, identity: IdentityFile, named: string | 
   );
 }
 
-async function opensChallenge(recipient: string, identity: IdentityFile, terminal: Terminal): Promise<boolean> {
+async function opensChallenge(recipient: string, identity: IdentityFile, terminal: CeremonyTerminal): Promise<boolean> {
   const challenge = Buffer.from(`strongroom ceremony challenge ${randomBytes(CHALLENGE_BYTES).toString('hex')}\n`);
   const opened = await openWith(identity, await encryptToRecipients(challenge, [recipient]), terminal);
   if (opened.ok) {

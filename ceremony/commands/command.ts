@@ -5,14 +5,14 @@ import { AWS_NITRO, type DocumentProvider } from '../../common/attestation/contr
 import { fileFault } from '../../common/command-line/file-faults.ts';
 import type { Printed } from '../../common/command-line/terminal.ts';
 
-export interface Terminal extends Printed {
+export interface CeremonyTerminal extends Printed {
   readonly stdin: AsyncIterable<Uint8Array>;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whose attestation documents are believed; those of AWS when not said, and no command line says it. */
   readonly documents?: DocumentProvider;
 }
 
-export function documentsOf({ documents = AWS_NITRO }: Terminal): DocumentProvider {
+export function documentsOf({ documents = AWS_NITRO }: CeremonyTerminal): DocumentProvider {
   return documents;
 }
 

@@ -4,8 +4,8 @@ import { stat } from 'node:fs/promises';
 import { note } from '../../common/command-line/terminal.ts';
 import { type Decrypted, decryptWithIdentities, isAgeIdentity } from '../age-identity.ts';
 import { type AgeIdentityFile, openWithAge } from './age-program.ts';
-import { CommandError, type Terminal } from './command.ts';
-import { readInput } from './input.ts';
+import { type CeremonyTerminal, CommandError } from './command.ts';
+import { readCeremonyInput } from './input.ts';
 
 const MAX_IDENTITIES = 64;
 /** age knows such a file by its first bytes (C2SP age v1, "age-encryption.org/v1", and its armor). */
@@ -23,8 +23,9 @@ export interface IdentityFile extends AgeIdentityFile {
 }
 
 /** @throws CommandError; warns when others than its owner can read the file */
-export async function readIdentityFile(path: string, terminal: Terminal): Promise<IdentityFile> {
-  const read = identitiesOf(path, (await readInput(path, terminal)).replace(/^\uFEFF/, '')); // of an editor of Windows
+export async function readIdentityFile(path: string, terminal: CeremonyTerminal): Promise<IdentityFile> {
+  const text = await readCeremonyInput(path, terminal);
+  const read = identitiesOf(path, text.replace(/^\uFEFF/, '')); // of an editor of Windows
   if (path === '-') {
     if (read.opener === 'age') throw new CommandError(`age reads a ${read.kind} from a file: name it in place of -`);
     return read;
@@ -36,7 +37,7 @@ export async function readIdentityFile(path: string, terminal: Terminal): Promis
 }
 
 /** @returns the plaintext, which is the caller's to wipe @throws CommandError */
-export async function openWith(file: IdentityFile, armored: string, terminal: Terminal): Promise<Decrypted> {
+export async function openWith(file: IdentityFile, armored: string, terminal: CeremonyTerminal): Promise<Decrypted> {
   return file.opener === 'strongroom'
     ? decryptWithIdentities(armored, file.identities)
     : openWithAge(file, armored, terminal);

@@ -1,12 +1,12 @@
 // Bounded reading of what a command is pointed at: a file, or stdin for `-`.
 
 import { createReadStream } from 'node:fs';
-import { CommandError, fileProblem, type Terminal } from './command.ts';
+import { type CeremonyTerminal, CommandError, fileProblem } from './command.ts';
 
 /** A DynamoDB item is at most 400 KB (AWS, Quotas); its JSON escapes the line ends. */
 const MAX_INPUT_BYTES = 1024 * 1024;
 
-export async function readInput(file: string, { stdin }: Terminal): Promise<string> {
+export async function readCeremonyInput(file: string, { stdin }: CeremonyTerminal): Promise<string> {
   const parts: Uint8Array[] = [];
   let length = 0;
   try {

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { command } from '../../common/command-line/program.ts';
 import { note } from '../../common/command-line/terminal.ts';
 import { generateAgeIdentity } from '../age-identity.ts';
-import { CommandError, fileProblem, type Terminal } from './command.ts';
+import { type CeremonyTerminal, CommandError, fileProblem } from './command.ts';
 
 export const keygen = command(
   {
@@ -24,7 +24,7 @@ export const keygen = command(
     ],
   },
 
-  async ({ values: { output: file } }, terminal: Terminal) => {
+  async ({ values: { output: file } }, terminal: CeremonyTerminal) => {
     const { identity, recipient } = await generateAgeIdentity();
     await writeNew(file, `# recipient: ${recipient}\n${identity}\n`);
     terminal.stdout.write(`${recipient}\n`);

@@ -2,9 +2,9 @@
 
 import { command } from '../../common/command-line/program.ts';
 import { type OpenedRootToken, readRootToken } from '../root-token-opening.ts';
-import { CommandError, type Terminal } from './command.ts';
+import { type CeremonyTerminal, CommandError } from './command.ts';
 import { openWith, readIdentityFile } from './identity-file.ts';
-import { readInput } from './input.ts';
+import { readCeremonyInput } from './input.ts';
 
 export const openRootTokenCommand = command(
   {
@@ -30,9 +30,9 @@ export const openRootTokenCommand = command(
     ],
   },
 
-  async ({ values: { identity, row } }, terminal: Terminal) => {
+  async ({ values: { identity, row } }, terminal: CeremonyTerminal) => {
     const identities = await readIdentityFile(identity, terminal);
-    const armored = armoredOf(await readInput(row, terminal));
+    const armored = armoredOf(await readCeremonyInput(row, terminal));
     const opened = readRootToken(await openWith(identities, armored, terminal));
     if (!opened.ok) throw new CommandError(REFUSALS[opened.refusal]);
     terminal.stdout.write(`${opened.token}\n`);

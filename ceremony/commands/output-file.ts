@@ -6,11 +6,11 @@ import { checkOutput as check, OutputFileError, writeOutput as write } from '../
 import { CommandError } from './command.ts';
 
 /** For a command that has much to do before it writes. @throws CommandError */
-export async function checkOutput(path: string, isForced: boolean): Promise<void> {
+export async function checkCeremonyOutput(path: string, isForced: boolean): Promise<void> {
   await check(path, isForced).catch(refuse);
 }
 
-export async function writeOutput(path: string, text: string, isForced: boolean): Promise<void> {
+export async function writeCeremonyOutput(path: string, text: string, isForced: boolean): Promise<void> {
   await write(path, isForced, (file) => file.writeFile(text)).catch(refuse);
 }
 

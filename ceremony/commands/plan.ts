@@ -8,7 +8,7 @@ import { type Ceremony, ceremonyBlock } from '../definition.ts';
 import { type CeremonyPlan, planCeremony, spareKeys } from '../plan.ts';
 import { CEREMONY_FILE } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import type { Terminal } from './command.ts';
+import type { CeremonyTerminal } from './command.ts';
 
 export const plan = command(
   {
@@ -19,7 +19,7 @@ export const plan = command(
     examples: ['strongroom ceremony plan ceremony.yaml', 'strongroom ceremony plan strongroom.yaml --json'],
   },
 
-  async ({ argument, values }, terminal: Terminal) => {
+  async ({ argument, values }, terminal: CeremonyTerminal) => {
     const planned = planCeremony(await readCeremonyFile(argument));
     terminal.stdout.write(values.json ? asJson(planned) : asTable(planned, terminal.stdout));
   },

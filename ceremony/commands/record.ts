@@ -9,9 +9,17 @@ import { command } from '../../common/command-line/program.ts';
 import { note } from '../../common/command-line/terminal.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import { ceremonyBlock, ceremonyDigest, isDeploymentId, isNetwork } from '../definition.ts';
-import { headOf, type Transcript } from '../transcript/chain.ts';
+import { type Transcript, transcriptHead } from '../transcript/chain.ts';
 import { DEED_TERMS, lackingIn, peopleIn } from '../transcript/day.ts';
-import { CONTENTS, DEEDS, type Deed, ROLES, type Said, SIGNERS, TRANSCRIPT_FORMAT } from '../transcript/entries.ts';
+import {
+  CONTENTS,
+  DEEDS,
+  type Deed,
+  type EntryDraft,
+  ROLES,
+  SIGNERS,
+  TRANSCRIPT_FORMAT,
+} from '../transcript/entries.ts';
 import {
   type Appended,
   appendToTranscript,
@@ -20,11 +28,11 @@ import {
   startTranscript,
 } from '../transcript/file.ts';
 import { judgeOrigin, type Stated } from '../transcript/origin.ts';
-import { grouped } from '../transcript/page.ts';
+import { groupedDigits } from '../transcript/page.ts';
 import { TRANSCRIPT } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { CommandError, documentsOf, fileProblem, type Terminal } from './command.ts';
-import { readInput } from './input.ts';
+import { type CeremonyTerminal, CommandError, documentsOf, fileProblem } from './command.ts';
+import { readCeremonyInput } from './input.ts';
 import { recipientPosition } from './recipient.ts';
 import { readRegisters } from './registers-file.ts';
 
@@ -53,15 +61,15 @@ export const recordStart = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const ceremony = await readCeremonyFile(values.ceremony);
-    const said: Said = {
+    const said: EntryDraft = {
       entry: 'start',
       format: TRANSCRIPT_FORMAT,
       title: values.title,
       ...optional('place', values.place),
       signers: chosen(SIGNERS, values.signers ?? 'enclaves', '--signers'),
-      ceremony: structuredClone(ceremonyBlock(ceremony)) as Extract<Said, { entry: 'start' }>['ceremony'],
+      ceremony: structuredClone(ceremonyBlock(ceremony)) as Extract<EntryDraft, { entry: 'start' }>['ceremony'],
       ceremony_digest_sha384: ceremonyDigest(ceremony).toString('hex'),
     };
     await report(file, startTranscript(file, said, new Date()), terminal);
@@ -105,9 +113,9 @@ export const recordPerson = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { recipient, 'custody-key': key } = values;
-    const said: Said = {
+    const said: EntryDraft = {
       entry: 'person',
       name: values.name,
       role: chosen(ROLES, values.role, '--role'),
@@ -172,10 +180,10 @@ export const recordStatement = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { by, text } = values;
     const did = values.did === undefined ? undefined : chosen(DEEDS, values.did, '--did');
-    const given = text === '-' ? (await readInput('-', terminal)).replaceAll('\r\n', '\n').trim() : text;
+    const given = text === '-' ? (await readCeremonyInput('-', terminal)).replaceAll('\r\n', '\n').trim() : text;
     const words = given ?? (await wordsOf(file, by, did));
     await append(file, [{ entry: 'statement', by, ...(did === undefined ? {} : { did }), text: words }], terminal);
   },
@@ -208,7 +216,7 @@ export const recordFile = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { path, about, holds } = values;
     const content = holds === undefined ? {} : { holds: chosen(CONTENTS, holds, '--holds') };
     const digests = await digestsOf(path).catch((error: unknown) => {
@@ -251,7 +259,7 @@ export const recordPcrs = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const registers = await readRegisters(values.pcrs, terminal);
     await append(file, [{ entry: 'pcrs', registers }], terminal);
   },
@@ -281,7 +289,7 @@ export const recordMasterKey = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { status, deployment: id, network } = values;
     if (!isNetwork(network)) throw new CommandError('--network is 0x and 64 characters of hex in lower case');
     if (!isDeploymentId(id)) throw new CommandError('--deployment has characters that no deployment has');
@@ -293,8 +301,8 @@ export const recordMasterKey = command(
   },
 );
 
-async function readOrigin(file: string, terminal: Terminal): Promise<Omit<Stated, 'deployment'>> {
-  const parsed = parseStrictJson(Buffer.from(await readInput(file, terminal)));
+async function readOrigin(file: string, terminal: CeremonyTerminal): Promise<Omit<Stated, 'deployment'>> {
+  const parsed = parseStrictJson(Buffer.from(await readCeremonyInput(file, terminal)));
   const shown = parsed.kind === 'refused' ? undefined : readShownEvidence(parsed.value);
   if (shown?.key === undefined)
     throw new CommandError(`${file} is no status of a signer that shows where its master key comes from`);
@@ -321,7 +329,7 @@ export const recordEnd = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { by, incomplete } = values;
     const lacking = lackingIn((await readRecord(file)).entries);
     const complete = lacking.length === 0;
@@ -348,21 +356,21 @@ function listed(lacking: readonly string[]): string {
   return lacking.map((sentence) => `  - ${sentence}`).join('\n');
 }
 
-async function append(file: string, said: readonly Said[], terminal: Terminal): Promise<void> {
+async function append(file: string, said: readonly EntryDraft[], terminal: CeremonyTerminal): Promise<void> {
   await report(file, appendToTranscript(file, said, new Date()).catch(absent(file)), terminal);
 }
 
 /** Number and digest to stdout, for programs; to stderr the digest as one copies it. @throws CommandError */
-async function report(file: string, appending: Promise<Appended>, terminal: Terminal): Promise<void> {
+async function report(file: string, appending: Promise<Appended>, terminal: CeremonyTerminal): Promise<void> {
   const appended = await appending.catch((error: unknown) => {
     throw fileProblem(error, file);
   });
   if (!appended.ok) throw new CommandError(refusal(file, appended));
-  const head = headOf(appended);
+  const head = transcriptHead(appended);
   const { length } = appended.entries;
   // A terminal that shows both would show the digest twice.
   if (terminal.stdout.isTTY !== true || terminal.stderr.isTTY !== true) terminal.stdout.write(`${length} ${head}\n`);
-  note(terminal, `strongroom: line ${length} is in ${file}; its digest, to note:`, grouped(head));
+  note(terminal, `strongroom: line ${length} is in ${file}; its digest, to note:`, groupedDigits(head));
 }
 
 async function readRecord(file: string): Promise<Transcript> {

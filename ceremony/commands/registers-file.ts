@@ -1,11 +1,11 @@
 // The PCR values of a pcrs.json, as `strongroom eif build` and nitro-cli write it, one value a register.
 
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
-import { CommandError, type Terminal } from './command.ts';
-import { readInput } from './input.ts';
+import { type CeremonyTerminal, CommandError } from './command.ts';
+import { readCeremonyInput } from './input.ts';
 
-export async function readRegisters(file: string, terminal: Terminal): Promise<Record<string, string>> {
-  const parsed = parseStrictJson(Buffer.from(await readInput(file, terminal)));
+export async function readRegisters(file: string, terminal: CeremonyTerminal): Promise<Record<string, string>> {
+  const parsed = parseStrictJson(Buffer.from(await readCeremonyInput(file, terminal)));
   if (parsed.kind === 'refused') throw new CommandError(`${file} is no JSON, or it names a member twice`);
   const whole = parsed.value as Readonly<Record<string, unknown>> | null;
   const measurements = whole?.['measurements'] ?? whole?.['Measurements'];

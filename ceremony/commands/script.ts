@@ -7,10 +7,10 @@ import { wrap } from '../../common/command-line/wrap.ts';
 import { type Ceremony, ceremonyDigest } from '../definition.ts';
 import { SIGNERS } from '../transcript/entries.ts';
 import { ceremonyRegister } from '../transcript/meaning.ts';
-import { grouped } from '../transcript/page.ts';
+import { groupedDigits } from '../transcript/page.ts';
 import { CEREMONY_FILE } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import type { Terminal } from './command.ts';
+import type { CeremonyTerminal } from './command.ts';
 
 /** Paper has them in every fixed font that a printer has. */
 const COLUMNS = 80;
@@ -41,7 +41,7 @@ export const script = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const ceremony = await readCeremonyFile(file);
     terminal.stdout.write(dayScript(ceremony, { file, forEnclaves: values.signers !== 'hosts' }));
   },
@@ -116,7 +116,7 @@ function person(role: string, what: string): string {
 }
 
 function digestRows(digest: string): string[] {
-  const groups = grouped(digest).split(' ');
+  const groups = groupedDigits(digest).split(' ');
   const rows: string[] = [];
   for (let at = 0; at < groups.length; at += GROUPS_IN_A_ROW) {
     const row = groups.slice(at, at + GROUPS_IN_A_ROW).join('  ');

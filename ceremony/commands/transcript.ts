@@ -1,22 +1,22 @@
 // `strongroom ceremony transcript …`: verifies the record of a ceremony, and makes a page of it to print and sign. It
 // trusts the record only after it is verified, and shows nothing of a refused one.
 
-import type { Attested } from '../../common/attestation/key-evidence.ts';
+import type { AttestedKey } from '../../common/attestation/key-evidence.ts';
 import { command } from '../../common/command-line/program.ts';
 import { note } from '../../common/command-line/terminal.ts';
 import { type Shown, wrapFor } from '../../common/command-line/wrap.ts';
 import { canonicalBytes } from '../definition.ts';
-import { headOf, isEnded, type Transcript } from '../transcript/chain.ts';
+import { isFinished, type Transcript, transcriptHead } from '../transcript/chain.ts';
 import { lackingIn } from '../transcript/day.ts';
 import type { StartEntry } from '../transcript/entries.ts';
 import { readTranscriptFile } from '../transcript/file.ts';
 import { ceremonyOf } from '../transcript/meaning.ts';
 import { originsIn, type RecordedOrigin } from '../transcript/origin.ts';
-import { grouped, transcriptPage } from '../transcript/page.ts';
+import { groupedDigits, transcriptPage } from '../transcript/page.ts';
 import { TRANSCRIPT } from './arguments.ts';
 import { readCeremonyFile } from './ceremony-file.ts';
-import { CommandError, documentsOf, fileProblem, type Terminal } from './command.ts';
-import { writeOutput } from './output-file.ts';
+import { type CeremonyTerminal, CommandError, documentsOf, fileProblem } from './command.ts';
+import { writeCeremonyOutput } from './output-file.ts';
 import { readRegisters } from './registers-file.ts';
 
 export const transcriptVerify = command(
@@ -41,16 +41,16 @@ export const transcriptVerify = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { head, ceremony, pcrs, unfinished, incomplete } = values;
     const { transcript, origins } = await verified(file, terminal);
-    if (!isEnded(transcript) && !unfinished) {
+    if (!isFinished(transcript) && !unfinished) {
       throw new CommandError(
         `NOT VERIFIED: ${file} has no end: lines may have been cut off; --unfinished accepts a record that goes on`,
       );
     }
     const lacking = lackingIn(transcript.entries);
-    if (isEnded(transcript) && lacking.length > 0 && !incomplete) {
+    if (isFinished(transcript) && lacking.length > 0 && !incomplete) {
       throw new CommandError(
         `NOT COMPLETE: ${file} ended without what the day asks for; --incomplete accepts such a record:\n` +
           lacking.map((sentence) => `  - ${sentence}`).join('\n'),
@@ -89,11 +89,11 @@ export const transcriptPageCommand = command(
     ],
   },
 
-  async ({ argument: file, values }, terminal: Terminal) => {
+  async ({ argument: file, values }, terminal: CeremonyTerminal) => {
     const { output, force } = values;
     const { transcript, origins } = await verified(file, terminal);
-    await writeOutput(output, transcriptPage(transcript, origins), force);
-    note(terminal, `strongroom: ${output} has head`, grouped(headOf(transcript)));
+    await writeCeremonyOutput(output, transcriptPage(transcript, origins), force);
+    note(terminal, `strongroom: ${output} has head`, groupedDigits(transcriptHead(transcript)));
   },
 );
 
@@ -102,7 +102,7 @@ interface Verified {
   readonly origins: readonly RecordedOrigin[];
 }
 
-async function verified(file: string, terminal: Terminal): Promise<Verified> {
+async function verified(file: string, terminal: CeremonyTerminal): Promise<Verified> {
   const read = await readTranscriptFile(file).catch((error: unknown) => {
     throw fileProblem(error, file);
   });
@@ -111,7 +111,7 @@ async function verified(file: string, terminal: Terminal): Promise<Verified> {
   throw new CommandError(`NOT VERIFIED: ${place} ${read.problem}`);
 }
 
-function originsOf(file: string, { entries }: Transcript, terminal: Terminal): readonly RecordedOrigin[] {
+function originsOf(file: string, { entries }: Transcript, terminal: CeremonyTerminal): readonly RecordedOrigin[] {
   const origins = originsIn(entries, documentsOf(terminal));
   if (!('fault' in origins)) return origins;
   const { line, fault, detail } = origins;
@@ -135,7 +135,7 @@ async function compareCeremony(transcript: Transcript, file: string | undefined)
 async function compareRegisters(
   { entries }: Transcript,
   file: string | undefined,
-  terminal: Terminal,
+  terminal: CeremonyTerminal,
 ): Promise<string[]> {
   if (file === undefined) return [];
   const wanted = await readRegisters(file, terminal);
@@ -153,7 +153,7 @@ function compareHead(transcript: Transcript, noted: string | undefined): string[
   if (noted === undefined) return [];
   const head = noted.replace(/\s/g, '').toLowerCase();
   if (!/^[0-9a-f]{64}$/.test(head)) throw new CommandError('--head is not 64 hex digits: compare it with your paper');
-  if (head === headOf(transcript)) return ['its head is the one that you noted'];
+  if (head === transcriptHead(transcript)) return ['its head is the one that you noted'];
   const at = transcript.digests.indexOf(head);
   throw new CommandError(
     at === -1
@@ -175,9 +175,9 @@ function verdict(
   const lines = [
     ...wrapFor(
       stdout,
-      `VERIFIED: ${file} has ${transcript.entries.length} lines in an unbroken chain${isEnded(transcript) ? ', and its end' : ', and has NOT ended'}`,
+      `VERIFIED: ${file} has ${transcript.entries.length} lines in an unbroken chain${isFinished(transcript) ? ', and its end' : ', and has NOT ended'}`,
     ),
-    `Head (SHA-256) ${grouped(headOf(transcript))}`,
+    `Head (SHA-256) ${groupedDigits(transcriptHead(transcript))}`,
     `Ceremony generation ${ceremony.generation}, digest (SHA-384) ${digest}`,
     ...origins.flatMap((origin) => originLines(origin).flatMap((line) => wrapFor(stdout, line))),
     ...[
@@ -190,7 +190,7 @@ function verdict(
 }
 
 function originLines({ line, entry, links, rootToken }: RecordedOrigin): readonly string[] {
-  const by = ({ madeAt, pcrs }: Attested): string =>
+  const by = ({ madeAt, pcrs }: AttestedKey): string =>
     `at ${new Date(madeAt).toISOString()} by an enclave with PCR0 ${pcrs.get(0)?.toString('hex')}`;
   return [
     `Master key (line ${line}) of the deployment ${entry.deployment.id}, record ${entry.record}:`,

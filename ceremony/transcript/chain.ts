@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { bounded, renderPlace } from '../../common/command-line/text.ts';
 import { explainIssue } from '../../common/formats/issues.ts';
 import { parseStrictJson } from '../../common/formats/strict-json.ts';
-import { type Entry, entrySchema, type Said, timeText } from './entries.ts';
+import { type Entry, type EntryDraft, entrySchema, timeText } from './entries.ts';
 import { meaningProblem } from './meaning.ts';
 
 /** A start entry with every custody key and replica that a ceremony may have is about 1.3 MB. */
@@ -28,16 +28,20 @@ export type ReadTranscript =
 
 export const EMPTY_TRANSCRIPT: Transcript = { entries: [], digests: [] };
 
-export function headOf({ digests }: Transcript): string {
+export function transcriptHead({ digests }: Transcript): string {
   return digests.at(-1) ?? NOTHING_BEFORE;
 }
 
-export function isEnded({ entries }: Transcript): boolean {
+export function isFinished({ entries }: Transcript): boolean {
   return entries.at(-1)?.entry === 'end';
 }
 
-export function following(transcript: Transcript, said: Said, at: Date): ReadTranscript & { readonly bytes: Buffer } {
-  const place = { number: transcript.entries.length + 1, previous: headOf(transcript) };
+export function following(
+  transcript: Transcript,
+  said: EntryDraft,
+  at: Date,
+): ReadTranscript & { readonly bytes: Buffer } {
+  const place = { number: transcript.entries.length + 1, previous: transcriptHead(transcript) };
   const entry = said.entry === 'end' ? { ...said, ...place } : { ...said, ...place, at: timeText(at) };
   const bytes = Buffer.from(`${canonicalJson(entry as CanonicalValue)}\n`);
   return { ...withLine(transcript, bytes), bytes };
@@ -75,7 +79,7 @@ function withLine(transcript: Transcript, line: Uint8Array): ReadTranscript {
     );
   }
   if (entry.number !== number) return refuse(`has the number ${entry.number}: lines were removed, inserted or moved`);
-  if (entry.previous !== headOf(transcript)) {
+  if (entry.previous !== transcriptHead(transcript)) {
     return refuse('does not follow the line before: that line was altered, or lines were removed, inserted or moved');
   }
   if (Buffer.compare(Buffer.from(`${canonicalJson(entry as CanonicalValue)}\n`), line) !== 0) {

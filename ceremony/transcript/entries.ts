@@ -145,7 +145,7 @@ export type PersonEntry = Extract<Entry, { entry: 'person' }>;
 export type MasterKeyEntry = Extract<Entry, { entry: 'master_key' }>;
 
 /** An entry as somebody says it: number, time and link are given to it when it is written. */
-export type Said = Entry extends infer One
+export type EntryDraft = Entry extends infer One
   ? One extends Entry
     ? Omit<One, 'number' | 'at' | 'previous'>
     : never

@@ -12,7 +12,7 @@ import {
   readTranscript,
   type Transcript,
 } from './chain.ts';
-import type { Said } from './entries.ts';
+import type { EntryDraft } from './entries.ts';
 
 export type Appended =
   | ({ readonly ok: true } & Transcript)
@@ -27,7 +27,7 @@ export async function readTranscriptFile(path: string): Promise<ReadTranscript &
   return { ...readTranscript(bytes), bytes };
 }
 
-export async function startTranscript(path: string, said: Said, at: Date): Promise<Appended> {
+export async function startTranscript(path: string, said: EntryDraft, at: Date): Promise<Appended> {
   return alone(path, async ({ write, putInPlace }) => {
     // A hard link would never replace, but the sticks that people carry transcripts on have none (FAT, exFAT).
     if (await isThere(path)) return { ok: false, refusal: 'exists' };
@@ -39,7 +39,7 @@ export async function startTranscript(path: string, said: Said, at: Date): Promi
   });
 }
 
-export async function appendToTranscript(path: string, said: readonly Said[], at: Date): Promise<Appended> {
+export async function appendToTranscript(path: string, said: readonly EntryDraft[], at: Date): Promise<Appended> {
   const file = await realpath(path);
   return alone(file, async ({ write, putInPlace }) => {
     const read = await readTranscriptFile(file);

@@ -2,8 +2,8 @@
 // says. It is made of a transcript that verifies, and says so when that one has not ended.
 
 import { keySections } from '../../common/attestation/key-sections.ts';
-import { reportPage, type Section, type Value } from '../../common/command-line/report-page.ts';
-import { headOf, isEnded, type Transcript } from './chain.ts';
+import { type PageSection, reportPage, type Value } from '../../common/command-line/report-page.ts';
+import { isFinished, type Transcript, transcriptHead } from './chain.ts';
 import { lackingIn, type Person, peopleIn } from './day.ts';
 import type { Entry } from './entries.ts';
 import { ceremonyOf, ceremonyRegister } from './meaning.ts';
@@ -22,16 +22,16 @@ export function transcriptPage(transcript: Transcript, origins: readonly Recorde
   const each = (texts: readonly string[]): Value => texts.map((exact) => ({ exact }));
   const lacking = lackingIn(entries);
   const end = entries.findLast((entry) => 'at' in entry)?.at ?? start.at;
-  const title = isEnded(transcript) ? 'INCOMPLETE: what this record lacks' : 'What this record still lacks';
-  const draft: Section = { title: 'DRAFT: this record has not ended. Do not sign it.', box: 'bad' };
-  const head = grouped(headOf(transcript));
+  const title = isFinished(transcript) ? 'INCOMPLETE: what this record lacks' : 'What this record still lacks';
+  const draft: PageSection = { title: 'DRAFT: this record has not ended. Do not sign it.', box: 'bad' };
+  const head = groupedDigits(transcriptHead(transcript));
   const compare = 'Who has the file of this record compares: strongroom ceremony transcript verify FILE --head HEX';
-  const sections: readonly Section[] = [
+  const sections: readonly PageSection[] = [
     {
       title: `Record of a custody ceremony, from ${start.at} to ${end}, ${entries.length} lines`,
       fields: [['Place', start.place]],
     },
-    ...(isEnded(transcript) ? [] : [draft]),
+    ...(isFinished(transcript) ? [] : [draft]),
     ...(lacking.length === 0 ? [] : [{ title, box: 'bad', notes: lacking } as const]),
     { title: 'Head of the record (SHA-256 of its last line)', box: 'plain', notes: [{ exact: head }, compare] },
     {
@@ -61,7 +61,7 @@ export function transcriptPage(transcript: Transcript, origins: readonly Recorde
         }),
       },
     },
-    ...origins.flatMap(({ line, entry: { deployment, record }, links, rootToken }): Section[] => [
+    ...origins.flatMap(({ line, entry: { deployment, record }, links, rootToken }): PageSection[] => [
       {
         title: `Master key (line ${line}), by documents of enclaves with the PCR values below`,
         fields: [
@@ -84,14 +84,14 @@ export function transcriptPage(transcript: Transcript, origins: readonly Recorde
   return reportPage({
     title: start.title,
     heading: start.title,
-    sections: isEnded(transcript) ? [...sections, signatures(people)] : sections,
+    sections: isFinished(transcript) ? [...sections, signatures(people)] : sections,
     foot: head,
     shown: (text) => text, // what a page would not show was refused when it came in
   });
 }
 
 /** The digits stand in groups of eight, which are compared and copied without losing the place. */
-export function grouped(hex: string): string {
+export function groupedDigits(hex: string): string {
   return (hex.match(/.{1,8}/g) ?? []).join(' ');
 }
 
@@ -107,10 +107,10 @@ function said(line: Entry): Value {
 }
 
 function shown(digest: string): Value {
-  return { exact: grouped(digest) };
+  return { exact: groupedDigits(digest) };
 }
 
-function signatures(people: readonly Person[]): Section {
+function signatures(people: readonly Person[]): PageSection {
   const rows = people.map(({ name, role, organization = '' }) => [[name, role, organization], '', '', '']);
   const head = ['Who', 'Signature', 'Date and time', 'Last 8 digits of the head, by hand'];
   const was =

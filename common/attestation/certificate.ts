@@ -97,7 +97,7 @@ export function readCertificate(bytes: Uint8Array): Certificate {
 }
 
 /** Undefined unless the key and the signature's algorithm are of this kind. */
-export function keyOf({ spki, algorithm }: Certificate, kind: KeyKind): KeyObject | undefined {
+export function certificateKey({ spki, algorithm }: Certificate, kind: KeyKind): KeyObject | undefined {
   const { spki: head, algorithm: signedWith } = KINDS[kind];
   const isOfKind =
     spki.subarray(0, head.length).equals(head) && // which says how long it is

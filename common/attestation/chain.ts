@@ -2,7 +2,7 @@
 
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
 import { bounded } from '../command-line/text.ts';
-import { type Certificate, isSignedWith, keyOf, readCertificate } from './certificate.ts';
+import { type Certificate, certificateKey, isSignedWith, readCertificate } from './certificate.ts';
 import type { DocumentProvider } from './contract.ts';
 import type { AttestationDocument } from './document.ts';
 import { demand } from './failure.ts';
@@ -88,7 +88,7 @@ function checkValidity({ name, notBefore, notAfter }: Link, { at, toleranceMs }:
 function checkUse({ name, certificate }: Link, depth: number): KeyObject {
   const { basicConstraints, keyUsage, isCriticalUnknown } = certificate;
   demand(!isCriticalUnknown, 'unknown_critical_extension', name);
-  const key = keyOf(certificate, 'P-384');
+  const key = certificateKey(certificate, 'P-384');
   demand(key !== undefined, 'certificate_misuse', `${name}: not a key of P-384 and a signature of ECDSA and SHA-384`);
   if (depth === 0) {
     demand(basicConstraints?.ca !== true, 'certificate_misuse', `${name}: a CA certificate signs the document`);

@@ -91,7 +91,7 @@ export function readPayload(payload: Buffer): AttestationDocument {
 }
 
 /** RFC 9052 §4.4, over Sig_structure without external data. @throws EvidenceError */
-export function checkSignature({ protectedHeader, payload, signature }: CoseSign1, leafKey: KeyObject): void {
+export function checkDocumentSignature({ protectedHeader, payload, signature }: CoseSign1, leafKey: KeyObject): void {
   const signed = encodeCbor(['Signature1', protectedHeader, Buffer.alloc(0), payload]);
   const genuine = verifySignature('sha384', signed, { key: leafKey, dsaEncoding: 'ieee-p1363' }, signature);
   demand(genuine, 'bad_signature', 'the key of the certificate did not sign this payload');

@@ -85,16 +85,16 @@ export const FAILURES = {
 
 export type FailureCode = keyof typeof FAILURES;
 
-export interface Failure {
+export interface EvidenceFailure {
   readonly code: FailureCode;
   readonly detail: string;
   readonly pcr?: number;
 }
 
 export class EvidenceError extends Error {
-  readonly failures: readonly [Failure, ...Failure[]];
+  readonly failures: readonly [EvidenceFailure, ...EvidenceFailure[]];
 
-  constructor(...failures: readonly [Failure, ...Failure[]]) {
+  constructor(...failures: readonly [EvidenceFailure, ...EvidenceFailure[]]) {
     super(failures.map(({ code, detail }) => `${code}: ${detail}`).join('; '));
     this.name = 'EvidenceError';
     this.failures = failures;

@@ -154,9 +154,9 @@ export function verifyKeyEvidence(
   text: string | undefined,
   terms: KeyEvidenceTerms,
 ): { readonly ok: true; readonly links: readonly VerifiedKeyLink[] } | KeyEvidenceRefusal {
-  if (text === undefined) return refuse('missing', 'it has none');
+  if (text === undefined) return refuseKeyEvidence('missing', 'it has none');
   const links = readKeyEvidence(text);
-  if (links === undefined) return refuse('malformed', 'it is not evidence that this version writes');
+  if (links === undefined) return refuseKeyEvidence('malformed', 'it is not evidence that this version writes');
   const verified: VerifiedKeyLink[] = [];
   for (const link of links) {
     const one = verifyLink(link, terms.provider);
@@ -172,28 +172,29 @@ function verifyLink(link: KeyLink, provider: DocumentProvider): VerifiedKeyLink 
   return 'ok' in opened ? opened : { ...link, ...opened };
 }
 
-export type Attested = Pick<VerifiedKeyLink, 'moduleId' | 'madeAt' | 'pcrs'>;
+export type AttestedKey = Pick<VerifiedKeyLink, 'moduleId' | 'madeAt' | 'pcrs'>;
 
 /** At its own time: authentic, of no debug mode, of this statement, of an enclave of its ceremony. */
 export function openStatement(
   at: string,
   { document, binding, ceremony }: { readonly document: Buffer; readonly binding: Buffer; readonly ceremony: string },
   provider: DocumentProvider,
-): Attested | KeyEvidenceRefusal {
+): AttestedKey | KeyEvidenceRefusal {
   const claimed = readDocument(document);
-  if (claimed === undefined) return refuse('not_authentic', `${at}: its document cannot be read`);
+  if (claimed === undefined) return refuseKeyEvidence('not_authentic', `${at}: its document cannot be read`);
   const { timestamp } = claimed;
   const verdict = verifyDocument(document, { provider, at: timestamp, maxAgeSeconds: 0 });
   if (!verdict.authentic) {
     const [failure] = verdict.failures;
-    return refuse('not_authentic', `${at}: ${failure === undefined ? 'its document' : failure.code}`);
+    return refuseKeyEvidence('not_authentic', `${at}: ${failure === undefined ? 'its document' : failure.code}`);
   }
   const { pcrs, moduleId, userData } = verdict.document;
   if (IMAGE_PCRS.some((index) => pcrs.get(index)?.every((byte) => byte === 0) ?? true))
-    return refuse('debug', `${at}: it was made in debug mode`);
-  if (userData?.equals(binding) !== true) return refuse('other_statement', `${at}: its document says something else`);
+    return refuseKeyEvidence('debug', `${at}: it was made in debug mode`);
+  if (userData?.equals(binding) !== true)
+    return refuseKeyEvidence('other_statement', `${at}: its document says something else`);
   if (pcrs.get(CEREMONY_PCR)?.equals(extendedOnce(Buffer.from(ceremony, 'hex'))) !== true)
-    return refuse('other_statement', `${at}: its enclave had another ceremony (PCR${CEREMONY_PCR})`);
+    return refuseKeyEvidence('other_statement', `${at}: its enclave had another ceremony (PCR${CEREMONY_PCR})`);
   return { moduleId, madeAt: timestamp, pcrs };
 }
 
@@ -216,12 +217,13 @@ function refuseChain(links: readonly VerifiedKeyLink[]): KeyEvidenceRefusal | un
       link.purpose === expected.purpose &&
       link.origin === expected.origin &&
       (isBehindGap || (link.counter === expected.counter && link.previous === expected.previous));
-    if (!fits) return refuse('broken_chain', `link ${link.counter} does not follow the one before it`);
+    if (!fits) return refuseKeyEvidence('broken_chain', `link ${link.counter} does not follow the one before it`);
     const last = before.at(-1);
     if (last === undefined) continue;
     if (link.generation <= last.generation)
-      return refuse('broken_chain', `link ${link.counter} is of no later generation`);
-    if (link.record === last.record) return refuse('broken_chain', `link ${link.counter} is of the same record`);
+      return refuseKeyEvidence('broken_chain', `link ${link.counter} is of no later generation`);
+    if (link.record === last.record)
+      return refuseKeyEvidence('broken_chain', `link ${link.counter} is of the same record`);
   }
   return undefined;
 }
@@ -230,20 +232,20 @@ function refuseTerms(links: readonly VerifiedKeyLink[], terms: KeyEvidenceTerms)
   const { deployment } = terms;
   for (const link of links) {
     if (link.deployment.network !== deployment.network || link.deployment.id !== deployment.id)
-      return refuse('other_record', `link ${link.counter} is of the deployment "${link.deployment.id}"`);
+      return refuseKeyEvidence('other_record', `link ${link.counter} is of the deployment "${link.deployment.id}"`);
     if (!terms.accepts(link.pcrs)) {
       const registers = IMAGE_PCRS.map((index) => `PCR${index}=${link.pcrs.get(index)?.toString('hex')}`);
-      return refuse('other_image', `link ${link.counter} was made by another image: ${registers.join(' ')}`);
+      return refuseKeyEvidence('other_image', `link ${link.counter} was made by another image: ${registers.join(' ')}`);
     }
   }
   const last = links.at(-1);
   if (last?.record !== terms.record || last.generation !== terms.generation)
-    return refuse('other_record', 'it is of another record');
+    return refuseKeyEvidence('other_record', 'it is of another record');
   if (!terms.ceremonies.includes(last.ceremony))
-    return refuse('other_ceremony', `it is of the ceremony with the digest ${last.ceremony}`);
+    return refuseKeyEvidence('other_ceremony', `it is of the ceremony with the digest ${last.ceremony}`);
   return undefined;
 }
 
-export function refuse(fault: KeyEvidenceFault, detail: string): KeyEvidenceRefusal {
+export function refuseKeyEvidence(fault: KeyEvidenceFault, detail: string): KeyEvidenceRefusal {
   return { ok: false, fault, detail };
 }

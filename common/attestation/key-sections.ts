@@ -1,7 +1,7 @@
 // What the evidence of a master key proves, as sections of a report: who made the key, when, by which measurements, in
 // which generation, and who wrapped it since. A link is here only when its document is authentic.
 
-import type { Fields, Section } from '../command-line/report-page.ts';
+import type { Fields, PageSection } from '../command-line/report-page.ts';
 import { bounded } from '../command-line/text.ts';
 import type { VerifiedKeyLink } from './key-evidence.ts';
 import type { VerifiedRow } from './row-evidence.ts';
@@ -11,7 +11,7 @@ const MAX_CHARACTERS = 256;
 /** Those that say which enclave it was. */
 const SHOWN_PCRS = [0, 1, 2, 8, 16, 17];
 
-export function keySections({ links, rows }: Pick<Origin, 'links' | 'rows'>): Section[] {
+export function keySections({ links, rows }: Pick<Origin, 'links' | 'rows'>): PageSection[] {
   return [
     ...links.map((link) => ({
       title: `${link.counter}. the master key was ${link.purpose === 'made' ? 'made' : 'wrapped again'}`,

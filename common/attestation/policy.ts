@@ -2,7 +2,7 @@
 // is always among them: the others do not name an image.
 
 import type { AttestationDocument } from './document.ts';
-import type { Failure } from './failure.ts';
+import type { EvidenceFailure } from './failure.ts';
 
 export type ReferenceValues = ReadonlyMap<number, readonly string[]>;
 
@@ -31,7 +31,7 @@ export function compareRegisters(
   });
 }
 
-export function policyFailures(document: AttestationDocument, reference: ReferenceValues): readonly Failure[] {
+export function policyFailures(document: AttestationDocument, reference: ReferenceValues): readonly EvidenceFailure[] {
   return compareRegisters(document, reference)
     .filter(({ result }) => result === 'mismatch')
     .map(({ index, value, accepted }) => ({

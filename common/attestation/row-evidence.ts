@@ -3,14 +3,14 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import {
-  type Attested,
+  type AttestedKey,
   digestSchema,
   documentSchema,
   type KeyEvidenceRefusal,
   type KeyEvidenceTerms,
   type KeyStatement,
   openStatement,
-  refuse,
+  refuseKeyEvidence,
 } from './key-evidence.ts';
 
 const BINDING_TAG = Buffer.from('strongroom row v1\0');
@@ -27,7 +27,7 @@ export interface RowEvidence extends RowStatement {
   readonly document: Buffer;
 }
 
-export type VerifiedRow = RowEvidence & Attested;
+export type VerifiedRow = RowEvidence & AttestedKey;
 
 type RowTerms = Pick<KeyEvidenceTerms, 'provider' | 'deployment' | 'accepts'> &
   Pick<RowStatement, 'purpose' | 'origin' | 'content'>;
@@ -69,18 +69,18 @@ export function verifyRowEvidence(
   text: string | undefined,
   terms: RowTerms,
 ): { readonly ok: true; readonly row: VerifiedRow } | KeyEvidenceRefusal {
-  if (text === undefined) return refuse('missing', 'it has none');
+  if (text === undefined) return refuseKeyEvidence('missing', 'it has none');
   const evidence = readRowEvidence(text);
-  if (evidence === undefined) return refuse('malformed', 'it is not evidence that this version writes');
+  if (evidence === undefined) return refuseKeyEvidence('malformed', 'it is not evidence that this version writes');
   const { document, ceremony, deployment } = evidence;
   const statement = { document, binding: rowStatementBinding(evidence), ceremony };
   const opened = openStatement('its evidence', statement, terms.provider);
   if ('ok' in opened) return opened;
   const isOfDeployment = deployment.network === terms.deployment.network && deployment.id === terms.deployment.id;
   const isOfContent = evidence.purpose === terms.purpose && evidence.content === terms.content;
-  if (!isOfDeployment || !isOfContent) return refuse('other_record', 'it is of something else');
-  if (evidence.origin !== terms.origin) return refuse('other_record', 'it is of another master key');
-  if (!terms.accepts(opened.pcrs)) return refuse('other_image', 'another image made it');
+  if (!isOfDeployment || !isOfContent) return refuseKeyEvidence('other_record', 'it is of something else');
+  if (evidence.origin !== terms.origin) return refuseKeyEvidence('other_record', 'it is of another master key');
+  if (!terms.accepts(opened.pcrs)) return refuseKeyEvidence('other_image', 'another image made it');
   return { ok: true, row: { ...evidence, ...opened } };
 }
 

@@ -8,7 +8,7 @@ import {
   type KeyEvidenceRefusal,
   type KeyEvidenceTerms,
   readKeyEvidence,
-  refuse,
+  refuseKeyEvidence,
   sha384Hex,
   type VerifiedKeyLink,
   verifyKeyEvidence,
@@ -91,7 +91,7 @@ export function judgeShownEvidence(
     const rows: VerifiedRow[] = [];
     for (const { purpose, evidence, content = readRowEvidence(evidence)?.content ?? '' } of shown.rows) {
       const row = verifyRowEvidence(evidence, { provider, deployment, accepts, purpose, origin, content });
-      if (!row.ok) return { links, rows, refusal: refuse(row.fault, `${purpose}: ${row.detail}`) };
+      if (!row.ok) return { links, rows, refusal: refuseKeyEvidence(row.fault, `${purpose}: ${row.detail}`) };
       rows.push(row.row);
     }
     return { links, rows, refusal: undefined };

@@ -3,8 +3,8 @@
 
 import { type Chain, checkChain } from './chain.ts';
 import type { DocumentProvider } from './contract.ts';
-import { type AttestationDocument, checkSignature, readCoseSign1, readPayload } from './document.ts';
-import { demand, EvidenceError, FAILURES, type Failure, type FailureCode } from './failure.ts';
+import { type AttestationDocument, checkDocumentSignature, readCoseSign1, readPayload } from './document.ts';
+import { demand, EvidenceError, type EvidenceFailure, FAILURES, type FailureCode } from './failure.ts';
 import { IMAGE_PCRS, policyFailures, type ReferenceValues } from './policy.ts';
 
 /** Between the clocks of the enclave and of the verifier. */
@@ -24,7 +24,7 @@ export interface VerifyOptions {
 export const STEP_NAMES = ['cose', 'payload', 'chain', 'signature', 'freshness', 'binding', 'debug', 'policy'] as const;
 export type StepName = (typeof STEP_NAMES)[number];
 
-export interface Step {
+export interface VerificationStep {
   readonly name: StepName;
   /** `not_asked`: nothing was given to compare with. `not_reached`: an earlier step failed. */
   readonly result: 'passed' | 'failed' | 'not_asked' | 'not_reached';
@@ -33,8 +33,8 @@ export interface Step {
 }
 
 interface Report {
-  readonly steps: readonly Step[];
-  readonly failures: readonly Failure[];
+  readonly steps: readonly VerificationStep[];
+  readonly failures: readonly EvidenceFailure[];
 }
 
 interface AuthenticVerdict extends Report {
@@ -51,13 +51,13 @@ export interface RefusedVerdict extends Report {
   readonly chain: undefined;
 }
 
-export type Verdict = AuthenticVerdict | RefusedVerdict;
+export type EvidenceVerdict = AuthenticVerdict | RefusedVerdict;
 
 export function toleranceMs({ live = false }: Pick<VerifyOptions, 'live'>): number {
   return live ? CLOCK_SKEW_SECONDS * 1000 : 0;
 }
 
-export function verifyDocument(bytes: Uint8Array, options: VerifyOptions): Verdict {
+export function verifyDocument(bytes: Uint8Array, options: VerifyOptions): EvidenceVerdict {
   const log = createStepLog();
   let document: AttestationDocument | undefined;
   let authentic: Pick<AuthenticVerdict, 'document' | 'chain'> | undefined;
@@ -69,7 +69,7 @@ export function verifyDocument(bytes: Uint8Array, options: VerifyOptions): Verdi
       const checked = checkChain(read, options.provider, { at: options.at, toleranceMs: toleranceMs(options) });
       return [checked, `${checked.certificates.length} certificates up to the root of ${options.provider.name}`];
     });
-    log.run('signature', () => [checkSignature(sign1, chain.leafKey), 'made with the key of the leaf']);
+    log.run('signature', () => [checkDocumentSignature(sign1, chain.leafKey), 'made with the key of the leaf']);
     log.run('freshness', () => [undefined, checkFreshness(read, options)]);
     const { expectedUserData } = options;
     if (expectedUserData === undefined) log.skip('binding', 'no TLS key to compare with');
@@ -90,11 +90,11 @@ interface StepLog {
   /** @throws EvidenceError what the step throws, noted as its failure */
   run<T>(name: StepName, check: () => readonly [T, string]): T;
   skip(name: StepName, detail: string): void;
-  steps(): readonly Step[];
+  steps(): readonly VerificationStep[];
 }
 
 function createStepLog(): StepLog {
-  const done: Step[] = [];
+  const done: VerificationStep[] = [];
   return {
     run(name, check) {
       try {
@@ -112,7 +112,7 @@ function createStepLog(): StepLog {
     skip: (name, detail) => void done.push({ name, result: 'not_asked', detail }),
     steps: () => [
       ...done,
-      ...STEP_NAMES.slice(done.length).map((name): Step => ({ name, result: 'not_reached', detail: '' })),
+      ...STEP_NAMES.slice(done.length).map((name): VerificationStep => ({ name, result: 'not_reached', detail: '' })),
     ],
   };
 }

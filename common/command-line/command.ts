@@ -19,7 +19,7 @@ export interface Argument {
   readonly count?: number | 'optional' | 'many';
 }
 
-export interface Section {
+export interface HelpSection {
   readonly heading: string;
   readonly entries: readonly (readonly [term: string, text: string])[];
 }
@@ -33,7 +33,7 @@ export interface Description {
   readonly argument?: Argument;
   readonly flags?: Flags;
   readonly commands?: Readonly<Record<string, Description>>;
-  readonly sections?: readonly Section[];
+  readonly sections?: readonly HelpSection[];
   readonly examples?: readonly string[];
 }
 
@@ -57,13 +57,13 @@ export function toldFlags({ flags = {} }: Description): Flags {
   return { ...flags, help: flags['help'] ?? HELP };
 }
 
-export interface Found {
+interface FoundCommand {
   readonly path: readonly string[];
   readonly description: Description;
   readonly rest: readonly string[];
 }
 
-export function followWords(top: Description, argv: readonly string[]): Found {
+export function followWords(top: Description, argv: readonly string[]): FoundCommand {
   let description = top;
   const path: string[] = [];
   for (const word of argv) {

@@ -20,7 +20,7 @@ export interface Group<Call> extends Pick<Description, 'summary' | 'notes' | 'se
   readonly commands: Readonly<Record<string, Branch<Call>>>;
 }
 
-export type Found<Call> = {
+type FoundBranch<Call> = {
   readonly path: readonly string[];
   readonly rest: readonly string[];
 } & ({ readonly load: () => Promise<Command<Call>> } | { readonly load: undefined; readonly known: readonly string[] });
@@ -67,11 +67,11 @@ export function command<const D extends Description, Call extends Printed>(
   };
 }
 
-function findCommand<Call>(tree: Branch<Call>, argv: readonly string[]): Found<Call> {
+function findCommand<Call>(tree: Branch<Call>, argv: readonly string[]): FoundBranch<Call> {
   return follow(tree, argv, 0);
 }
 
-function follow<Call>(branch: Branch<Call>, argv: readonly string[], depth: number): Found<Call> {
+function follow<Call>(branch: Branch<Call>, argv: readonly string[], depth: number): FoundBranch<Call> {
   const [path, rest] = [argv.slice(0, depth), argv.slice(depth)];
   if (typeof branch === 'function') return { path, rest, load: branch };
   const { commands } = branch;

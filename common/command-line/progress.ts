@@ -22,7 +22,7 @@ interface ProgressPlace {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-export interface Beat {
+export interface ProgressClock {
   now(): number;
   every(milliseconds: number, run: () => void): () => void;
 }
@@ -40,7 +40,11 @@ export const NO_PROGRESS: Progress = {
   [Symbol.dispose]: () => undefined,
 };
 
-export function showProgress({ stderr, env = {} }: ProgressPlace, first: Work, beat: Beat = REAL_BEAT): Progress {
+export function showProgress(
+  { stderr, env = {} }: ProgressPlace,
+  first: Work,
+  beat: ProgressClock = REAL_BEAT,
+): Progress {
   const inPlace = stderr.isTTY === true && env['TERM'] !== 'dumb';
   let work = first;
   let done = 0;
@@ -78,7 +82,7 @@ export function showProgress({ stderr, env = {} }: ProgressPlace, first: Work, b
   };
 }
 
-const REAL_BEAT: Beat = {
+const REAL_BEAT: ProgressClock = {
   now: () => performance.now(),
   every(milliseconds, run) {
     const timer = setInterval(run, milliseconds);
@@ -94,10 +98,11 @@ export function progressLine(
 ): string {
   if (unit === undefined) return cut(`${doing}, ${durationText(seconds)}`, columns);
   const perSecond = seconds > 0 ? done / seconds : 0;
-  if (total === undefined) return cut(`${doing} ${grouped(done)} ${unit} so far${rateText(perSecond)}`, columns);
+  if (total === undefined)
+    return cut(`${doing} ${groupedThousands(done)} ${unit} so far${rateText(perSecond)}`, columns);
   const left = Math.max(0, total - done);
   const ending = perSecond === 0 ? `, ${durationText(seconds)}` : `, ${durationText(left / perSecond)} left`;
-  const count = `${grouped(done)} of ${grouped(total)} ${unit}${rateText(perSecond)}${left === 0 ? '' : ending}`;
+  const count = `${groupedThousands(done)} of ${groupedThousands(total)} ${unit}${rateText(perSecond)}${left === 0 ? '' : ending}`;
   const room = Math.min(MAX_BAR_COLUMNS, columns - doing.length - count.length - 2);
   const parts = [doing, ...(room < MIN_BAR_COLUMNS ? [] : [bar(total === 0 ? 1 : done / total, room)]), count];
   return cut(parts.join(' '), columns);
@@ -110,7 +115,7 @@ function bar(share: number, columns: number): string {
 
 function rateText(perSecond: number): string {
   if (perSecond < 0.05) return '';
-  return `, ${perSecond < 10 ? perSecond.toFixed(1) : grouped(perSecond)}/s`;
+  return `, ${perSecond < 10 ? perSecond.toFixed(1) : groupedThousands(perSecond)}/s`;
 }
 
 /** As people read a time that is estimated: at most two units. */
@@ -121,7 +126,7 @@ export function durationText(seconds: number): string {
   return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-export function grouped(count: number): string {
+export function groupedThousands(count: number): string {
   return String(Math.round(count)).replaceAll(/\B(?=(\d{3})+$)/g, ',');
 }
 

@@ -16,7 +16,7 @@ export type Value =
 
 export type Fields = readonly (readonly [string, Value])[];
 
-export interface Section {
+export interface PageSection {
   readonly title: string;
   readonly box?: Tone | 'plain';
   readonly notes?: readonly Value[];
@@ -35,7 +35,7 @@ export interface Section {
 interface ReportPage {
   readonly title: string;
   readonly heading: string;
-  readonly sections: readonly Section[];
+  readonly sections: readonly PageSection[];
   /** Hex, at the foot of every sheet. */
   readonly foot?: string;
   /** What a text is shown as, before it is escaped. */
@@ -50,7 +50,7 @@ export function reportPage({ title, heading, sections, foot, shown }: ReportPage
   return htmlPage(html, { title, style: foot === undefined ? STYLE : `${STYLE}${footStyle(foot)}`, body });
 }
 
-function sectionOf({ title, box, notes = [], fields = [], table, evidence }: Section, html: HtmlTemplate): Html {
+function sectionOf({ title, box, notes = [], fields = [], table, evidence }: PageSection, html: HtmlTemplate): Html {
   const value = (of: Value): Html => {
     if (typeof of !== 'object') return html`${of}`;
     if ('exact' in of) return html`<code>${of.exact}</code>`;

@@ -28,7 +28,7 @@ export interface YamlProblem {
 }
 
 /** Room for 100,000 keys named in policies. */
-export const MAX_DOCUMENT_BYTES = 32 * 1024 * 1024;
+export const MAX_YAML_BYTES = 32 * 1024 * 1024;
 
 const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
   DUPLICATE_KEY: 'a key is repeated',

@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto';
 import { MAX_TIME_MS } from './head.ts';
 
 export const MAX_ENTRY_BYTES = 320;
-export const VERSION = 1;
-export const PUBLIC_KEY_BYTES = 48;
+export const ENTRY_VERSION = 1;
+export const ENTRY_KEY_BYTES = 48;
 export const DIGEST_BYTES = 32;
 const MAX_WORD_CHARACTERS = 64;
 export const POSITIONS = ['slot', 'epoch', 'sourceEpoch', 'targetEpoch'] as const;
@@ -34,16 +34,16 @@ export interface ReceiptEntry {
  */
 export function writeEntry(entry: Omit<ReceiptEntry, 'timeMs'>, timeMs: number, bytes: Buffer, at: number): number {
   const { operation, reason, publicKey, position, signingRoot, caller } = entry;
-  demand(timeMs <= MAX_TIME_MS);
-  demand(publicKey.length === PUBLIC_KEY_BYTES && caller.length === DIGEST_BYTES);
-  demand(signingRoot === null ? reason !== null : signingRoot.length === DIGEST_BYTES);
-  bytes[at] = VERSION;
+  demandEntry(timeMs <= MAX_TIME_MS);
+  demandEntry(publicKey.length === ENTRY_KEY_BYTES && caller.length === DIGEST_BYTES);
+  demandEntry(signingRoot === null ? reason !== null : signingRoot.length === DIGEST_BYTES);
+  bytes[at] = ENTRY_VERSION;
   bytes[at + 1] = reason === null ? 1 : 2;
   let end = writeNumber(bytes, timeMs, at + 2);
   end = writeWord(bytes, operation, 'A', end);
   end = reason === null ? writeByte(bytes, 0, end) : writeWord(bytes, reason, 'a', end);
   bytes.set(publicKey, end);
-  end += PUBLIC_KEY_BYTES;
+  end += ENTRY_KEY_BYTES;
   const presentAt = end;
   let present = 0;
   end += 1;
@@ -78,19 +78,19 @@ export function callerDigest(name: string, policies: readonly string[]): Buffer 
   return hash.digest();
 }
 
-export function demand(condition: boolean): void {
+export function demandEntry(condition: boolean): void {
   if (!condition) throw new RangeError('no entry');
 }
 
 /** Its length and itself: 1 to 64 letters from `first` on, digits and `_`. */
 function writeWord(bytes: Buffer, word: string, first: 'A' | 'a', at: number): number {
-  demand(word.length >= 1 && word.length <= MAX_WORD_CHARACTERS);
+  demandEntry(word.length >= 1 && word.length <= MAX_WORD_CHARACTERS);
   const letters = first.charCodeAt(0);
   bytes[at] = word.length;
   for (let index = 0; index < word.length; index++) {
     const code = word.charCodeAt(index);
     const isLetter = code >= letters && code < letters + 26;
-    demand(isLetter || (code >= 0x30 && code <= 0x39) || code === 0x5f);
+    demandEntry(isLetter || (code >= 0x30 && code <= 0x39) || code === 0x5f);
     bytes[at + 1 + index] = code;
   }
   return at + 1 + word.length;
@@ -103,7 +103,7 @@ function writeByte(bytes: Buffer, value: number, at: number): number {
 
 /** As two halves: a BigInt would be an object. */
 function writeNumber(bytes: Buffer, value: number, at: number): number {
-  demand(Number.isSafeInteger(value) && value >= 0);
+  demandEntry(Number.isSafeInteger(value) && value >= 0);
   bytes.writeUInt32BE(Math.floor(value / 2 ** 32), at);
   return bytes.writeUInt32BE(value % 2 ** 32, at + 4);
 }

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type BootIdentity, jsonOf, type LogKind } from './identity.ts';
+import { type BootIdentity, type LogKind, parsedJson } from './identity.ts';
 
 export const MAX_HEAD_BYTES = 8192;
 /** Of earlier boots, which the first head of a boot names. */
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 const MAX_SIGNATURE_LINES = 16;
 const ALGORITHM = Buffer.from([1]);
 export const KEY_HASH_BYTES = 4;
-export const SIGNATURE_BYTES = 64;
+export const HEAD_SIGNATURE_BYTES = 64;
 const TEXT =
   /^strongroom\/receipts\/(attested|unattested)\/([0-9a-f]{32})\n(0|[1-9][0-9]{0,15})\n([^\n]{44})\n([^\n]+)\n$/;
 export const SIGNATURE_LINE = /^— ([^ +]+) ([A-Za-z0-9+/]+={0,2})$/;
@@ -42,7 +42,7 @@ const statementSchema = z.strictObject({
 /** The extension line, by its names. */
 export type HeadStatement = Readonly<Omit<z.infer<typeof statementSchema>, 'version'>>;
 
-export interface Head {
+export interface LogHead {
   readonly kind: LogKind;
   readonly boot: string;
   readonly size: number;
@@ -50,7 +50,7 @@ export interface Head {
   readonly statement: HeadStatement;
 }
 
-export interface ReadHead extends Head {
+export interface ReadHead extends LogHead {
   /** SHA-256 of what is signed, hex. */
   readonly digest: string;
   readonly text: string;
@@ -62,7 +62,7 @@ export function originOf(kind: LogKind, boot: string): string {
 }
 
 /** What the boot's key signs. */
-export function headText({ kind, boot, size, root, statement }: Head): string {
+export function headText({ kind, boot, size, root, statement }: LogHead): string {
   return `${originOf(kind, boot)}\n${size}\n${root.toString('base64')}\n${encodeStatement(statement)}\n`;
 }
 
@@ -79,7 +79,11 @@ export function removableBefore({
 }
 
 /** @param signature of headText() by the key of the boot */
-export function signedHead(head: Head, { publicKey }: Pick<BootIdentity, 'publicKey'>, signature: Uint8Array): string {
+export function signedHead(
+  head: LogHead,
+  { publicKey }: Pick<BootIdentity, 'publicKey'>,
+  signature: Uint8Array,
+): string {
   const origin = originOf(head.kind, head.boot);
   const signed = Buffer.concat([keyHash(origin, publicKey), signature]).toString('base64');
   return `${headText(head)}\n— ${origin} ${signed}\n`;
@@ -122,7 +126,7 @@ function encodeStatement(statement: HeadStatement): string {
 }
 
 function readStatement(line: string): HeadStatement | undefined {
-  const parsed = statementSchema.safeParse(jsonOf(line)).data;
+  const parsed = statementSchema.safeParse(parsedJson(line)).data;
   if (parsed === undefined) return undefined;
   const { previous, before, sequence } = parsed;
   const isFirst = sequence === 0;

@@ -31,7 +31,7 @@ export function encodeIdentity({ kind, publicKey, genesisValidatorsRoot, documen
 }
 
 /** The value of a JSON text; undefined when it is none. */
-export function jsonOf(text: string): unknown {
+export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -2,12 +2,12 @@
 
 import {
   DIGEST_BYTES,
-  demand,
+  demandEntry,
+  ENTRY_KEY_BYTES,
+  ENTRY_VERSION,
   MAX_ENTRY_BYTES,
   POSITIONS,
-  PUBLIC_KEY_BYTES,
   type ReceiptEntry,
-  VERSION,
 } from './entry.ts';
 import { MAX_TIME_MS } from './head.ts';
 
@@ -29,7 +29,7 @@ export function decodeEntry(bytes: Uint8Array): ReceiptEntry | undefined {
 function read(bytes: Buffer): ReceiptEntry {
   let at = 0;
   const take = (length: number): Buffer => {
-    demand(bytes.length >= at + length);
+    demandEntry(bytes.length >= at + length);
     at += length;
     return bytes.subarray(at - length, at);
   };
@@ -37,28 +37,28 @@ function read(bytes: Buffer): ReceiptEntry {
   const word = (): string => take(byte()).toString('latin1');
   const number = (): number => {
     const value = take(8).readBigUInt64BE();
-    demand(value <= BigInt(Number.MAX_SAFE_INTEGER));
+    demandEntry(value <= BigInt(Number.MAX_SAFE_INTEGER));
     return Number(value);
   };
-  demand(byte() === VERSION);
+  demandEntry(byte() === ENTRY_VERSION);
   const outcome = byte();
-  demand(outcome === 1 || outcome === 2);
+  demandEntry(outcome === 1 || outcome === 2);
   const timeMs = number();
-  demand(timeMs <= MAX_TIME_MS);
+  demandEntry(timeMs <= MAX_TIME_MS);
   const operation = word();
-  demand(OPERATION.test(operation));
+  demandEntry(OPERATION.test(operation));
   const reason = word();
-  demand(outcome === 1 ? reason === '' : REASON.test(reason));
-  const publicKey = take(PUBLIC_KEY_BYTES);
+  demandEntry(outcome === 1 ? reason === '' : REASON.test(reason));
+  const publicKey = take(ENTRY_KEY_BYTES);
   const present = byte();
-  demand(present < 1 << POSITIONS.length);
+  demandEntry(present < 1 << POSITIONS.length);
   const position: Partial<Record<(typeof POSITIONS)[number], number>> = {};
   for (const [bit, name] of POSITIONS.entries()) if ((present & (1 << bit)) !== 0) position[name] = number();
   const hasRoot = byte();
-  demand(hasRoot === 1 || (hasRoot === 0 && outcome === 2));
+  demandEntry(hasRoot === 1 || (hasRoot === 0 && outcome === 2));
   const signingRoot = hasRoot === 1 ? take(DIGEST_BYTES) : null;
   const caller = take(DIGEST_BYTES);
-  demand(at === bytes.length);
+  demandEntry(at === bytes.length);
   return { timeMs, operation, reason: outcome === 1 ? null : reason, publicKey, position, signingRoot, caller };
 }
 

@@ -3,8 +3,8 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { z } from 'zod';
 import { MAX_DOCUMENT_BYTES } from '../attestation/document.ts';
-import { KEY_HASH_BYTES, keyHash, originOf, type ReadHead, SIGNATURE_BYTES, SIGNATURE_LINE } from './head.ts';
-import { type BootIdentity, bootOf, encodeIdentity, jsonOf } from './identity.ts';
+import { HEAD_SIGNATURE_BYTES, KEY_HASH_BYTES, keyHash, originOf, type ReadHead, SIGNATURE_LINE } from './head.ts';
+import { type BootIdentity, bootOf, encodeIdentity, parsedJson } from './identity.ts';
 
 const KEY_BYTES = 32;
 const MAX_CHARACTERS = 20_480;
@@ -23,7 +23,7 @@ const schema = z.strictObject({
 /** Undefined for a text that is no identity. */
 export function readIdentity(text: string): BootIdentity | undefined {
   if (text.length > MAX_CHARACTERS) return undefined;
-  const parsed = schema.safeParse(jsonOf(text)).data;
+  const parsed = schema.safeParse(parsedJson(text)).data;
   if (parsed === undefined) return undefined;
   const { kind, public_key: publicKey, genesis_validators_root: genesisValidatorsRoot, document } = parsed;
   const identity = { kind, publicKey, genesisValidatorsRoot, document };
@@ -48,6 +48,7 @@ export function isSignedBy({ kind, boot, text, signatureLines }: ReadHead, { pub
     return name === origin && hash.equals(bytes.subarray(0, KEY_HASH_BYTES)) ? [bytes] : [];
   });
   const [only] = ours;
-  if (only?.length !== KEY_HASH_BYTES + SIGNATURE_BYTES || ours.length > 1 || boot !== bootOf(publicKey)) return false;
+  if (only?.length !== KEY_HASH_BYTES + HEAD_SIGNATURE_BYTES || ours.length > 1 || boot !== bootOf(publicKey))
+    return false;
   return verify(null, Buffer.from(text), ed25519Key(publicKey), only.subarray(KEY_HASH_BYTES));
 }

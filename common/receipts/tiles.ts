@@ -42,7 +42,7 @@ export function headPath(sequence: number): string {
 }
 
 /** The entries of one tile as they come. It keeps bytes, and no objects that the garbage collector would move. */
-export class Bundle {
+export class EntryBundle {
   readonly #bytes = Buffer.from(new ArrayBuffer(TILE_WIDTH * (2 + MAX_ENTRY_BYTES)));
   #length = 0;
   #count = 0;

@@ -4,7 +4,7 @@
 // said of the bytes that were judged.
 
 import type { ReceiptEntry } from './entry.ts';
-import { type Head, MAX_NAMED_HEADS, type ReadHead, readHead, removableBefore } from './head.ts';
+import { type LogHead, MAX_NAMED_HEADS, type ReadHead, readHead, removableBefore } from './head.ts';
 import { type BootIdentity, bootOf, identityBinding, type LogKind } from './identity.ts';
 import { decodeEntry } from './read-entry.ts';
 import { isSignedBy, readIdentity } from './read-identity.ts';
@@ -99,7 +99,7 @@ export interface KnownEntry {
 }
 
 /** Gets what is known, which is worth nothing when the logs are broken. @returns whether that was looked for */
-export type Look = (known: KnownEntry) => boolean;
+export type EntryVisitor = (known: KnownEntry) => boolean;
 
 export interface VerifiedReceipts {
   readonly verdict: 'whole' | 'gaps' | 'broken';
@@ -107,7 +107,7 @@ export interface VerifiedReceipts {
   readonly boots: readonly VerifiedBoot[];
 }
 
-interface KeptHead extends Pick<Head, 'boot' | 'size' | 'root' | 'statement'> {
+interface KeptHead extends Pick<LogHead, 'boot' | 'size' | 'root' | 'statement'> {
   readonly digest: string;
 }
 
@@ -128,7 +128,7 @@ export function verifyReceipts(
   shown: readonly ShownBoot[],
   isAttested: DocumentJudge,
   question: Question = WHOLE_LOGS,
-  look: Look = () => false,
+  look: EntryVisitor = () => false,
 ): VerifiedReceipts {
   const { fromMs, takesUnattested } = question;
   const findings: ReceiptFinding[] = [];

@@ -6,7 +6,7 @@ import { isBuiltin } from 'node:module';
 import { basename, join, relative } from 'node:path';
 import { type BuildOptions, type BuildResult, build, type Metafile, type OnResolveResult, type Plugin } from 'esbuild';
 import { z } from 'zod';
-import { BuildError, type Input, inputOf, readInput, sortedInputs } from '../inputs.ts';
+import { BuildError, type Input, inputOf, readImageInput, sortedInputs } from '../inputs.ts';
 import { COMPILED_FILE } from './compiled-module.ts';
 import { ADDON, readCompiledPart } from './compiled-parts.ts';
 import { ADDON_SOURCE, relocate, workerOutput } from './locations.ts';
@@ -219,7 +219,7 @@ function assembled(root: string, { outputFiles, metafile }: Result): Bundle {
     throw new BuildError('two files of the bundle have the same name');
   const isWritten = (path: string): boolean => path.startsWith(`${ENTRY}:`) || path.startsWith(`${WRITTEN}:`);
   const sources = Object.keys(metafile.inputs).filter((path) => !isWritten(path));
-  const inputs = sources.map((path) => inputOf(path, readInput(join(root, path), 'a source')));
+  const inputs = sources.map((path) => inputOf(path, readImageInput(join(root, path), 'a source')));
   return { files, inputs: sortedInputs([...inputs, inputOf(ADDON_SOURCE, addon)]) };
 }
 
@@ -236,7 +236,7 @@ const lockfileSchema = z.object({
 type LockedPackages = z.infer<typeof lockfileSchema>['packages'];
 
 function lockedPackages(root: string): LockedPackages {
-  const text = readInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
+  const text = readImageInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
   return lockfileSchema.parse(JSON.parse(text)).packages;
 }
 

@@ -7,7 +7,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { BuildError, readInput } from '../inputs.ts';
+import { BuildError, readImageInput } from '../inputs.ts';
 import { ADDON_SOURCE } from './locations.ts';
 
 export interface CompiledPart {
@@ -23,7 +23,7 @@ export const INIT: CompiledPart = { path: 'build/eif/init', sources: 'eif/init',
 
 export function readCompiledPart(root: string, { path, sources, what, target = 'image-parts' }: CompiledPart): Buffer {
   const remedy = `build it: make ${target}`;
-  const bytes = readInput(join(root, path), what, remedy);
+  const bytes = readImageInput(join(root, path), what, remedy);
   const builtAt = statSync(join(root, path)).mtimeMs;
   const newer = sourcesIn(join(root, sources)).filter((source) => statSync(source).mtimeMs > builtAt);
   if (newer.length > 0) throw new BuildError(`${what}: ${path} is older than its sources`, [remedy]);

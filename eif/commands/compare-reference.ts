@@ -6,8 +6,8 @@ import type { Printed } from '../../common/command-line/terminal.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { type Shown, wrapFor } from '../../common/command-line/wrap.ts';
 import { describeImage } from '../describe.ts';
-import { type Input, readInput } from '../inputs.ts';
-import type { Measurements } from '../measure.ts';
+import { type Input, readImageInput } from '../inputs.ts';
+import type { ImageMeasurements } from '../measure.ts';
 import { type PublishedRecord, readPublishedRecord } from '../record.ts';
 import { naming, readImageBytes } from './images.ts';
 import { json } from './text.ts';
@@ -49,7 +49,7 @@ function hasKnownSources({ commit, packages }: PublishedRecord): boolean {
 function compare(path: string, { reference, record, config }: ReferenceFlags): Comparison {
   const published = readPublishedRecord(reference);
   const own = record === undefined ? undefined : readPublishedRecord(record);
-  const configuration = config === undefined ? undefined : readInput(config, 'the configuration');
+  const configuration = config === undefined ? undefined : readImageInput(config, 'the configuration');
   const { measurements, sha256 } = naming(path, () => describeImage(readImageBytes(path), configuration));
   const registers = compareWithRecord(measurements, published);
   return {
@@ -150,7 +150,7 @@ const NOT_COMPARED: Readonly<Record<string, string>> = {
 };
 const OF_IMAGE = /^PCR(?:0|1|2|8|16|17)$/;
 
-function compareWithRecord(own: Measurements, { measurements }: PublishedRecord): ComparedRegister[] {
+function compareWithRecord(own: ImageMeasurements, { measurements }: PublishedRecord): ComparedRegister[] {
   const names = [...new Set([...Object.keys(own), ...Object.keys(measurements)])];
   names.sort((a, b) => Number(a.slice(3)) - Number(b.slice(3)));
   return names.map((name) => {

@@ -11,7 +11,7 @@ import type { Compiled } from '../bundle/compiled-module.ts';
 import { describeImage, type ImageDescription, type RamdiskDescription } from '../describe.ts';
 import type { ReadEntry } from '../format/cpio.ts';
 import type { SignatureCheck } from '../format/signature.ts';
-import { BuildError, readInput } from '../inputs.ts';
+import { BuildError, readImageInput } from '../inputs.ts';
 import { sha256Hex } from '../measure.ts';
 import { naming, readImageBytes } from './images.ts';
 import { json, rows } from './text.ts';
@@ -40,7 +40,7 @@ export const describeCommand = command(
   async ({ values, argument: path }, terminal: Printed) => {
     const { stdout } = terminal;
     const { config: file } = values;
-    const configuration = file === undefined ? undefined : readInput(file, 'the configuration');
+    const configuration = file === undefined ? undefined : readImageInput(file, 'the configuration');
     const described = naming(path, () => describeImage(readImageBytes(path), configuration));
     const { baked, compiled, signature } = described;
     stdout.write(values.json ? json(asJson(described)) : asTable(described));

@@ -1,10 +1,10 @@
 // Reading the image files that a command names.
 
 import { ImageFormatError } from '../format/format.ts';
-import { BuildError, readInput } from '../inputs.ts';
+import { BuildError, readImageInput } from '../inputs.ts';
 
 export function readImageBytes(path: string): Buffer {
-  return readInput(path, 'the image');
+  return readImageInput(path, 'the image');
 }
 
 export function naming<T>(path: string, action: () => T): T {

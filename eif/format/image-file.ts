@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { readYaml } from '../../ceremony/yaml.ts';
 import { explainIssue } from '../../common/formats/issues.ts';
 import { isElf } from '../elf.ts';
-import { BuildError, type Input, inputOf, readInput, readPinned } from '../inputs.ts';
+import { BuildError, type Input, inputOf, readImageInput, readPinned } from '../inputs.ts';
 import type { Architecture } from './format.ts';
 
 const MAX_MODULES = 16;
@@ -96,7 +96,7 @@ function checkTextOffset(kernel: Buffer): void {
 }
 
 function parse(file: string): z.infer<typeof imageFileSchema> {
-  const text = readInput(file, 'the image file').toString('utf8');
+  const text = readImageInput(file, 'the image file').toString('utf8');
   const { data, error } = imageFileSchema.safeParse(parseYaml(file, text), { error: explainIssue });
   if (error === undefined) return data;
   const lines = error.issues.map(({ path, message }) => `${path.map(String).join('.') || 'the file'}: ${message}`);

@@ -51,7 +51,7 @@ export type SignatureCheck =
   | { readonly valid: false; readonly problem: string; readonly certificate?: X509Certificate };
 
 /** Dates are for the reader: the platform ignores them. */
-export function checkSignature(section: Buffer, pcr0: Buffer): SignatureCheck {
+export function checkImageSignature(section: Buffer, pcr0: Buffer): SignatureCheck {
   try {
     const { certificate: pem, cose } = readSignatureRecord(section);
     const certificate = attempt(() => new X509Certificate(pem), 'the certificate of the signature cannot be read');

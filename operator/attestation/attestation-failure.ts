@@ -2,8 +2,8 @@
 // somebody else, 8 when no reference values were given, 14 when they do not say everything. The code of each failing
 // check is in the message.
 
-import { FAILURES, type Failure, type Fault } from '../../common/attestation/failure.ts';
-import type { Verdict } from '../../common/attestation/verify.ts';
+import { type EvidenceFailure, FAILURES, type Fault } from '../../common/attestation/failure.ts';
+import type { EvidenceVerdict } from '../../common/attestation/verify.ts';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
 import type { VerdictName } from './report.ts';
@@ -18,9 +18,9 @@ export const EXIT_OF_VERDICT: Readonly<Record<VerdictName, OperatorExitCode>> = 
 };
 
 export class AttestationFailure extends CommandFailure {
-  readonly failures: readonly Failure[];
+  readonly failures: readonly EvidenceFailure[];
 
-  constructor(verdict: Verdict, subject: string) {
+  constructor(verdict: EvidenceVerdict, subject: string) {
     const { fault, meaning, advice } = describe(verdict);
     const details = verdict.failures.map(({ code, detail }) => `${code}: ${detail}`).join('\n  ');
     super(EXIT_OF_VERDICT[fault], `${headline(fault, subject)}: ${meaning}\n  ${details}`, advice);
@@ -44,7 +44,7 @@ interface Description {
 }
 
 /** Fail closed: what has no failure to show is not authentic. */
-function describe({ failures: [failure] }: Verdict): Description {
+function describe({ failures: [failure] }: EvidenceVerdict): Description {
   return failure === undefined ? { fault: 'not_authentic', meaning: 'no evidence' } : FAILURES[failure.code];
 }
 

@@ -3,21 +3,21 @@
 
 import {
   type Certificate,
+  certificateKey,
   isSignedWith,
-  keyOf,
   readCertificate,
   TAG,
   valuesIn,
 } from '../../common/attestation/certificate.ts';
 import type { Moment } from '../../common/attestation/chain.ts';
 import { CMW_EVIDENCE, CMW_EXTENSION_OID, DOCUMENT_MEDIA_TYPE, keyBinding } from '../../common/attestation/contract.ts';
-import { demand, EvidenceError, type Failure } from '../../common/attestation/failure.ts';
+import { demand, EvidenceError, type EvidenceFailure } from '../../common/attestation/failure.ts';
 import {
+  type EvidenceVerdict,
   type RefusedVerdict,
   STEP_NAMES,
-  type Step,
   toleranceMs,
-  type Verdict,
+  type VerificationStep,
   type VerifyOptions,
   verifyDocument,
 } from '../../common/attestation/verify.ts';
@@ -39,7 +39,7 @@ type CertificateOptions = Omit<VerifyOptions, 'expectedUserData'>;
 export function verifyCertificate(
   der: Uint8Array,
   options: CertificateOptions,
-): { readonly verdict: Verdict; readonly evidence: CertificateEvidence | undefined } {
+): { readonly verdict: EvidenceVerdict; readonly evidence: CertificateEvidence | undefined } {
   try {
     const evidence = readCertificateEvidence(der, { at: options.at, toleranceMs: toleranceMs(options) });
     const verdict = verifyDocument(evidence.document, { ...options, expectedUserData: evidence.binding });
@@ -71,7 +71,7 @@ function readOctetString(der: Buffer): Buffer {
 
 function checkCertificate(certificate: Certificate, { at, toleranceMs }: Moment): void {
   const { notBefore, notAfter } = certificate;
-  const key = keyOf(certificate, 'P-256');
+  const key = certificateKey(certificate, 'P-256');
   const kind = 'not a key of P-256 and a signature of ECDSA and SHA-256';
   demand(key !== undefined, 'certificate_misuse', `the TLS certificate: ${kind}`);
   const begins = new Date(notBefore).toISOString();
@@ -103,7 +103,7 @@ function decodeRecord(bytes: Uint8Array): CborValue {
   }
 }
 
-export function refuseEvidence(failure: Failure): RefusedVerdict {
-  const steps = STEP_NAMES.map((name): Step => ({ name, result: 'not_reached', detail: '' }));
+export function refuseEvidence(failure: EvidenceFailure): RefusedVerdict {
+  const steps = STEP_NAMES.map((name): VerificationStep => ({ name, result: 'not_reached', detail: '' }));
   return { authentic: false, expected: false, document: undefined, chain: undefined, steps, failures: [failure] };
 }

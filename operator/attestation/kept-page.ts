@@ -66,7 +66,7 @@ export function embedded(page: VerificationPage | MasterKeyPage): string {
 }
 
 /** @returns text: why the page is refused */
-export function readPage(page: string): VerificationPage | MasterKeyPage | string {
+export function readKeptPage(page: string): VerificationPage | MasterKeyPage | string {
   const [block, ...more] = [...page.matchAll(BLOCK)];
   if (block === undefined || more.length > 0) return 'it holds no evidence, or more than one';
   const parsed = parseStrictJson(Buffer.from(block[1] ?? '', 'base64'));

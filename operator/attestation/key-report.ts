@@ -15,7 +15,7 @@ import { columnsOf } from '../../common/command-line/wrap.ts';
 import { CommandFailure } from '../exit.ts';
 import { EXIT_OF_VERDICT } from './attestation-failure.ts';
 import { rfc3339 } from './report.ts';
-import { fieldsText, pageFields, sectionText, warningsOf } from './report-sections.ts';
+import { fieldsText, pageFields, reportWarnings, sectionText } from './report-sections.ts';
 
 export interface KeyFinding {
   readonly origin: Origin;
@@ -87,7 +87,7 @@ export function keyTable(finding: KeyFinding, context: KeyReportContext, shown: 
     ['verdict', KEY_VERDICTS[verdict]] as const,
   ];
   return [
-    fieldsText([...warningsOf(finding), ...keyHead(finding, context)], columns),
+    fieldsText([...reportWarnings(finding), ...keyHead(finding, context)], columns),
     ...keySections(finding.origin).map((section) => sectionText(section, columns)),
     paint(fieldsText(last, columns), verdict === 'expected' ? 'good' : 'bad'),
   ].join('\n');

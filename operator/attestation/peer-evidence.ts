@@ -10,7 +10,7 @@ import {
   EXPORTER_LABEL,
 } from '../../common/attestation/contract.ts';
 import type { ReferenceValues } from '../../common/attestation/policy.ts';
-import { CLOCK_SKEW_SECONDS, type Verdict, verifyDocument } from '../../common/attestation/verify.ts';
+import { CLOCK_SKEW_SECONDS, type EvidenceVerdict, verifyDocument } from '../../common/attestation/verify.ts';
 import { type CertificateEvidence, refuseEvidence, verifyCertificate } from './certificate-evidence.ts';
 import { fetchDocument } from './fresh-document.ts';
 import { type JudgedEvidence, sha256Of } from './report.ts';
@@ -29,9 +29,9 @@ export interface AttestationPolicy {
 }
 
 export interface PeerEvidence {
-  readonly certificate: Verdict;
+  readonly certificate: EvidenceVerdict;
   /** Undefined when it was not asked for, because of the first. */
-  readonly fresh: Verdict | undefined;
+  readonly fresh: EvidenceVerdict | undefined;
   /** Until when both prove something, milliseconds; 0 when one does not. */
   readonly expiresAt: number;
   readonly judged: readonly JudgedEvidence[];
@@ -40,7 +40,7 @@ export interface PeerEvidence {
 interface Inquiry {
   readonly host: string;
   readonly signal: AbortSignal;
-  readonly goOn: (certificate: Verdict) => boolean;
+  readonly goOn: (certificate: EvidenceVerdict) => boolean;
 }
 
 /** @throws the socket's own error; CommandFailure when there is no answer to judge */
@@ -80,13 +80,13 @@ export function verifyFresh(
   { bytes, at, live, nonce }: JudgedEvidence,
   policy: Omit<AttestationPolicy, 'now'>,
   { binding }: CertificateEvidence,
-): Verdict {
+): EvidenceVerdict {
   const maxAgeSeconds = Math.min(MAX_FRESH_AGE_SECONDS, policy.maxAgeSeconds);
   return asRelayed(verifyDocument(bytes, { ...policy, at, live, maxAgeSeconds, nonce, expectedUserData: binding }));
 }
 
 /** The nonce is of this connection and of this moment: another one says that the document is of another. */
-function asRelayed(verdict: Verdict): Verdict {
+function asRelayed(verdict: EvidenceVerdict): EvidenceVerdict {
   const [failure] = verdict.failures;
   if (verdict.authentic || failure?.code !== 'nonce_mismatch') return verdict;
   const steps = verdict.steps.map((step) =>
@@ -96,8 +96,8 @@ function asRelayed(verdict: Verdict): Verdict {
 }
 
 function endOf(
-  certificate: Verdict,
-  fresh: Verdict,
+  certificate: EvidenceVerdict,
+  fresh: EvidenceVerdict,
   evidence: CertificateEvidence,
   { maxAgeSeconds }: AttestationPolicy,
 ): number {

@@ -4,7 +4,7 @@
 import { CEREMONY_PCR, CONFIGURATION_PCR, type DocumentProvider } from '../../common/attestation/contract.ts';
 import { keySections } from '../../common/attestation/key-sections.ts';
 import type { Tone } from '../../common/command-line/paint.ts';
-import { type Fields, reportPage, type Section, type Value } from '../../common/command-line/report-page.ts';
+import { type Fields, type PageSection, reportPage, type Value } from '../../common/command-line/report-page.ts';
 import { printable } from '../../common/command-line/text.ts';
 import { extendedOnce } from '../../common/formats/register.ts';
 import { VERSION } from '../../signer/api/version.ts';
@@ -12,7 +12,7 @@ import { EXIT_OF_VERDICT } from './attestation-failure.ts';
 import { embedded, type MasterKeyPage, type VerificationPage } from './kept-page.ts';
 import { KEY_VERDICTS, type KeyFinding, keyHead, keyVerdict } from './key-report.ts';
 import { decisive, type Findings, rfc3339, VERDICTS, type VerdictName, verdictOf } from './report.ts';
-import { coverFields, exact, failureField, headOf, sectionsOf, warningsOf } from './report-sections.ts';
+import { coverFields, exact, failureField, reportHead, reportWarnings, sectionsOf } from './report-sections.ts';
 
 const TONES: Readonly<Record<VerdictName, Tone>> = {
   ...{ expected: 'good', partly_compared: 'doubtful', no_reference_values: 'doubtful' },
@@ -34,7 +34,7 @@ export function verificationPage(findings: Findings, page: VerificationPage, pro
       ...(isOfOtherSources ? [['sources', UNKNOWN_SOURCES] as const] : []),
     ],
     judged: [
-      ...headOf(context),
+      ...reportHead(context),
       ['reference values', [registers.join(', ') || 'none', ...(page.anyConfiguration ? ['any configuration'] : [])]],
       ['of the file', page.pcrsFile],
       ['its SHA-256', exact(page.referenceSha256)],
@@ -79,7 +79,7 @@ interface Said {
   readonly tone: Tone;
   readonly said: Fields;
   readonly judged: Fields;
-  readonly sections: readonly Section[];
+  readonly sections: readonly PageSection[];
 }
 
 function pageOf(
@@ -97,7 +97,7 @@ function pageOf(
     title: `${title}: ${page.subject}`,
     heading: 'strongroom: verification of evidence',
     sections: [
-      ...warningsOf(page).map(([name, text]) => ({ title: name, box: 'bad' as const, notes: [text] })),
+      ...reportWarnings(page).map(([name, text]) => ({ title: name, box: 'bad' as const, notes: [text] })),
       { title, box: tone, fields: [...said, ['exit code', EXIT_OF_VERDICT[verdict]]] },
       { title: 'what was judged, and by what', fields: judged },
       ...sections,

@@ -1,9 +1,9 @@
 // The report of a verification as sections, which a terminal and a page (report-page.ts) show alike; on a terminal the
 // verdict is last, where the eye is. Text of the evidence is made fit for a terminal.
 
-import { FAILURES, type Failure } from '../../common/attestation/failure.ts';
+import { type EvidenceFailure, FAILURES } from '../../common/attestation/failure.ts';
 import { type Paint, paintResults } from '../../common/command-line/paint.ts';
-import type { Fields, Section, Value } from '../../common/command-line/report-page.ts';
+import type { Fields, PageSection, Value } from '../../common/command-line/report-page.ts';
 import { renderFields, renderTable } from '../../common/command-line/table.ts';
 import { bounded } from '../../common/command-line/text.ts';
 import { columnsOf } from '../../common/command-line/wrap.ts';
@@ -36,7 +36,7 @@ const TERMINAL_COLUMNS = 3;
 type Shown = Parameters<typeof columnsOf>[0];
 
 /** The table without its last columns, on which nothing depends: values of registers follow by themselves. */
-export function sectionText({ title, fields = [], table }: Section, columns: number): string {
+export function sectionText({ title, fields = [], table }: PageSection, columns: number): string {
   const rows = (table?.rows ?? []).map((row) => row.slice(0, TERMINAL_COLUMNS).map(textOf));
   return [
     `${title}\n`,
@@ -59,7 +59,7 @@ function textOf(value: Value): string {
 }
 
 /** What has to be known before anything else of the report. */
-export function warningsOf({
+export function reportWarnings({
   parentWritesTables = false,
   parentReads = [],
 }: Pick<ReportContext, 'parentWritesTables' | 'parentReads'>): Fields {
@@ -80,7 +80,7 @@ export function pageFields(agrees: boolean | undefined): Fields {
   return agrees === undefined ? [] : [['the page', agrees ? AGREES : DISAGREES]];
 }
 
-export function headOf(context: ReportContext): Fields {
+export function reportHead(context: ReportContext): Fields {
   return [
     ['evidence', context.subject],
     ...context.evidence.map(({ kind, sha256 }) => ['SHA-256', `${sha256} (${kind.replace('_', ' ')})`] as const),
@@ -99,7 +99,7 @@ export function coverFields(findings: Findings, context: ReportContext): Fields 
   ];
 }
 
-export function failureField({ code, detail }: Failure): readonly [string, string] {
+export function failureField({ code, detail }: EvidenceFailure): readonly [string, string] {
   return [code, `${FAILURES[code].meaning}: ${detail}`];
 }
 
@@ -124,18 +124,18 @@ export function tableReport(
       .join(''),
   ]);
   return [
-    fieldsText([...warningsOf(context), ...headOf(context)], columns),
+    fieldsText([...reportWarnings(context), ...reportHead(context)], columns),
     ...reports.filter((text) => text !== ''),
     paint(last, verdict === 'expected' ? 'good' : verdict === 'partly_compared' ? 'doubtful' : 'bad'),
   ].join('\n');
 }
 
-export function sectionsOf(finding: Finding, findings: Findings, context: ReportContext): Section[] {
+export function sectionsOf(finding: Finding, findings: Findings, context: ReportContext): PageSection[] {
   const { evidence, verdict } = finding;
   const { document } = verdict;
   const steps = verdict.steps.map(({ name, result, code, detail }) => [name, resultOf(result, code), detail]);
   const isBeforeSteps = !verdict.steps.some(({ result }) => result === 'failed');
-  const first: Section = {
+  const first: PageSection = {
     title: `${TITLES[evidence]}: ${VERDICTS[verdictWithin(finding, findings, context)]}`,
     fields: isBeforeSteps ? verdict.failures.map(failureField) : [],
     table: { head: ['STEP', 'RESULT', 'DETAIL'], rows: steps },

@@ -7,11 +7,11 @@ import { CEREMONY_PCR, CONFIGURATION_PCR, type DocumentProvider } from '../../co
 import type { AttestationDocument } from '../../common/attestation/document.ts';
 import { EvidenceError, FAILURES, type Fault } from '../../common/attestation/failure.ts';
 import { compareRegisters, type ReferenceValues, type RegisterComparison } from '../../common/attestation/policy.ts';
-import type { StepName, Verdict } from '../../common/attestation/verify.ts';
+import type { EvidenceVerdict, StepName } from '../../common/attestation/verify.ts';
 
 export interface Finding {
   readonly evidence: 'document' | 'certificate' | 'fresh_document';
-  readonly verdict: Verdict;
+  readonly verdict: EvidenceVerdict;
 }
 
 export type Findings = readonly [Finding, ...Finding[]];
@@ -79,7 +79,7 @@ export const VERDICTS: Readonly<Record<VerdictName, string>> = {
 };
 
 /** What is not authentic comes before what is not expected, so that a relayed connection is never called authentic. */
-export function decisive(findings: Findings): Verdict {
+export function decisive(findings: Findings): EvidenceVerdict {
   const verdicts = findings.map(({ verdict }) => verdict);
   return (
     verdicts.find(({ authentic }) => !authentic) ?? verdicts.find(({ expected }) => !expected) ?? findings[0].verdict
@@ -139,7 +139,7 @@ function jsonFinding({ evidence, verdict }: Finding, { referenceValues }: Report
 }
 
 export function registersOf(
-  { authentic, document }: Verdict,
+  { authentic, document }: EvidenceVerdict,
   referenceValues: ReferenceValues | undefined,
 ): readonly RegisterReport[] {
   if (document === undefined) return [];
@@ -197,7 +197,7 @@ function isPassed({ verdict }: Finding, step: StepName): boolean {
   return verdict.steps.some(({ name, result }) => name === step && result === 'passed');
 }
 
-export function chainOf(verdict: Verdict): readonly ChainCertificate[] {
+export function chainOf(verdict: EvidenceVerdict): readonly ChainCertificate[] {
   if (verdict.authentic) return verdict.chain.certificates;
   return verdict.document === undefined ? [] : describeChain(verdict.document);
 }
@@ -213,7 +213,7 @@ export function describeChain(document: AttestationDocument): readonly ChainCert
 }
 
 /** Fail closed: what is no success and names no failure is not authentic. */
-export function faultOf({ expected, failures: [failure] }: Verdict): Fault | 'expected' {
+export function faultOf({ expected, failures: [failure] }: EvidenceVerdict): Fault | 'expected' {
   if (expected) return 'expected';
   return failure === undefined ? 'not_authentic' : FAILURES[failure.code].fault;
 }

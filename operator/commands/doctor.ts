@@ -13,7 +13,7 @@ import { type ChamberStatus, chamberStatusSchema } from '../../signer/api/chambe
 import type { ErrorReason } from '../../signer/api/errors.ts';
 import { type Health, healthSchema } from '../../signer/api/health.ts';
 import { VERSION } from '../../signer/api/version.ts';
-import { type Answer, type Client, createClient, HEALTH, STATUS } from '../client.ts';
+import { type Client, createClient, HEALTH, type SignerAnswer, STATUS } from '../client.ts';
 import { localCommand } from '../command.ts';
 import { AUTH_TOKEN, COMMON_FLAGS } from '../common-flags.ts';
 import { connect } from '../connect.ts';
@@ -23,7 +23,7 @@ import { CommandFailure, type OperatorExitCode, SignerRefusal } from '../exit.ts
 import { createOutput } from '../output.ts';
 import { RECOVER_ADVICE } from '../refusal.ts';
 import { resolveSettings, type Settings } from '../settings.ts';
-import { findToken, type TokenSource } from '../token.ts';
+import { locateToken, type TokenSource } from '../token.ts';
 
 interface Finding {
   readonly check: string;
@@ -94,7 +94,7 @@ function findingOf(said: Said): Pick<Finding, 'status' | 'detail' | 'todo'> {
 
 async function askSigner(settings: Settings, terminal: Terminal, ask: Ask): Promise<void> {
   const { token: source } = settings;
-  const found = await ask('token', async () => source && (await findToken(source, terminal)), tokenSaid(source));
+  const found = await ask('token', async () => source && (await locateToken(source, terminal)), tokenSaid(source));
   if (source !== undefined && found === undefined) return;
   if ((await ask('connection', () => reach(settings), asIs)) === undefined) return;
   const client = createClient({ ...settings, token: found?.token });
@@ -130,7 +130,7 @@ const HIGH_WATERMARK = { method: 'GET', path: '/api/v1/eth2/highWatermark' } as 
 const PUBLIC_KEYS = { method: 'GET', path: '/api/v1/eth2/publicKeys' } as const;
 
 /** The scope first, by a route that answers a refusal: the list itself comes whole, or not at all. */
-async function askKeys(client: Client): Promise<Answer<string[]> | null> {
+async function askKeys(client: Client): Promise<SignerAnswer<string[]> | null> {
   const allowed = await unlessReason('denied', client.request(HIGH_WATERMARK, z.object({})));
   return allowed && client.request(PUBLIC_KEYS, z.array(z.string()));
 }
@@ -218,7 +218,7 @@ function clockSaid(date: Date | undefined, startedAtMs: number): Said {
 }
 
 /** @throws CommandFailure for a signer that is sealed, or down */
-function healthSaid({ value: { checks } }: Answer<Health>): Said {
+function healthSaid({ value: { checks } }: SignerAnswer<Health>): Said {
   const chamber = checks.find(({ sealed_at }) => sealed_at !== undefined);
   if (chamber !== undefined)
     throw new CommandFailure(EXIT.sealed, `sealed at ${chamber.sealed_at ?? 'a time not recorded'}`, RECOVER_ADVICE);
@@ -228,7 +228,7 @@ function healthSaid({ value: { checks } }: Answer<Health>): Said {
   throw new CommandFailure(EXIT.refused, detail, RECOVER_ADVICE);
 }
 
-function holderSaid(answer: Answer<TokenRecord> | null): Said {
+function holderSaid(answer: SignerAnswer<TokenRecord> | null): Said {
   if (answer === null) return { skipped: 'static tokens say nothing of their holder' };
   const { accessor, kind, root, policies, bound_cidrs: from, expires_at: until } = answer.value;
   const allowed = policies.length === 0 ? '' : `, policies ${policies.join(', ')}`;
@@ -242,7 +242,7 @@ function holderSaid(answer: Answer<TokenRecord> | null): Said {
   return { detail, todo: 'renew it (POST /api/v1/auth/tokens/renew-self), or make another' };
 }
 
-function statusSaid(answer: Answer<ChamberStatus> | null): Said {
+function statusSaid(answer: SignerAnswer<ChamberStatus> | null): Said {
   if (answer === null) return { skipped: 'this token has no scope chamber_status' };
   const { hindrance, slashing, custody, memory, state, network, keys } = answer.value;
   const concerns = [
@@ -263,7 +263,7 @@ function statusSaid(answer: Answer<ChamberStatus> | null): Said {
 }
 
 /** The list has the keys that the token may sign with. */
-function keysSaid(answer: Answer<string[]> | null): Said {
+function keysSaid(answer: SignerAnswer<string[]> | null): Said {
   if (answer === null) return { skipped: 'this token has no scope public_keys, which is right for an operator' };
   if (answer.value.length > 0) return `it may sign with ${plural(answer.value.length, 'key')}`;
   return { detail: 'it may sign with no key', todo: 'name keys in its policy (docs/reference/authorization.md)' };

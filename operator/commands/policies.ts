@@ -11,7 +11,7 @@ import { paymentRemarksOn, scopeRemarksOn } from '../../signer/api/rule-remarks.
 import { STATEFUL } from '../client.ts';
 import { remoteCommand, YES } from '../command.ts';
 import { UsageFailure } from '../exit.ts';
-import type { Output } from '../output.ts';
+import type { AnswerOutput } from '../output.ts';
 import { PRESET_NAMES } from '../policy-presets.ts';
 import { rulesOf } from '../policy-rules.ts';
 
@@ -169,7 +169,7 @@ interface Change {
   readonly after: Policy['rules'];
 }
 
-function show(output: Output, change: Change): void {
+function show(output: AnswerOutput, change: Change): void {
   output.answer({ value: change, text: JSON.stringify(change) }, renderChange);
 }
 

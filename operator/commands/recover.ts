@@ -14,11 +14,11 @@ import type { LatchRow, LatchTable, OpenLatchTable } from '../recovery/latch-tab
 import {
   afterDeletion,
   foreignAnswer,
+  type RecoveryStep,
   refusing,
-  type Step,
   type Trouble,
   troublesOf,
-  unreachable,
+  unreachableTrouble,
 } from '../recovery/steps.ts';
 
 export const recover = remoteCommand(
@@ -65,7 +65,7 @@ async function healthOf(client: Client): Promise<Health | CommandFailure> {
 
 function troubleOf(failure: CommandFailure, table: string | undefined): Trouble {
   if (failure instanceof ForeignAnswer) return foreignAnswer(failure.message);
-  return failure instanceof SignerRefusal ? refusing(failure.message) : unreachable(failure.message, table);
+  return failure instanceof SignerRefusal ? refusing(failure.message) : unreachableTrouble(failure.message, table);
 }
 
 interface RemovalParts {
@@ -162,7 +162,7 @@ function renderRemoved({ sealedAt, reason, accessor }: LatchRow, columns: number
   return `${renderFields(fields, columns)}\nwhat is left:\n\n${renderSteps(afterDeletion(accessor), columns)}`;
 }
 
-function renderSteps(steps: readonly Step[], columns: number): string {
+function renderSteps(steps: readonly RecoveryStep[], columns: number): string {
   // A command stays one line, to be copied.
   const lines = steps.flatMap(({ what, command }, index) => [
     ...wrap(what, columns - STEP_COLUMNS).map(

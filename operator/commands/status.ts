@@ -12,12 +12,12 @@ import { remoteCommand } from '../command.ts';
 import { AUTH_TOKEN } from '../common-flags.ts';
 import { CommandFailure } from '../exit.ts';
 import { loadingText } from '../loading-text.ts';
-import type { Output } from '../output.ts';
+import type { AnswerOutput } from '../output.ts';
 import { RECOVER_ADVICE } from '../refusal.ts';
 
 const DAY_SECONDS = 86_400;
 
-export const status = remoteCommand(
+export const signerStatus = remoteCommand(
   {
     summary: 'Show the seal state, loaded keys and health of the replica at the URL',
     flags: { ...AUTH_TOKEN },
@@ -42,7 +42,7 @@ export const status = remoteCommand(
 const STATES = { Unsealed: 'good', Sealed: 'bad', UP: 'good', DOWN: 'bad', fresh: 'good', STALE: 'bad' } as const;
 
 /** What may be known without a credential says when and why (specification/signing.md#probes). */
-async function showSealed(client: Client, output: Output): Promise<void> {
+async function showSealed(client: Client, output: AnswerOutput): Promise<void> {
   const answer = await client.request(HEALTH, healthSchema).catch(() => undefined);
   if (answer === undefined) return;
   const value = sealedStatus(answer.value);

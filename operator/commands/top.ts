@@ -15,7 +15,7 @@ import { readSeconds, resolveSettings, type Settings } from '../settings.ts';
 import { readToken } from '../token.ts';
 import { History } from '../top/history.ts';
 import { KeysPage } from '../top/keys-page.ts';
-import { type Replica, type Sample, sample } from '../top/sample.ts';
+import { type Replica, type ReplicaSample, sample } from '../top/sample.ts';
 import { openKeyboard, openScreen, type Screen } from '../top/screen.ts';
 import { differencesOf, exitCodeOf, type ReplicaView, renderFleet, viewOf } from '../top/view.ts';
 
@@ -80,7 +80,7 @@ interface Watch {
 }
 
 /** Until a signal or a key ends it; with `once` two looks. @returns the last look */
-async function watchFleet(watch: Watch, terminal: Terminal): Promise<readonly Sample[]> {
+async function watchFleet(watch: Watch, terminal: Terminal): Promise<readonly ReplicaSample[]> {
   const { replicas, intervalSeconds, once } = watch;
   const ending = new AbortController();
   const end = (): void => ending.abort();
@@ -88,7 +88,7 @@ async function watchFleet(watch: Watch, terminal: Terminal): Promise<readonly Sa
   const live = !once && watch.format === 'table';
   const screen = openScreen(terminal, live);
   const shown = openShown(watch, { screen, terminal, end, live });
-  let samples: readonly Sample[] = [];
+  let samples: readonly ReplicaSample[] = [];
   try {
     for (let looks = 1; !ending.signal.aborted; looks++) {
       const earlier = samples;
@@ -119,7 +119,7 @@ function aborted(signal: AbortSignal): Promise<undefined> {
 }
 
 interface Shown {
-  add(samples: readonly Sample[]): void;
+  add(samples: readonly ReplicaSample[]): void;
   draw(): void;
   close(): void;
 }

@@ -16,7 +16,12 @@ import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { AttestationFailure, partlyCompared } from '../attestation/attestation-failure.ts';
 import { verifyCertificate } from '../attestation/certificate-evidence.ts';
 import { readEvidence } from '../attestation/evidence-file.ts';
-import { type MasterKeyPage, readPage, VERIFICATION_FORMAT, type VerificationPage } from '../attestation/kept-page.ts';
+import {
+  type MasterKeyPage,
+  readKeptPage,
+  VERIFICATION_FORMAT,
+  type VerificationPage,
+} from '../attestation/kept-page.ts';
 import { type AttestationPolicy, verifyFresh } from '../attestation/peer-evidence.ts';
 import { readReferenceRecord } from '../attestation/reference-record.ts';
 import { readReferenceValues } from '../attestation/reference-values.ts';
@@ -173,7 +178,7 @@ export const verify = localCommand(
 
 /** @throws CommandFailure */
 function keptIn(text: string, argument: string): VerificationPage | MasterKeyPage {
-  const page = readPage(text);
+  const page = readKeptPage(text);
   if (typeof page !== 'string') return page;
   const subject = bounded(argument, MAX_SUBJECT_CHARACTERS);
   throw new CommandFailure(EXIT.evidenceNotAuthentic, `the page ${subject} is refused: ${page}`);

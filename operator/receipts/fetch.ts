@@ -16,7 +16,7 @@ import { leafHash, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
 import { type Find, judgeNext, type ShownEntry, takeHead } from '../../common/receipts/verify.ts';
 import type { Session } from '../client.ts';
 import { CommandFailure } from '../exit.ts';
-import { MAX_FILE_BYTES, readBytes, removedOf } from './folder.ts';
+import { MAX_FILE_BYTES, readLogBytes, removedOf } from './folder.ts';
 import type { TimeSpan } from './summary.ts';
 
 const ROUTE = '/api/v1/receipts/tiles';
@@ -80,7 +80,7 @@ class BootFetch {
     if (before?.digest !== latest.digest)
       throw this.#broken('two_logs', 'its latest head is another one than its last');
     const { sequence } = latest.statement;
-    await this.#write('checkpoint', readBytes(join(this.#folder, headPath(sequence))));
+    await this.#write('checkpoint', readLogBytes(join(this.#folder, headPath(sequence))));
     // Without entries the boot has no decision in the time that was asked for; the files came in this call.
     const size = entries === undefined ? undefined : latest.size;
     return { boot: this.#boot, heads: sequence + 1, entries: size, files: this.#files };
@@ -92,7 +92,7 @@ class BootFetch {
     if (identity === undefined) throw this.#broken('malformed_identity', 'its identity has another form');
     if (bootOf(identity.publicKey) !== this.#boot) throw this.#broken('other_boot', 'its identity is of another boot');
     const own = join(this.#folder, 'identity');
-    if (existsSync(own) && !readBytes(own).equals(content)) {
+    if (existsSync(own) && !readLogBytes(own).equals(content)) {
       throw this.#broken('two_logs', 'its identity is another one than the folder has');
     }
     await this.#write('identity', content);
@@ -103,7 +103,7 @@ class BootFetch {
   async #latest(identity: BootIdentity): Promise<ReadHead> {
     const latest = this.#read(await this.#get('checkpoint', MAX_HEAD_BYTES), identity);
     if (!existsSync(join(this.#folder, 'checkpoint'))) return latest;
-    const own = this.#read(readBytes(join(this.#folder, 'checkpoint')), identity);
+    const own = this.#read(readLogBytes(join(this.#folder, 'checkpoint')), identity);
     const isOlder = latest.statement.sequence < own.statement.sequence;
     if (isOlder) throw this.#broken('went_back', 'its latest head is older than the one in the folder');
     return latest;
@@ -187,7 +187,7 @@ class BootFetch {
 
   async #file(path: string, maxBytes: number): Promise<ShownFile> {
     const own = join(this.#folder, path);
-    if (existsSync(own)) return { path, content: readBytes(own, maxBytes), isNew: false };
+    if (existsSync(own)) return { path, content: readLogBytes(own, maxBytes), isNew: false };
     const content = (await this.#ask(path, maxBytes)) ?? (await this.#cut(path, maxBytes));
     if (content === undefined && path.startsWith(ENTRIES) && !PARTIAL.test(path)) {
       return await this.#file(path.replace(ENTRIES, HASHES), maxBytes);

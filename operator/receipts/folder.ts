@@ -24,9 +24,9 @@ export const MAX_FILE_BYTES: number = 128 * 1024;
 export function readBoots(folder: string, kept: readonly string[]): ShownBoot[] {
   // A boot that ended, or a call of fetch, before it had a latest head: no later boot names it.
   const isLog = (name: string): boolean => BOOT.test(name) && existsSync(join(folder, name, 'checkpoint'));
-  const boots = namesIn(folder).filter(isLog);
+  const boots = fileNames(folder).filter(isLog);
   if (boots.length === 0) throw localFailure(`${folder} holds no log of a boot`);
-  const keptHeads = kept.map((path) => readText(path, MAX_HEAD_BYTES));
+  const keptHeads = kept.map((path) => readLogText(path, MAX_HEAD_BYTES));
   const shown = boots.toSorted().map((name) => ({ name, boot: readBoot(join(folder, name)) }));
   const named = shown.map(({ name, boot }) => ({ boot, name: nameOf(boot) || name }));
   for (const [index, head] of keptHeads.entries()) {
@@ -51,7 +51,7 @@ function nameOf({ identity }: ShownBoot): string {
 }
 
 function readBoot(folder: string): ShownBoot {
-  const identity = readText(join(folder, 'identity')).replace(/\n$/, '');
+  const identity = readLogText(join(folder, 'identity')).replace(/\n$/, '');
   const hasEntries = widestBundle(folder, 0) !== undefined || existsSync(join(folder, tilePath(0, 0, TILE_WIDTH)));
   return {
     identity,
@@ -65,7 +65,7 @@ function* headsIn(folder: string): Generator<string, void, undefined> {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) yield* headsIn(path);
-    else if (entry.isFile() && NUMBER.test(entry.name)) yield readText(path);
+    else if (entry.isFile() && NUMBER.test(entry.name)) yield readLogText(path);
   }
 }
 
@@ -86,7 +86,7 @@ function* entriesIn(folder: string): Generator<ShownEntry, void, undefined> {
 function widestBundle(folder: string, index: number): string | undefined {
   const full = join(folder, tilePath('entries', index, TILE_WIDTH));
   if (existsSync(full)) return full;
-  const widths = existsSync(`${full}.p`) ? namesIn(`${full}.p`).filter((name) => WIDTH.test(name)) : [];
+  const widths = existsSync(`${full}.p`) ? fileNames(`${full}.p`).filter((name) => WIDTH.test(name)) : [];
   return widths.length === 0 ? undefined : join(`${full}.p`, String(Math.max(...widths.map(Number))));
 }
 
@@ -95,7 +95,7 @@ function partsIn<Part>(
   read: (bytes: Buffer) => readonly Part[] | undefined,
   form: string,
 ): readonly Part[] {
-  const parts = read(readBytes(path));
+  const parts = read(readLogBytes(path));
   if (parts === undefined) throw localFailure(`${path} is no ${form}`);
   return parts;
 }
@@ -108,12 +108,12 @@ export function removedOf(tile: Buffer): RemovedEntry[] | undefined {
   }));
 }
 
-function readText(path: string, maxBytes?: number): string {
-  return readBytes(path, maxBytes).toString('utf8');
+function readLogText(path: string, maxBytes?: number): string {
+  return readLogBytes(path, maxBytes).toString('utf8');
 }
 
 /** @param place as it is called in a failure @throws CommandFailure */
-export function readBytes(path: string, maxBytes: number = MAX_FILE_BYTES, place: string = path): Buffer {
+export function readLogBytes(path: string, maxBytes: number = MAX_FILE_BYTES, place: string = path): Buffer {
   try {
     if (statSync(path).size <= maxBytes) return readFileSync(path);
   } catch (error) {
@@ -122,7 +122,7 @@ export function readBytes(path: string, maxBytes: number = MAX_FILE_BYTES, place
   throw localFailure(`${place} is larger than ${maxBytes} bytes`);
 }
 
-function namesIn(folder: string): string[] {
+function fileNames(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch (error) {

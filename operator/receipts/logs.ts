@@ -11,8 +11,8 @@ import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { MAX_RETENTION_DAYS } from '../../common/receipts/head.ts';
 import {
   type DocumentJudge,
+  type EntryVisitor,
   isGap,
-  type Look,
   type Question,
   type VerifiedReceipts,
   verifyReceipts,
@@ -45,7 +45,7 @@ interface LogsCall extends Pick<RemoteCall<Record<string, never>>, 'argument' | 
 }
 
 /** Of the FOLDER, or of what the signer shows now. */
-export async function withLogs(call: LogsCall, question: Question, look: Look): Promise<VerifiedReceipts> {
+export async function withLogs(call: LogsCall, question: Question, look: EntryVisitor): Promise<VerifiedReceipts> {
   if (call.argument !== '') return verifyFolder(call, call.argument, question, look);
   const folder = await mkdtemp(join(tmpdir(), 'strongroom-receipts-'));
   try {
@@ -60,7 +60,7 @@ export function verifyFolder(
   { connection, values }: LogsCall,
   folder: string,
   question: Question,
-  look?: Look,
+  look?: EntryVisitor,
 ): VerifiedReceipts {
   return verifyReceipts(readBoots(folder, values.kept ?? []), judgeOf(connection.peer.attestation), question, look);
 }

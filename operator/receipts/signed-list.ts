@@ -6,9 +6,9 @@ import { z } from 'zod';
 import { bounded } from '../../common/command-line/text.ts';
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
-import { jsonOf, type LogKind } from '../../common/receipts/identity.ts';
+import { type LogKind, parsedJson } from '../../common/receipts/identity.ts';
 import { UsageFailure } from '../exit.ts';
-import { readBytes } from './folder.ts';
+import { readLogBytes } from './folder.ts';
 
 const MAX_SIGNED = 2_000_000;
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
@@ -50,7 +50,7 @@ const interchangeSchema = z.object({
 /** Of `--signed`. @throws CommandFailure */
 export function readListFile(path: string): SignedList {
   const origin = `--signed: ${bounded(path, 200)}`;
-  const text = readBytes(path, MAX_FILE_BYTES, origin).toString('utf8');
+  const text = readLogBytes(path, MAX_FILE_BYTES, origin).toString('utf8');
   const list = text.trimStart().startsWith('{') ? readInterchange(text, origin) : readLines(text, origin);
   if (list.items.length === 0) throw new UsageFailure(`${origin} names nothing that was signed`);
   if (list.items.length > MAX_SIGNED) throw new UsageFailure(`${origin} names more than ${MAX_SIGNED} messages`);
@@ -58,7 +58,7 @@ export function readListFile(path: string): SignedList {
 }
 
 function readInterchange(text: string, origin: string): SignedList {
-  const parsed = interchangeSchema.safeParse(jsonOf(text)).data;
+  const parsed = interchangeSchema.safeParse(parsedJson(text)).data;
   if (parsed === undefined) throw new UsageFailure(`${origin} is no EIP-3076 file of version 5`);
   const items = parsed.data.flatMap(({ pubkey, signed_blocks, signed_attestations }) => {
     const public_key = canonicalPublicKey(pubkey);

@@ -3,7 +3,7 @@
 
 import type { Health } from '../../signer/api/health.ts';
 
-export interface Step {
+export interface RecoveryStep {
   readonly what: string;
   readonly command: string | null;
 }
@@ -20,12 +20,12 @@ export interface Trouble {
     | 'foreign_answer'
     | 'shutting_down';
   readonly means: string;
-  readonly steps: readonly Step[];
+  readonly steps: readonly RecoveryStep[];
 }
 
 const UNNAMED_TABLE = 'STATE_TABLE';
 const KEY_OF_LATCH = `--key '{"pk":{"S":"SEAL_OVERRIDE"}}'`;
-const RESTART: Step = {
+const RESTART: RecoveryStep = {
   what: 'restart every replica: a sealed process has wiped its keys and opens nothing any more',
   command: 'systemctl restart strongroom',
 };
@@ -48,7 +48,7 @@ export function troublesOf({ checks }: Health, table: string | undefined): reado
 const ACCESSOR = /^acc_[0-9a-f]{32}$/;
 
 /** What is left to do when the latch is gone. @param accessor whose token sealed the fleet, where it is known */
-export function afterDeletion(accessor: string | null | undefined): readonly Step[] {
+export function afterDeletion(accessor: string | null | undefined): readonly RecoveryStep[] {
   const known = accessor != null && ACCESSOR.test(accessor) ? accessor : 'ACCESSOR';
   return [
     RESTART,
@@ -178,7 +178,7 @@ export function refusing(problem: string): Trouble {
 }
 
 /** Nothing answers: the steps for a start that fails, and for a fleet that is sealed and stopped. */
-export function unreachable(problem: string, table = UNNAMED_TABLE): Trouble {
+export function unreachableTrouble(problem: string, table = UNNAMED_TABLE): Trouble {
   return {
     state: 'unreachable',
     means: problem,

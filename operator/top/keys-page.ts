@@ -5,12 +5,12 @@ import type { Paint } from '../../common/command-line/paint.ts';
 import { renderTable } from '../../common/command-line/table.ts';
 import { printable } from '../../common/command-line/text.ts';
 import { wrap } from '../../common/command-line/wrap.ts';
-import { type KeyList, keyListSchema } from '../../signer/api/key-answers.ts';
+import { type KeyListAnswer, keyListSchema } from '../../signer/api/key-answers.ts';
 import { shortKey } from '../commands/keys.ts';
 import { CommandFailure } from '../exit.ts';
 import { KEYS_PATH } from '../key-batches.ts';
 import type { Replica } from './sample.ts';
-import type { Key } from './screen.ts';
+import type { PressedKey } from './screen.ts';
 
 interface PageFrame {
   readonly columns: number;
@@ -24,14 +24,14 @@ export class KeysPage {
   readonly #replicas: readonly Replica[];
   #replica = 0;
   #cursors: (string | null)[] = [null];
-  #found: KeyList | CommandFailure | undefined;
+  #found: KeyListAnswer | CommandFailure | undefined;
   #isBusy = false;
 
   constructor(replicas: readonly Replica[]) {
     this.#replicas = replicas;
   }
 
-  async act(key: Key | undefined, rows: number): Promise<void> {
+  async act(key: PressedKey | undefined, rows: number): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
     try {
@@ -70,7 +70,7 @@ export class KeysPage {
     return [...table.trimEnd().split('\n'), ...(found.next_cursor === null ? ['', 'no more keys'] : [])];
   }
 
-  #turn(key: Key | undefined): boolean {
+  #turn(key: PressedKey | undefined): boolean {
     if (key === 'next') {
       if (!(this.#found !== undefined && 'next_cursor' in this.#found) || this.#found.next_cursor === null)
         return false;

@@ -14,7 +14,7 @@ export interface Replica {
   readonly metrics: Client;
 }
 
-export interface Sample {
+export interface ReplicaSample {
   readonly name: string;
   readonly health: Health | CommandFailure;
   readonly status: ChamberStatus | undefined;
@@ -23,7 +23,7 @@ export interface Sample {
   readonly rates: Rates | undefined;
 }
 
-export async function sample(replica: Replica, before: Sample | undefined): Promise<Sample> {
+export async function sample(replica: Replica, before: ReplicaSample | undefined): Promise<ReplicaSample> {
   const { name, client, hasToken, metrics } = replica;
   const [health, status, text] = await Promise.all([
     orFailure(client.request(HEALTH, healthSchema)),

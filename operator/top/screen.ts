@@ -51,9 +51,9 @@ export function openScreen({ stdout, env }: Pick<Terminal, 'stdout' | 'env'>, li
   };
 }
 
-export type Key = 'quit' | 'keys' | 'next' | 'back' | 'replica';
+export type PressedKey = 'quit' | 'keys' | 'next' | 'back' | 'replica';
 
-const KEYS: Readonly<Record<string, Key>> = {
+const KEYS: Readonly<Record<string, PressedKey>> = {
   q: 'quit',
   Q: 'quit',
   '\u0003': 'quit', // Ctrl-C, which sends no signal here
@@ -72,7 +72,10 @@ const KEYS: Readonly<Record<string, Key>> = {
 };
 
 /** @returns what gives the keyboard back; undefined where there is none */
-export function openKeyboard({ stdin }: Pick<Terminal, 'stdin'>, onKey: (key: Key) => void): (() => void) | undefined {
+export function openKeyboard(
+  { stdin }: Pick<Terminal, 'stdin'>,
+  onKey: (key: PressedKey) => void,
+): (() => void) | undefined {
   if (stdin.isTTY !== true) return undefined;
   const read = (text: string): void => {
     // Of several that came at once the first; an escape sequence that means nothing here is no Esc.

@@ -11,7 +11,7 @@ import type { KeysLoading } from '../../signer/api/health.ts';
 import { CommandFailure, type OperatorExitCode } from '../exit.ts';
 import { loadingText } from '../loading-text.ts';
 import { sparkline, type Trends } from './history.ts';
-import type { Sample } from './sample.ts';
+import type { ReplicaSample } from './sample.ts';
 
 export interface ReplicaView {
   readonly name: string;
@@ -35,7 +35,7 @@ export interface ReplicaView {
   readonly concerns: readonly string[];
 }
 
-export function viewOf({ name, health, status, counters, rates }: Sample): ReplicaView {
+export function viewOf({ name, health, status, counters, rates }: ReplicaSample): ReplicaView {
   const state = stateOf(health);
   const keys = status?.keys.reduce((sum, { count }) => sum + count, 0) ?? counters?.keys ?? null;
   return {
@@ -66,7 +66,7 @@ function storeText({ backend, status, bound }: ChamberStatus['slashing']): strin
   return `${backend}${status === 'up' ? '' : ` ${status}`}${bound === false ? ' UNBOUND' : ''}`;
 }
 
-function stateOf(health: Sample['health']): ReplicaView['state'] {
+function stateOf(health: ReplicaSample['health']): ReplicaView['state'] {
   if (health instanceof CommandFailure) return 'away';
   if (health.status === 'UP') return 'up';
   const isDown = (id: string): boolean => health.checks.some((check) => check.id === id && check.status === 'DOWN');
@@ -76,11 +76,11 @@ function stateOf(health: Sample['health']): ReplicaView['state'] {
   return loadingOf(health) !== undefined && others.length === 0 ? 'loading' : 'DOWN';
 }
 
-function loadingOf(health: Sample['health']): KeysLoading | undefined {
+function loadingOf(health: ReplicaSample['health']): KeysLoading | undefined {
   return health instanceof CommandFailure ? undefined : health.checks.find(({ id }) => id === 'keys')?.loading;
 }
 
-function concernsOf(health: Sample['health']): readonly string[] {
+function concernsOf(health: ReplicaSample['health']): readonly string[] {
   if (health instanceof CommandFailure) return [health.message];
   const chamber = health.checks.find(({ id, sealed_at }) => id === 'chamber' && sealed_at !== undefined);
   if (chamber !== undefined) {

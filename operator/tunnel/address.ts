@@ -4,13 +4,13 @@ import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import { bounded } from '../../common/command-line/text.ts';
 import { UsageFailure } from '../exit.ts';
 
-export interface ListenAddress {
+interface TunnelAddress {
   readonly host: string;
   readonly port: number;
   readonly loopback: boolean;
 }
 
-export function readListenAddress(written: string, allowOthers: boolean): ListenAddress {
+export function readListenAddress(written: string, allowOthers: boolean): TunnelAddress {
   const [, name = '', digits = ''] = /^(.+):(\d{1,5})$/.exec(written) ?? [];
   const host = name === 'localhost' ? '127.0.0.1' : name.replace(/^\[(.*)\]$/, '$1');
   const port = Number(digits);

@@ -29,11 +29,11 @@ const UNREACHABLE: Pauses = { firstMs: 250, mostMs: 2000 };
 const UNVERIFIED: Pauses = { firstMs: 1000, mostMs: 30_000 };
 const OF_CLOCKS: ReadonlySet<FailureCode> = new Set(['not_yet_valid', 'from_the_future']);
 
-export type Condition = 'reachable' | 'unreachable' | 'unverified';
+type SignerReach = 'reachable' | 'unreachable' | 'unverified';
 
 export class Attempts {
   readonly #options: AttemptsOptions;
-  #condition: Condition = 'reachable';
+  #condition: SignerReach = 'reachable';
   /** Attempts that began before the last failure say nothing new. */
   #round = 0;
   #refusedInARow = 0;
@@ -43,7 +43,7 @@ export class Attempts {
     this.#options = options;
   }
 
-  get condition(): Condition {
+  get condition(): SignerReach {
     return this.#condition;
   }
 

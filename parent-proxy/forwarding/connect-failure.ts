@@ -1,6 +1,6 @@
 // Why a connect failed, as one of a few words: for the metrics and the log.
 
-import { errorCode } from '../log.ts';
+import { errorWord } from '../log.ts';
 
 export type ConnectFailure = 'refused' | 'timeout' | 'unresolvable' | 'unreachable' | 'failed';
 
@@ -22,5 +22,5 @@ const FAILURES: Readonly<Record<string, ConnectFailure>> = {
 export function connectFailure(error: unknown): ConnectFailure {
   // The last of several addresses that were tried speaks for all.
   const last: unknown = error instanceof AggregateError ? error.errors.at(-1) : error;
-  return FAILURES[errorCode(last)] ?? 'failed';
+  return FAILURES[errorWord(last)] ?? 'failed';
 }

@@ -5,7 +5,7 @@ import { lookup as systemLookup } from 'node:dns';
 import { createConnection, type LookupFunction, type Socket, type TcpNetConnectOpts } from 'node:net';
 import type { EgressEndpoint } from '../../signer/api/egress.ts';
 import { TransportError } from '../../signer/native/transport.ts';
-import { errorCode, pacedWarning } from '../log.ts';
+import { errorWord, pacedWarning } from '../log.ts';
 import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
 import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
@@ -44,7 +44,7 @@ export async function listenEgress(
       const reason = connectFailure(error);
       forwarding.countArrival('connect_failed');
       forwarding.countFailure(reason);
-      warn({ endpoint: `${hostname}:${endpoint.port}`, port, reason, error: errorCode(error) });
+      warn({ endpoint: `${hostname}:${endpoint.port}`, port, reason, error: errorWord(error) });
       enclave.destroy();
     }
   };

@@ -1,7 +1,7 @@
 // What ingress and egress share: the places of one port, the relays that run in them, and how they end.
 
 import type { Socket } from 'node:net';
-import type { Metrics, ServiceName } from '../metrics.ts';
+import type { ProxyMetrics, ServiceName } from '../metrics.ts';
 import type { Limits } from '../world.ts';
 import type { ConnectFailure } from './connect-failure.ts';
 import { createGate, type Gate } from './gate.ts';
@@ -28,7 +28,12 @@ interface Forwarding {
   endWhenQuiet(quietMs: number): void;
 }
 
-export function createForwarding(service: ServiceName, port: number, limits: Limits, metrics: Metrics): Forwarding {
+export function createForwarding(
+  service: ServiceName,
+  port: number,
+  limits: Limits,
+  metrics: ProxyMetrics,
+): Forwarding {
   const relays = new Set<Relay>();
   const toEnclave = metrics.at('bytes', { service, port, direction: 'to_enclave' });
   const fromEnclave = metrics.at('bytes', { service, port, direction: 'from_enclave' });

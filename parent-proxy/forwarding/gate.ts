@@ -3,7 +3,7 @@
 
 import type { Socket } from 'node:net';
 import { Places } from '../../common/formats/places.ts';
-import type { Metrics, ServiceName } from '../metrics.ts';
+import type { ProxyMetrics, ServiceName } from '../metrics.ts';
 
 export interface Gate {
   /** @param isEstablished false: it may be displaced until it is @returns false: the socket has been cut off */
@@ -14,7 +14,7 @@ export interface Gate {
   empty(): Promise<void>;
 }
 
-export function createGate(service: ServiceName, port: number, maxConnections: number, metrics: Metrics): Gate {
+export function createGate(service: ServiceName, port: number, maxConnections: number, metrics: ProxyMetrics): Gate {
   const open = new Set<Socket>();
   const places = new Places<Socket>(maxConnections);
   const refused = metrics.at('connections', { service, port, outcome: 'limit' });

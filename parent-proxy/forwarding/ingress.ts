@@ -4,8 +4,8 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { MAPPED_PREFIX, parsePeerAddress } from '../../common/formats/ip-address.ts';
 import { COMMAND, type ProxyAddresses, SIGNATURE, TCP_OVER } from '../../common/formats/proxy-header.ts';
-import type { Ingress, ListenAddress } from '../configuration.ts';
-import { errorCode, pacedWarning } from '../log.ts';
+import type { Ingress, ProxyAddress } from '../configuration.ts';
+import { errorWord, pacedWarning } from '../log.ts';
 import type { Limits, ProxyWorld } from '../world.ts';
 import { connectFailure } from './connect-failure.ts';
 import { createForwarding, type ForwardingListener, TCP_BUFFER_BYTES } from './forwarding.ts';
@@ -13,7 +13,7 @@ import { reachEnclave } from './reach.ts';
 
 interface IngressOptions {
   readonly name: Ingress;
-  readonly listen: ListenAddress;
+  readonly listen: ProxyAddress;
   readonly enclavePort: number;
   /** Only where the enclave's listener expects it: at the RA-TLS port. */
   readonly proxyHeader: boolean;
@@ -53,7 +53,7 @@ export async function listenIngress(options: IngressOptions, world: ProxyWorld):
       await forwarding.carry(client, enclave, options.proxyHeader ? tls : plain);
     } catch (error) {
       forwarding.countArrival('connect_failed');
-      if (!givingUp.signal.aborted) warnAbsent({ service, port, error: errorCode(error) });
+      if (!givingUp.signal.aborted) warnAbsent({ service, port, error: errorWord(error) });
       if (!client.destroyed) client.resetAndDestroy();
     }
   };
@@ -67,7 +67,7 @@ export async function listenIngress(options: IngressOptions, world: ProxyWorld):
   await listening(server, listen);
   server.on('error', (error) => {
     metrics.at('acceptFailures', { service, port }).add(1);
-    warnAccept({ service, port, error: errorCode(error) });
+    warnAccept({ service, port, error: errorWord(error) });
   });
   const bound = boundPort(server);
   log.info({ service, listen: `${listen.host}:${bound}`, vsock_port: port }, 'listening');
@@ -93,7 +93,7 @@ function proxyHeaderOf({ remoteAddress, remotePort, localAddress, localPort }: S
   });
 }
 
-async function listening(server: Server, { host, port }: ListenAddress): Promise<void> {
+async function listening(server: Server, { host, port }: ProxyAddress): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', reject);
   server.listen({ host, port, backlog: BACKLOG }, resolve);

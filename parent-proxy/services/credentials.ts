@@ -6,7 +6,7 @@ import { CREDENTIALS_PATH, CREDENTIALS_PORT } from '../../signer/api/parent-port
 import type { PausingClock } from '../clock.ts';
 import { createGate } from '../forwarding/gate.ts';
 import { CREDENTIALS_CONNECTION_TIMEOUT_MS, MAX_CREDENTIALS_CONNECTIONS, MAX_REQUEST_HEAD_BYTES } from '../limits.ts';
-import { errorCode, pacedWarning } from '../log.ts';
+import { errorWord, pacedWarning } from '../log.ts';
 import type { ProxyWorld } from '../world.ts';
 import type { Credentials, CredentialsProvider } from './instance-credentials.ts';
 import type { Service } from './service.ts';
@@ -38,7 +38,7 @@ export async function listenCredentials(provider: CredentialsProvider, world: Pr
       reply(response, 200, body);
     } catch (error) {
       count('unavailable');
-      warn({ error: errorCode(error) });
+      warn({ error: errorWord(error) });
       reply(response, 503, { code: 'CredentialsUnavailable', message: 'the parent has no credentials to give' });
     }
   };

@@ -3,7 +3,7 @@
 
 import { renewedWhenLate } from '../../common/flow/in-time.ts';
 import type { PausingClock } from '../clock.ts';
-import { CREDENTIALS_FAILURE_LIVES_MS, CREDENTIALS_TIMEOUT_MS } from '../limits.ts';
+import { CREDENTIALS_FAILURE_LIVES_MS, ROLE_CREDENTIALS_TIMEOUT_MS } from '../limits.ts';
 
 export interface Credentials {
   readonly accessKeyId: string;
@@ -18,7 +18,7 @@ class CredentialsTimeoutError extends Error {
   readonly code = 'ETIMEDOUT';
 
   constructor() {
-    super(`the provider chain gave no credentials within ${CREDENTIALS_TIMEOUT_MS} ms`);
+    super(`the provider chain gave no credentials within ${ROLE_CREDENTIALS_TIMEOUT_MS} ms`);
     this.name = 'CredentialsTimeoutError';
   }
 }
@@ -33,7 +33,7 @@ export async function defaultChain(): Promise<CredentialsProvider> {
 }
 
 function inTime(make: () => CredentialsProvider): CredentialsProvider {
-  return renewedWhenLate(make, CREDENTIALS_TIMEOUT_MS, () => {
+  return renewedWhenLate(make, ROLE_CREDENTIALS_TIMEOUT_MS, () => {
     throw new CredentialsTimeoutError();
   });
 }

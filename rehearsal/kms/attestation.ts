@@ -23,13 +23,17 @@ export type Disclosure = (typeof DISCLOSURES)[number];
 /** AWS Nitro Enclaves: KMS takes no document that is older. */
 const MAX_DOCUMENT_AGE_SECONDS = 300;
 
-export interface Attested {
+export interface AttestedRecipient {
   readonly pcrs: ReadonlyMap<number, Buffer>;
   readonly publicKey: Buffer;
 }
 
 /** @returns the reason, when the document is not one that KMS would take */
-export function attestedBy(document: Buffer, rootSha256: string, at: number): Attested | { readonly refused: string } {
+export function attestedBy(
+  document: Buffer,
+  rootSha256: string,
+  at: number,
+): AttestedRecipient | { readonly refused: string } {
   const verdict = verifyDocument(document, {
     provider: { name: 'test', rootSha256 },
     at,
@@ -41,7 +45,7 @@ export function attestedBy(document: Buffer, rootSha256: string, at: number): At
 }
 
 /** What a document says, whoever made it. @throws when it is none */
-export function saidBy(document: Buffer): Attested {
+export function saidBy(document: Buffer): AttestedRecipient {
   const [, , payload] = decodeCbor(document, { tag: 18 }) as readonly [unknown, unknown, Buffer];
   const { pcrs, publicKey } = readPayload(payload);
   if (publicKey === undefined) throw new Error('the document has no public key');
@@ -49,7 +53,7 @@ export function saidBy(document: Buffer): Attested {
 }
 
 interface DiscloseOptions {
-  readonly attested: Attested | undefined;
+  readonly attested: AttestedRecipient | undefined;
   readonly arn: string;
   readonly behaviour: Disclosure | 'honest';
 }

@@ -3,11 +3,11 @@
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { keyArn } from '../../ceremony/key-arn.ts';
-import { type Attested, DISCLOSURES, type Disclose, type Disclosure } from './attestation.ts';
+import { type AttestedRecipient, DISCLOSURES, type Disclose, type Disclosure } from './attestation.ts';
 
-export const OPERATIONS = ['Encrypt', 'Decrypt', 'DescribeKey', 'GenerateRandom'] as const;
+export const KMS_OPERATIONS = ['Encrypt', 'Decrypt', 'DescribeKey', 'GenerateRandom'] as const;
 
-export type KmsOperation = (typeof OPERATIONS)[number];
+export type KmsOperation = (typeof KMS_OPERATIONS)[number];
 
 export type KeyBehaviour =
   | 'enabled'
@@ -22,7 +22,7 @@ export type KeyBehaviour =
   | 'garbled' // the answer is not JSON where its bytes begin
   | Disclosure; // attested calls only
 
-export interface Key {
+export interface KmsKey {
   readonly arn: string;
   /** Replicas of one multi-region key share it. */
   readonly material: { readonly fingerprint: Buffer; readonly secret: Buffer };
@@ -62,7 +62,7 @@ const FINGERPRINT_BYTES = 16;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-export function newMaterial(): Key['material'] {
+export function newMaterial(): KmsKey['material'] {
   return { fingerprint: randomBytes(FINGERPRINT_BYTES), secret: randomBytes(32) };
 }
 
@@ -70,15 +70,15 @@ interface Performed {
   readonly operation: KmsOperation;
   readonly request: KmsRequest;
   readonly region: string;
-  readonly attested: Attested | undefined;
+  readonly attested: AttestedRecipient | undefined;
 }
 
-export interface KeyStore {
-  readonly keys: ReadonlyMap<string, Key>;
+export interface KmsKeyStore {
+  readonly keys: ReadonlyMap<string, KmsKey>;
   readonly disclose: Disclose;
 }
 
-export function perform(performed: Performed, { keys, disclose }: KeyStore): Outcome {
+export function perform(performed: Performed, { keys, disclose }: KmsKeyStore): Outcome {
   const { operation, request, region, attested } = performed;
   if (operation === 'GenerateRandom') {
     return { kind: 'answer', body: disclose(random(request), { attested, arn: '', behaviour: 'honest' }) };
@@ -109,7 +109,7 @@ function denied(operation: KmsOperation): Refusal {
 }
 
 /** AWS KMS Developer Guide, condition keys for Nitro Enclaves: a key that is not in the document meets no condition. */
-function demandConditions({ conditions }: Key, attested: Attested | undefined): void {
+function demandConditions({ conditions }: KmsKey, attested: AttestedRecipient | undefined): void {
   if (conditions === undefined) return;
   if (attested === undefined) throw denied('Decrypt');
   for (const [condition, accepted] of Object.entries(conditions)) {
@@ -119,8 +119,8 @@ function demandConditions({ conditions }: Key, attested: Attested | undefined): 
   }
 }
 
-interface KeyRequest extends Pick<Performed, 'request' | 'attested'>, Pick<KeyStore, 'disclose'> {
-  readonly key: Key;
+interface KeyRequest extends Pick<Performed, 'request' | 'attested'>, Pick<KmsKeyStore, 'disclose'> {
+  readonly key: KmsKey;
   readonly named: string;
   readonly behaviour: KeyBehaviour;
 }
@@ -153,7 +153,7 @@ const KEY_OPERATIONS: Readonly<Record<Exclude<KmsOperation, 'GenerateRandom'>, (
 
 const SYMMETRIC = { EncryptionAlgorithm: 'SYMMETRIC_DEFAULT' };
 
-function decrypted(key: Key, request: KmsRequest): Buffer {
+function decrypted(key: KmsKey, request: KmsRequest): Buffer {
   const blob = Buffer.from(request.CiphertextBlob ?? '', 'base64');
   const sealed = blob.subarray(FINGERPRINT_BYTES + NONCE_BYTES);
   if (sealed.length < TAG_BYTES) throw new Refusal('InvalidCiphertextException', '');
@@ -180,7 +180,7 @@ function random({ NumberOfBytes = 0 }: KmsRequest): Buffer {
 }
 
 /** Key ARNs only, and each in its own region, as the real service answers. */
-function keyOf({ KeyId = '' }: KmsRequest, region: string, keys: ReadonlyMap<string, Key>): Key {
+function keyOf({ KeyId = '' }: KmsRequest, region: string, keys: ReadonlyMap<string, KmsKey>): KmsKey {
   const key = keys.get(KeyId);
   if (key === undefined || keyArn(key.arn).region !== region) {
     throw new Refusal('NotFoundException', `Key '${KeyId}' does not exist`);

@@ -4,16 +4,16 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { KmsOptions } from '../../signer/aws/kms.ts';
-import { type Attested, attestedBy, createDisclosures, saidBy } from './attestation.ts';
+import { type AttestedRecipient, attestedBy, createDisclosures, saidBy } from './attestation.ts';
 import {
   type AttestationConditions,
-  type Key,
   type KeyBehaviour,
-  type KeyStore,
+  KMS_OPERATIONS,
+  type KmsKey,
+  type KmsKeyStore,
   type KmsOperation,
   type KmsRequest,
   newMaterial,
-  OPERATIONS,
   type Outcome,
   perform,
   Refusal,
@@ -63,7 +63,7 @@ export function kmsClientOptions(
 }
 
 export async function startKmsServer(options: KmsServerOptions = {}): Promise<KmsServer> {
-  const keys = new Map<string, Key>();
+  const keys = new Map<string, KmsKey>();
   const calls: KmsCall[] = [];
   const store = { keys, disclose: createDisclosures() };
   const server = createListener(options, (incoming, outgoing) => {
@@ -73,7 +73,7 @@ export async function startKmsServer(options: KmsServerOptions = {}): Promise<Km
   await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
-  const keyOf = (arn: string): Key => {
+  const keyOf = (arn: string): KmsKey => {
     const key = keys.get(arn);
     if (key === undefined) throw new Error(`there is no key ${arn}`);
     return key;
@@ -86,7 +86,7 @@ export async function startKmsServer(options: KmsServerOptions = {}): Promise<Km
       for (const arn of arns) keys.set(arn, { arn, material, behaviours: new Map() });
     },
     isEnabled: (arn) => (keyOf(arn).behaviours.get('Decrypt') ?? 'enabled') === 'enabled',
-    setBehaviour: (arn, behaviour, operations = OPERATIONS) => {
+    setBehaviour: (arn, behaviour, operations = KMS_OPERATIONS) => {
       for (const operation of operations) keyOf(arn).behaviours.set(operation, behaviour);
     },
     requireAttestation: (arn, conditions) => {
@@ -104,7 +104,7 @@ function createListener({ tls }: KmsServerOptions, listener: RequestListener): S
 }
 
 interface World extends KmsServerOptions {
-  readonly store: KeyStore;
+  readonly store: KmsKeyStore;
   readonly calls: KmsCall[];
 }
 
@@ -141,7 +141,7 @@ function documentOf({ Recipient }: KmsRequest): Buffer | undefined {
   return Recipient === undefined ? undefined : Buffer.from(Recipient.AttestationDocument ?? '', 'base64');
 }
 
-function verified(document: Buffer, { Recipient }: KmsRequest, world: World): Attested {
+function verified(document: Buffer, { Recipient }: KmsRequest, world: World): AttestedRecipient {
   const { attestationRoot, unsafeUnsignedDocuments, clock } = world;
   if (Recipient?.KeyEncryptionAlgorithm !== 'RSAES_OAEP_SHA_256') {
     throw new Refusal('ValidationException', 'KeyEncryptionAlgorithm is not one that is known');
@@ -172,7 +172,7 @@ function answer(outgoing: ServerResponse, outcome: Outcome): void {
 }
 
 function isOperation(text: string): text is KmsOperation {
-  return OPERATIONS.some((operation) => operation === text);
+  return KMS_OPERATIONS.some((operation) => operation === text);
 }
 
 async function readAll(stream: IncomingMessage): Promise<string> {

@@ -7,7 +7,7 @@ import { type CborValue, decodeCbor, encodeCbor } from '../../common/formats/cbo
 import { PCR_BYTES } from '../../common/formats/register.ts';
 import { type Clock, systemClock } from '../../common/observe/clock.ts';
 import type { NsmDevice } from '../../signer/tee/nsm.ts';
-import { type Credential, createNsmPki, type NsmPki } from './pki.ts';
+import { type Certified, createNsmPki, type NsmPki } from './pki.ts';
 
 export interface NsmEmulatorOptions extends DocumentShape {
   readonly pki?: NsmPki;
@@ -118,8 +118,8 @@ function leafSource(
   moduleId: string,
   clock: Pick<Clock, 'now'>,
   marginMs: number,
-): () => Promise<Credential> {
-  let current: Promise<Credential> | undefined;
+): () => Promise<Certified> {
+  let current: Promise<Certified> | undefined;
   return async () => {
     const now = clock.now();
     const leaf = await current;
@@ -201,13 +201,13 @@ export interface DocumentShape {
 const ES384_HEADER = encodeCbor(new Map([[1, -35]]));
 
 /** @param signer the leaf of the payload's `certificate`, or another one */
-export function signDocument(payload: DocumentPayload, signer: Credential, shape: DocumentShape = {}): Promise<Buffer> {
+export function signDocument(payload: DocumentPayload, signer: Certified, shape: DocumentShape = {}): Promise<Buffer> {
   return signPayload(shape.indefinite === true ? indefiniteMap(payload) : encodeCbor(payload), signer, shape);
 }
 
 export async function signPayload(
   bytes: Buffer,
-  signer: Credential,
+  signer: Certified,
   { protectedHeader = ES384_HEADER, tagged = false }: DocumentShape = {},
 ): Promise<Buffer> {
   // RFC 9052 §4.4: Sig_structure; the signature is r ‖ s, as WebCrypto makes it.

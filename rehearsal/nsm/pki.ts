@@ -13,7 +13,7 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509';
 
-export interface Credential {
+export interface Certified {
   readonly name: string;
   readonly certificate: Buffer;
   readonly keys: webcrypto.CryptoKeyPair;
@@ -25,7 +25,7 @@ export interface CredentialOptions {
   readonly name: string;
   readonly notBefore: number;
   readonly notAfter: number;
-  readonly issuer?: Credential;
+  readonly issuer?: Certified;
   readonly pathLength?: number | 'unbounded';
   readonly keyUsages?: KeyUsageFlags;
   readonly curve?: 'P-256' | 'P-384';
@@ -35,11 +35,11 @@ export interface CredentialOptions {
 
 export interface NsmPki {
   /** Root first, as in a document's `cabundle`: root, region, zone, instance. */
-  readonly chain: readonly Credential[];
-  readonly root: Credential;
+  readonly chain: readonly Certified[];
+  readonly root: Certified;
   readonly rootFingerprint: string;
   /** @param at when its three hours begin, milliseconds */
-  issueLeaf(moduleId: string, at: number): Promise<Credential>;
+  issueLeaf(moduleId: string, at: number): Promise<Certified>;
 }
 
 const LEAF_LIFE_MS = 3 * 3_600_000;
@@ -51,9 +51,7 @@ const CA_USAGES = KeyUsageFlags.digitalSignature | KeyUsageFlags.keyCertSign | K
  * @param options.at the moment around which the authorities are valid (default: now)
  * @param options.root another one's root, for chains that differ below it
  */
-export async function createNsmPki(
-  options: { readonly at?: number; readonly root?: Credential } = {},
-): Promise<NsmPki> {
+export async function createNsmPki(options: { readonly at?: number; readonly root?: Certified } = {}): Promise<NsmPki> {
   const at = options.at ?? Date.now();
   const root = options.root ?? (await authority('test.nitro-enclaves', 'unbounded', undefined, at, 3650 * DAY_MS));
   const region = await authority('2478724f.us-test-1.test.nitro-enclaves', 2, root, at, 20 * DAY_MS);
@@ -74,7 +72,7 @@ export async function createNsmPki(
 }
 
 /** One certificate and its fresh key; what a test asks for goes in, sensible or not. */
-export async function createCredential(options: CredentialOptions): Promise<Credential> {
+export async function createCredential(options: CredentialOptions): Promise<Certified> {
   const { name, notBefore, notAfter, issuer, pathLength, curve = 'P-384', hash = 'SHA-384' } = options;
   const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: curve }, true, ['sign', 'verify']);
   const isAuthority = pathLength !== undefined;
@@ -102,10 +100,10 @@ export async function createCredential(options: CredentialOptions): Promise<Cred
 function authority(
   name: string,
   pathLength: number | 'unbounded',
-  issuer: Credential | undefined,
+  issuer: Certified | undefined,
   at: number,
   lifeMs: number,
-): Promise<Credential> {
+): Promise<Certified> {
   return createCredential({
     name,
     pathLength,

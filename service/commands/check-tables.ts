@@ -9,10 +9,10 @@ import type { Kms } from '../../signer/aws/kms.ts';
 import { StateTableFailure } from '../../signer/chamber/startup-failures.ts';
 import type { Config } from '../../signer/config/options.ts';
 import type { Network } from '../../signer/signing/networks.ts';
-import { type Found, NOTHING, SILENT_LOGGER, whatAnswers } from '../look.ts';
+import { type CheckFinding, NOTHING, SILENT_LOGGER, whatAnswers } from '../look.ts';
 
 /** Before anything of AWS is asked, and once: without these every table and every key would have a cause of its own. */
-export async function lookAtAwsSettings({ anti_slashing, key_sources, signer_state }: Config): Promise<Found> {
+export async function lookAtAwsSettings({ anti_slashing, key_sources, signer_state }: Config): Promise<CheckFinding> {
   const isUsed =
     signer_state.table !== undefined ||
     key_sources.dynamodb.table !== undefined ||
@@ -32,11 +32,11 @@ export async function lookAtAwsSettings({ anti_slashing, key_sources, signer_sta
   }
 }
 
-export async function lookAtTables(config: Config, network: Network): Promise<readonly Found[]> {
+export async function lookAtTables(config: Config, network: Network): Promise<readonly CheckFinding[]> {
   return [await lookAtState(config, network), await lookAtKeyTable(config)];
 }
 
-async function lookAtState(config: Config, network: Network): Promise<Found> {
+async function lookAtState(config: Config, network: Network): Promise<CheckFinding> {
   if (config.signer_state.table === undefined) return NOTHING;
   const { openCustodyParts } = await import('../../signer/boot/custody.ts');
   const { lookAtChamber } = await import('../store-looks/chamber.ts');
@@ -62,7 +62,7 @@ async function lookAtState(config: Config, network: Network): Promise<Found> {
 const AS_SAID = 'do as it says; docs/guides/custody.md has the actions that the signer’s role needs';
 
 /** A start needs the threshold of keys; the check names every key that does not serve. */
-async function lookAtCustodyKeys(keys: readonly CustodyKey[], threshold: number, kms: Kms): Promise<Found> {
+async function lookAtCustodyKeys(keys: readonly CustodyKey[], threshold: number, kms: Kms): Promise<CheckFinding> {
   const states = await Promise.all(keys.map(async ({ arns }) => kms.reachable(arns)));
   const missing = states.flatMap((state, index) =>
     state.ok ? [] : [`kms_keys[${index}] ${state.attempts.at(-1)?.fault ?? 'failed'}`],
@@ -84,7 +84,7 @@ async function lookAtCustodyKeys(keys: readonly CustodyKey[], threshold: number,
   return { violations: [whatAnswers('ceremony', problem, remedy)], warnings: [] };
 }
 
-async function lookAtKeyTable({ key_sources }: Config): Promise<Found> {
+async function lookAtKeyTable({ key_sources }: Config): Promise<CheckFinding> {
   const { table: tableName } = key_sources.dynamodb;
   if (tableName === undefined) return NOTHING;
   const { createDynamoDBClient } = await import('../../signer/aws/dynamodb.ts');

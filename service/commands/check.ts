@@ -20,29 +20,35 @@ import { warningText } from '../../signer/config/warnings.ts';
 import { createMetrics } from '../../signer/metrics/metrics.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { readConfigFile } from '../config/consensus-config.ts';
-import type { Loaded } from '../config/load.ts';
+import type { LoadedConfiguration } from '../config/load.ts';
 import { lookAtKeyFiles } from '../key-files.ts';
 import { lookAtKnownClients } from '../known-clients.ts';
 import { lookAtCertificate, lookAtListeners } from '../listeners.ts';
-import { type Found, NOTHING, onThisMachine, SILENT_LOGGER, together } from '../look.ts';
-import { ignoredText, type Said } from '../said.ts';
+import { type CheckFinding, NOTHING, onThisMachine, SILENT_LOGGER, together } from '../look.ts';
+import { ignoredText, type LoadedNotes } from '../said.ts';
 import { lookAtStore, lookAtStoreFiles } from '../stores.ts';
 import { lookAtAwsSettings, lookAtTables } from './check-tables.ts';
 
 type CheckTerminal = Printed & Pick<Piped, 'env'>;
 
 /** Looks at the machine, and says what it found. @returns the exit code */
-export async function check(loaded: Extract<Loaded, { ok: true }>, terminal: CheckTerminal): Promise<number> {
+export async function check(
+  loaded: Extract<LoadedConfiguration, { ok: true }>,
+  terminal: CheckTerminal,
+): Promise<number> {
   return reportCheck(loaded, await lookAtMachine(loaded, terminal), terminal);
 }
 
-async function lookAtMachine(loaded: Extract<Loaded, { ok: true }>, terminal: CheckTerminal): Promise<Found> {
+async function lookAtMachine(
+  loaded: Extract<LoadedConfiguration, { ok: true }>,
+  terminal: CheckTerminal,
+): Promise<CheckFinding> {
   using progress = showProgress(terminal, { doing: 'checking the files' });
   return await lookAtStart(loaded.config, loaded, progress);
 }
 
 /** @param found what the machine adds to what the configuration says by itself @returns the exit code */
-export function reportCheck(said: Said, found: Found, { stdout, stderr, env }: CheckTerminal): number {
+export function reportCheck(said: LoadedNotes, found: CheckFinding, { stdout, stderr, env }: CheckTerminal): number {
   for (const warning of [...said.warnings, ...found.warnings]) note({ stderr }, `warning: ${warningText(warning)}`);
   if (said.ignoredVariables.length > 0) note({ stderr }, `note: ${ignoredText(said.ignoredVariables)}`);
   const { violations, unusableKeys = 0 } = found;
@@ -60,7 +66,7 @@ export async function lookAtStart(
   config: Config,
   { offline, decrypt = false }: { readonly offline: boolean; readonly decrypt?: boolean },
   progress: Progress = NO_PROGRESS,
-): Promise<Found> {
+): Promise<CheckFinding> {
   if (config.tee.platform === 'nitro') return NOTHING;
   const keyFiles = await lookAtKeyFiles(config, { decrypt, progress });
   const files = together([
@@ -73,7 +79,7 @@ export async function lookAtStart(
   if (offline) return files;
   progress.begin({ doing: 'asking the machine: ports, locked memory' });
   const listeners = await lookAtListeners(config);
-  const found: Found[] = [files, listeners, ...(await lookAtHardening(config))];
+  const found: CheckFinding[] = [files, listeners, ...(await lookAtHardening(config))];
   const isStoreBroken = files.violations.some(({ path }) => path.startsWith('anti_slashing.'));
   // A config.yaml, or the schedule beside it, that does not hold: there is no network then.
   if (!files.violations.some(({ path }) => /^(custom_network|network)\b/.test(path))) {
@@ -91,7 +97,7 @@ export async function lookAtStart(
 }
 
 /** What is required and cannot be had; what is wished for and cannot be had the start says itself. */
-async function lookAtHardening(config: Config): Promise<readonly Found[]> {
+async function lookAtHardening(config: Config): Promise<readonly CheckFinding[]> {
   const world = { logger: SILENT_LOGGER, clock: systemClock };
   const metrics = createMetrics();
   await using opened = new AsyncDisposableStack();
@@ -103,7 +109,7 @@ async function lookAtHardening(config: Config): Promise<readonly Found[]> {
   ];
 }
 
-async function refusal(path: OptionPath, step: () => unknown): Promise<Found> {
+async function refusal(path: OptionPath, step: () => unknown): Promise<CheckFinding> {
   try {
     await step();
     return NOTHING;
@@ -115,7 +121,7 @@ async function refusal(path: OptionPath, step: () => unknown): Promise<Found> {
 }
 
 /** Schedules of other networks are a matter of the configuration alone, and are checked with it. */
-function lookAtNetwork(config: Config): Found {
+function lookAtNetwork(config: Config): CheckFinding {
   const at: OptionPath = 'custom_network.config_file';
   if (config.custom_network.config_file === undefined) return NOTHING;
   const reading = readNetwork(config, readConfigFile);

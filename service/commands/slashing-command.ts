@@ -16,7 +16,7 @@ import { type OpenedStore, type StoreUse, withStore } from './slashing-open.ts';
 
 export interface SlashingTerminal extends Piped, Pick<LoadInput, 'readFile'> {}
 
-export interface OpenStore extends OpenedStore {
+export interface CommandStore extends OpenedStore {
   readonly clock: Clock;
   readonly terminal: SlashingTerminal;
 }
@@ -34,7 +34,7 @@ interface Said<F extends Flags> extends Description {
 /** @param read the work that the words ask for @throws ArgumentsError when they ask for none */
 export function slashingCommand<const F extends Flags>(
   said: Said<F>,
-  read: (words: CommandWords<F>) => (open: OpenStore) => Promise<ExitCode>,
+  read: (words: CommandWords<F>) => (open: CommandStore) => Promise<ExitCode>,
   { isForJump = false, needsBound = false }: Partial<Omit<StoreUse, 'stderr'>> = {},
 ): Command<SlashingTerminal> {
   const description = { ...said, flags: { ...CONFIG, ...said.flags } as typeof CONFIG };
@@ -54,7 +54,7 @@ export function slashingCommand<const F extends Flags>(
 }
 
 /** @returns canonical ones @throws ArgumentsError */
-export function readPublicKeys(written: readonly string[]): readonly string[] {
+export function canonicalKeys(written: readonly string[]): readonly string[] {
   return written.map((key) => {
     const canonical = canonicalPublicKey(key.trim());
     if (canonical !== undefined) return canonical;

@@ -18,7 +18,7 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import { WHY } from '../../signer/slashing/doubt/doubts.ts';
 import { readInterchange, writeInterchange } from '../../signer/slashing/interchange/file.ts';
 import type { ImportSummary, ValidatorHistory } from '../../signer/slashing/types.ts';
-import { type OpenStore, readPublicKeys, slashingCommand } from './slashing-command.ts';
+import { type CommandStore, canonicalKeys, slashingCommand } from './slashing-command.ts';
 import { importWeb3Signer, type RecordImport, withProgress } from './slashing-web3signer.ts';
 
 const NOTHING_EXPORTED =
@@ -43,7 +43,7 @@ export const exportCommand = slashingCommand(
   },
 
   ({ values: { output, force, pubkeys } }) => {
-    const publicKeys = pubkeys === undefined ? undefined : readPublicKeys(pubkeys.split(','));
+    const publicKeys = pubkeys === undefined ? undefined : canonicalKeys(pubkeys.split(','));
     return (open) => exportFile(open, { publicKeys, output, force });
   },
   { needsBound: true },
@@ -103,7 +103,10 @@ export const importCommand = slashingCommand(
         importWeb3Signer(open, { database, options: { strategy: complete ? 'complete' : 'minimal', acceptsFuture } });
     const strategy = complete ? 'complete' : asMinimal ? 'minimal' : 'by_key';
     return (open) =>
-      importFile(open, file === undefined || file === '-' ? stdinOf(open) : bytesOf(file), { strategy, acceptsFuture });
+      importFile(open, file === undefined || file === '-' ? stdinOf(open) : fileBytes(file), {
+        strategy,
+        acceptsFuture,
+      });
   },
 );
 
@@ -113,7 +116,7 @@ interface Export {
   readonly force: boolean;
 }
 
-async function exportFile(open: OpenStore, wanted: Export): Promise<ExitCode> {
+async function exportFile(open: CommandStore, wanted: Export): Promise<ExitCode> {
   if (open.doubt !== undefined) {
     sayFailure(open.terminal, 'strongroom', `nothing is exported: ${WHY[open.doubt.cause]}. ${LACKING}`);
     return EXIT.failed;
@@ -125,7 +128,7 @@ async function exportFile(open: OpenStore, wanted: Export): Promise<ExitCode> {
 }
 
 async function writeHistories(
-  { backend, network, terminal }: OpenStore,
+  { backend, network, terminal }: CommandStore,
   { publicKeys, output, force }: Export,
 ): Promise<number> {
   const { stdout }: Printed = terminal;
@@ -148,7 +151,7 @@ async function writeHistories(
 
 /** What the import of a record does for a migration, too. */
 export async function importFile(
-  open: OpenStore,
+  open: CommandStore,
   source: AsyncIterable<Uint8Array>,
   options: RecordImport,
 ): Promise<ExitCode> {
@@ -164,7 +167,7 @@ export async function importFile(
 }
 
 async function merge(
-  { backend, terminal }: OpenStore,
+  { backend, terminal }: CommandStore,
   histories: AsyncIterable<ValidatorHistory>,
   { named, ...options }: RecordImport,
 ): Promise<ImportSummary> {
@@ -172,11 +175,11 @@ async function merge(
   return await backend.importHistories(withProgress(histories, progress, named), options);
 }
 
-function stdinOf({ terminal }: OpenStore): AsyncIterable<Buffer> {
+function stdinOf({ terminal }: CommandStore): AsyncIterable<Buffer> {
   return terminal.stdin as AsyncIterable<Buffer>;
 }
 
-export async function* bytesOf(path: string): AsyncGenerator<Buffer> {
+export async function* fileBytes(path: string): AsyncGenerator<Buffer> {
   try {
     yield* createReadStream(path);
   } catch (error) {

@@ -13,12 +13,12 @@ import { readIncarnations } from '../../signer/slashing/incarnation.ts';
 import { floorAt, futureFloor, futureText } from '../../signer/slashing/jump.ts';
 import { PRUNE_STEP_ENTRIES } from '../../signer/slashing/operations/prune-loop.ts';
 import type { StoreFloor } from '../../signer/slashing/types.ts';
-import { isEnded } from '../../signer/tenure.ts';
-import { KEYS, type OpenStore, readPublicKeys, slashingCommand } from './slashing-command.ts';
+import { isEndedTenure } from '../../signer/tenure.ts';
+import { type CommandStore, canonicalKeys, KEYS, slashingCommand } from './slashing-command.ts';
 import { noteRaisedByHand, noteWeb3Signer } from './slashing-notes.ts';
 import { web3SignerNames } from './web3signer-name.ts';
 
-export const status = slashingCommand(
+export const storeStatus = slashingCommand(
   {
     summary: 'Show the store, its network, its floor, how many records it holds, and which keys are retired',
     flags: {},
@@ -28,12 +28,12 @@ export const status = slashingCommand(
   () => showStatus,
 );
 
-async function showStatus({ backend, keeper, network, clock, terminal }: OpenStore): Promise<ExitCode> {
+async function showStatus({ backend, keeper, network, clock, terminal }: CommandStore): Promise<ExitCode> {
   const { validators, blocks, attestations, genesisValidatorsRoot } = await backend.status();
   const { id, incarnation, floor } = await keeper.identity();
   const { held, web3signers } = readIncarnations(incarnation);
   const tenures = [...(await backend.tenures())].sort(([one], [other]) => (one < other ? -1 : 1));
-  const retired = tenures.filter(([, tenure]) => isEnded(tenure));
+  const retired = tenures.filter(([, tenure]) => isEndedTenure(tenure));
   terminal.stdout.write(
     `backend: ${backend.name}\ngenesis validators root: ${genesisValidatorsRoot}\n` +
       `store: ${id}\nincarnation: ${held[0] ?? 'none'}\nfloor: ${floor === null ? 'none' : floorText(floor)}\n` +
@@ -65,7 +65,7 @@ export const prune = slashingCommand(
   () => pruneStore,
 );
 
-async function pruneStore({ backend, terminal }: OpenStore): Promise<ExitCode> {
+async function pruneStore({ backend, terminal }: CommandStore): Promise<ExitCode> {
   let total = 0;
   for (let deleted = -1; deleted !== 0; total += deleted) deleted = await backend.pruneStep(PRUNE_STEP_ENTRIES);
   terminal.stdout.write(`pruned entries: ${total}\n`);
@@ -85,13 +85,13 @@ export const retire = slashingCommand(
   },
 
   ({ words }) => {
-    const publicKeys = readPublicKeys(words);
+    const publicKeys = canonicalKeys(words);
     return (open) => retireKeys(open, publicKeys);
   },
 );
 
 /** Durable before it says so; what other signers of the store have under way ends in the store first. */
-async function retireKeys({ backend, terminal }: OpenStore, publicKeys: readonly string[]): Promise<ExitCode> {
+async function retireKeys({ backend, terminal }: CommandStore, publicKeys: readonly string[]): Promise<ExitCode> {
   const tenures = await backend.endTenures(publicKeys);
   for (const publicKey of publicKeys) {
     terminal.stdout.write(`retired: ${publicKey} (tenure ${tenures.get(publicKey) ?? 'unknown'})\n`);
@@ -125,17 +125,17 @@ export const reinstate = slashingCommand(
   },
 
   ({ words, values: { 'unsafe-forget-records': confirmed } }) => {
-    const publicKeys = readPublicKeys(words);
+    const publicKeys = canonicalKeys(words);
     if (confirmed === undefined) return (open) => reinstateKeys(open, publicKeys);
     const [publicKey, ...others] = publicKeys;
-    if (publicKey === undefined || others.length > 0 || readPublicKeys([confirmed])[0] !== publicKey)
+    if (publicKey === undefined || others.length > 0 || canonicalKeys([confirmed])[0] !== publicKey)
       throw new ArgumentsError('--unsafe-forget-records repeats the one key that is reinstated');
     return (open) => startAfresh(open, publicKey);
   },
   { needsBound: true },
 );
 
-async function reinstateKeys({ backend, terminal }: OpenStore, publicKeys: readonly string[]): Promise<ExitCode> {
+async function reinstateKeys({ backend, terminal }: CommandStore, publicKeys: readonly string[]): Promise<ExitCode> {
   const before = await backend.tenures(publicKeys);
   const changed = await backend.beginTenures(before);
   for (const publicKey of publicKeys) {
@@ -149,7 +149,7 @@ async function reinstateKeys({ backend, terminal }: OpenStore, publicKeys: reado
 }
 
 /** Of a key that is retired, so that no signer signs with it meanwhile, and that its own records shut out. */
-async function startAfresh(open: OpenStore, publicKey: string): Promise<ExitCode> {
+async function startAfresh(open: CommandStore, publicKey: string): Promise<ExitCode> {
   const { keeper, backend, network, confirmedClock, terminal } = open;
   const refuse = (why: string): ExitCode => {
     sayFailure(terminal, 'strongroom', `nothing was forgotten: ${why}`);
@@ -235,7 +235,7 @@ function readDatabase(written: string): string {
   throw new ArgumentsError('--waive-web3signer names one database: HOST[:PORT]/DATABASE');
 }
 
-async function jumpStore(open: OpenStore, { present, dryRun, waived }: Jump): Promise<ExitCode> {
+async function jumpStore(open: CommandStore, { present, dryRun, waived }: Jump): Promise<ExitCode> {
   const { backend, keeper, terminal, logger } = open;
   const target = await presentByHand(open, present).catch(problemOf);
   if (typeof target === 'string') {
@@ -282,7 +282,7 @@ export const lowerFloor = slashingCommand(
 );
 
 async function lowerStore(
-  { keeper, network: { time }, confirmedClock, terminal }: OpenStore,
+  { keeper, network: { time }, confirmedClock, terminal }: CommandStore,
   dryRun: boolean,
 ): Promise<ExitCode> {
   const present = await confirmedPresent(time, confirmedClock)().catch(problemOf);
@@ -305,7 +305,7 @@ async function lowerStore(
 
 /** @throws SignerError why the clock does not say it; Error why the store may not be raised so far */
 async function presentByHand(
-  { network: { time }, confirmedClock }: OpenStore,
+  { network: { time }, confirmedClock }: CommandStore,
   asked: Present | undefined,
 ): Promise<StoreFloor> {
   const byClock = confirmedPresent(time, confirmedClock);

@@ -19,7 +19,7 @@ import {
   type Web3SignerFindings,
   type Web3SignerReading,
 } from '../web3signer/records.ts';
-import type { OpenStore } from './slashing-command.ts';
+import type { CommandStore } from './slashing-command.ts';
 import { noteWeb3Signer } from './slashing-notes.ts';
 import { web3SignerName } from './web3signer-name.ts';
 
@@ -38,7 +38,7 @@ interface DatabaseImport {
 }
 
 /** @throws Web3SignerDatabaseError, SignerError; nothing is merged then */
-export async function importWeb3Signer(open: OpenStore, { database, options }: DatabaseImport): Promise<ExitCode> {
+export async function importWeb3Signer(open: CommandStore, { database, options }: DatabaseImport): Promise<ExitCode> {
   const { backend, keeper, network, clock, terminal, logger } = open;
   const address = addressOf(database, terminal);
   if (typeof address === 'string') {
@@ -71,7 +71,7 @@ export async function importWeb3Signer(open: OpenStore, { database, options }: D
 }
 
 /** Or what is wrong with it. */
-function addressOf(text: string, terminal: OpenStore['terminal']): PostgresAddress | string {
+function addressOf(text: string, terminal: CommandStore['terminal']): PostgresAddress | string {
   const { secret } = readSecret(text, { references: { env: terminal.env, readFile: readSecretFile } });
   if (secret instanceof BrokenReference) return `${secret.problem}; ${secret.remedy}`;
   const url = secret.reveal().toString('utf8');
@@ -107,7 +107,7 @@ const BEYOND =
   'Web3Signer signed numbers with these keys that no chain reaches; those rows are left out, and the keys sign nothing ' +
   'here. Do not reinstate one that signed a vote: later votes may be surrounded by it.';
 
-function report(summary: ImportSummary, found: Web3SignerFindings, { terminal }: OpenStore): void {
+function report(summary: ImportSummary, found: Web3SignerFindings, { terminal }: CommandStore): void {
   const { slot, epoch } = found.highWatermark;
   terminal.stdout.write(
     `keys: ${summary.validators}\nblocks: ${summary.blocks}\nattestations: ${summary.attestations}\n` +

@@ -28,7 +28,7 @@ export const SLASHING: Group<SlashingTerminal> = {
     prune: async () => (await store()).prune,
     reinstate: async () => (await store()).reinstate,
     retire: async () => (await store()).retire,
-    status: async () => (await store()).status,
+    status: async () => (await store()).storeStatus,
   },
   sections: [
     {

@@ -5,24 +5,24 @@
 import { renderName, suggest, type Violation } from '../../common/command-line/violations.ts';
 import type { Layer, MemberSetting, Setting } from '../../signer/config/layers/layer.ts';
 import { OPTION_PATHS, type OptionPath } from '../../signer/config/options.ts';
-import { MEMBERS, memberSetting, type ObjectMember, readMember, readText } from './members.ts';
+import { MEMBERS, memberSetting, type ObjectMember, readMember, readOptionText } from './members.ts';
 import { variableOf } from './option-names.ts';
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type LayerEnvironment = Readonly<Record<string, string | undefined>>;
 
 const PATH_OF_VARIABLE: ReadonlyMap<string, OptionPath> = new Map(OPTION_PATHS.map((path) => [variableOf(path), path]));
 const MEMBER_OF_VARIABLE: ReadonlyMap<string, ObjectMember> = new Map(
   MEMBERS.map((member) => [memberVariable(member), member]),
 );
 
-export function readEnvironment(env: Environment): Layer {
+export function readEnvironmentLayer(env: LayerEnvironment): Layer {
   const settings = new Map<OptionPath, Setting>();
   const members: MemberSetting[] = [];
   const violations: Violation[] = [];
   for (const [variable, path] of PATH_OF_VARIABLE) {
     const text = env[variable];
     if (text === undefined) continue;
-    const read = readText(path, text);
+    const read = readOptionText(path, text);
     if (read === undefined) violations.push(notJson(path, variable));
     else settings.set(path, { value: read.value, originAt: () => `environment ${variable}` });
   }
@@ -51,7 +51,7 @@ interface UnknownVariables {
  * Variables that look like options and are none. `referenced` are those that the configuration itself names,
  * `env:VAR`.
  */
-export function unknownVariables(env: Environment, referenced: readonly string[]): UnknownVariables {
+export function unknownVariables(env: LayerEnvironment, referenced: readonly string[]): UnknownVariables {
   const unknown = Object.keys(env)
     .filter((variable) => variable.startsWith('SVC_') && env[variable] !== undefined)
     .filter((variable) => !variable.startsWith('SVC_OPERATOR_'))

@@ -7,11 +7,11 @@ import type { Flag } from '../../common/command-line/command.ts';
 import { renderName, suggest, type Violation } from '../../common/command-line/violations.ts';
 import type { Layer, Setting } from '../../signer/config/layers/layer.ts';
 import { OPTION_PATHS, type OptionPath, optionAt } from '../../signer/config/options.ts';
-import { readText } from './members.ts';
+import { readOptionText } from './members.ts';
 import { flagOf } from './option-names.ts';
 import { SERVER_FLAGS } from './server-flags.ts';
 
-export interface Flags extends Layer {
+export interface FlagLayer extends Layer {
   readonly configPath: string | undefined;
   readonly check: boolean;
   readonly offline: boolean;
@@ -35,7 +35,7 @@ interface Written {
   readonly value: string | undefined;
 }
 
-export function readFlags(argv: readonly string[]): Flags {
+export function readFlags(argv: readonly string[]): FlagLayer {
   const violations: Violation[] = [];
   const written = readArguments(argv, violations);
   const byFlag = Map.groupBy(written, ({ flag }) => flag);
@@ -135,7 +135,7 @@ function settingOf(path: OptionPath, flag: string, uses: readonly Written[]): Se
   const originAt = (): string => origin;
   if (formOf(flag) === 'repeated') return { value: uses.map(({ value }) => value), originAt };
   // A boolean flag without a value says true.
-  return { value: readText(path, uses[0]?.value ?? 'true')?.value, originAt };
+  return { value: readOptionText(path, uses[0]?.value ?? 'true')?.value, originAt };
 }
 
 function isKnown(flag: string): boolean {

@@ -7,17 +7,17 @@ import type { Ceremony } from '../../ceremony/definition.ts';
 import { adviceOn } from '../../common/command-line/file-faults.ts';
 import type { Violation } from '../../common/command-line/violations.ts';
 import { errorCode } from '../../common/formats/error-code.ts';
-import { EMPTY_LAYER, readConfigurationFile, refused } from '../../signer/config/layers/file.ts';
+import { EMPTY_LAYER, readConfigurationFile, refusedLayer } from '../../signer/config/layers/file.ts';
 import type { Layer } from '../../signer/config/layers/layer.ts';
 import { type ConfigurationRead, readLayers } from '../../signer/config/load.ts';
-import { type Environment, readEnvironment, unknownVariables } from './environment-layer.ts';
-import { type Flags, readFlags } from './flag-layer.ts';
+import { type LayerEnvironment, readEnvironmentLayer, unknownVariables } from './environment-layer.ts';
+import { type FlagLayer, readFlags } from './flag-layer.ts';
 import { SERVICE_RULES, SERVICE_WARNINGS } from './rules.ts';
 import { readSecretFile } from './secret-file.ts';
 
 export interface LoadInput {
   readonly argv: readonly string[];
-  readonly env: Environment;
+  readonly env: LayerEnvironment;
   readonly readFile?: (path: string) => Uint8Array;
 }
 
@@ -30,7 +30,7 @@ export interface Build {
   readonly withoutTokens?: boolean;
 }
 
-export type Loaded =
+export type LoadedConfiguration =
   | (Extract<ConfigurationRead, { readonly ok: true }> & {
       readonly check: boolean;
       readonly offline: boolean;
@@ -42,11 +42,11 @@ export type Loaded =
     })
   | { readonly ok: false; readonly violations: readonly Violation[] };
 
-export function loadConfig(input: LoadInput, build: Build): Loaded {
+export function loadConfig(input: LoadInput, build: Build): LoadedConfiguration {
   const flags = readFlags(input.argv);
   const file = readFileLayer(flags, input.readFile ?? ((path) => readFileSync(path)));
   let ignoredVariables: readonly string[] = [];
-  const layers = [flags, readEnvironment(input.env), file];
+  const layers = [flags, readEnvironmentLayer(input.env), file];
   const isEmpty = flags.configPath === undefined && layers.every(saysNothing);
   const read = readLayers(layers, {
     rules: SERVICE_RULES,
@@ -71,7 +71,7 @@ function saysNothing({ settings, sections, members = [] }: Layer): boolean {
   return settings.size + sections.size + members.length === 0;
 }
 
-function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8Array): Layer {
+function readFileLayer({ configPath }: FlagLayer, readFile: (path: string) => Uint8Array): Layer {
   if (configPath === undefined) return EMPTY_LAYER;
   try {
     return readConfigurationFile(readFile(configPath), configPath);
@@ -79,6 +79,6 @@ function readFileLayer({ configPath }: Flags, readFile: (path: string) => Uint8A
     const code = errorCode(error);
     const problem = `cannot be read${code === undefined ? '' : ` (${code})`}`;
     const remedy = adviceOn(code ?? '') ?? 'name a file that this user may read';
-    return refused([{ path: configPath, problem, remedy, origin: 'flag --config' }]);
+    return refusedLayer([{ path: configPath, problem, remedy, origin: 'flag --config' }]);
   }
 }

@@ -22,7 +22,7 @@ export const MEMBERS: readonly ObjectMember[] = OPTION_PATHS.flatMap((option) =>
  * The value of a text, or undefined when an object is not well-formed JSON. Text that is no integer or boolean stays
  * text, which the schema then refuses: an empty text is never an integer, a boolean or a choice, but is an empty list.
  */
-export function readText(path: OptionPath, text: string): { readonly value: unknown } | undefined {
+export function readOptionText(path: OptionPath, text: string): { readonly value: unknown } | undefined {
   switch (optionAt(path).kind.form) {
     case 'text':
       return { value: text };
@@ -46,7 +46,7 @@ function readObject(text: string): { readonly value: unknown } | undefined {
 }
 
 /**
- * As `readText` reads options: what is no integer or boolean stays text, which the schema refuses. Undefined: not
+ * As `readOptionText` reads options: what is no integer or boolean stays text, which the schema refuses. Undefined: not
  * well-formed JSON.
  */
 export function readMember({ form }: ObjectMember, text: string): { readonly value: unknown } | undefined {

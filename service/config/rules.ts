@@ -8,7 +8,7 @@ import { CUSTODY_RULES } from '../../signer/config/rules/custody.ts';
 import { ENCLAVE_RULES } from '../../signer/config/rules/enclave.ts';
 import { LISTENER_RULES } from '../../signer/config/rules/listeners.ts';
 import { NETWORK_RULES } from '../../signer/config/rules/network.ts';
-import { type Rule, repeated, when } from '../../signer/config/rules/rule.ts';
+import { type ConfigRule, repeated, when } from '../../signer/config/rules/rule.ts';
 import { SIGNING_RULES } from '../../signer/config/rules/rules.ts';
 import { STATIC_AUTH_RULES } from '../../signer/config/rules/static-auth.ts';
 import { TABLE_RULES } from '../../signer/config/rules/tables.ts';
@@ -20,7 +20,7 @@ import { isNot, type UselessOption } from '../../signer/config/without-effect.ts
 
 const ABOUT = ['tls.known_clients', 'tls.client_ca', 'tls.client_auth'] as const;
 
-const CLIENT_CERTIFICATE_RULES: readonly Rule[] = [
+const CLIENT_CERTIFICATE_RULES: readonly ConfigRule[] = [
   {
     says: '`tls.known_clients`, `tls.client_ca` and `tls.client_auth: required` need `tls.mode: file`: no other listener asks for client certificates.',
     // That of an enclave's listener is among its own rules.
@@ -116,7 +116,7 @@ function knownBy({ subject, spki_sha256, certificate_sha256, file }: Config['tls
 const tlsIsOff = ({ tls }: Config): boolean => tls.mode === 'disabled';
 const TLS_IS_OFF = 'tls.mode is disabled. Set tls.mode: file, or remove it';
 
-const HOST_RULES: readonly Rule[] = [
+const HOST_RULES: readonly ConfigRule[] = [
   {
     startupFailure: 2,
     says: '`anti_slashing.backend: noop` needs the flag `--allow-unsafe-noop-anti-slashing`.',
@@ -179,7 +179,7 @@ const HOST_RULES: readonly Rule[] = [
   },
 ];
 
-export const SERVICE_RULES: readonly Rule[] = [
+export const SERVICE_RULES: readonly ConfigRule[] = [
   ...STATIC_AUTH_RULES,
   ...CLIENT_CERTIFICATE_RULES,
   ...NETWORK_RULES,

@@ -10,7 +10,7 @@ import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { parseDescriptors } from '../../signer/keys/files/descriptor.ts';
 import { DESCRIPTOR_NAME, KEYSTORE_NAME } from '../../signer/keys/files/listing.ts';
-import { FirstStepFailure, unusable } from './failure.ts';
+import { FirstStepFailure, unusablePath } from './failure.ts';
 
 export const MIGRATED = ['lighthouse', 'teku', 'prysm', 'nimbus', 'lodestar', 'web3signer'] as const;
 
@@ -241,7 +241,7 @@ export function namesIn(folder: string): readonly string[] {
   try {
     return existsSync(folder) ? readdirSync(folder).sort() : [];
   } catch (error) {
-    throw unusable(folder, 'be read', error);
+    throw unusablePath(folder, 'be read', error);
   }
 }
 
@@ -254,6 +254,6 @@ function readBytes(file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw unusable(file, 'be read', error);
+    throw unusablePath(file, 'be read', error);
   }
 }

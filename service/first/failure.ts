@@ -17,7 +17,7 @@ export class FirstStepFailure extends Error {
   }
 }
 
-export function unusable(path: string, what: 'be read' | 'be written', error: unknown): FirstStepFailure {
+export function unusablePath(path: string, what: 'be read' | 'be written', error: unknown): FirstStepFailure {
   const code = shownErrorCode(error);
   const advice = adviceOn(code);
   return new FirstStepFailure(`${quoted(path)} cannot ${what} (${code})`, advice === undefined ? [] : [advice]);

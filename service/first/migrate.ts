@@ -21,8 +21,8 @@ import type { ChainTime } from '../../signer/slashing/future.ts';
 import { isoTime } from '../../signer/slashing/jump.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { importFailure } from '../commands/slashing.ts';
-import type { OpenStore } from '../commands/slashing-command.ts';
-import { bytesOf, importFile } from '../commands/slashing-files.ts';
+import type { CommandStore } from '../commands/slashing-command.ts';
+import { fileBytes, importFile } from '../commands/slashing-files.ts';
 import { withStore } from '../commands/slashing-open.ts';
 import { importWeb3Signer } from '../commands/slashing-web3signer.ts';
 import { readConfigFile } from '../config/consensus-config.ts';
@@ -42,7 +42,7 @@ import {
 import { type OpenedKey, openKeys } from './client-keys.ts';
 import { processesOf } from './client-processes.ts';
 import { configurationText } from './configuration-text.ts';
-import { FirstStepFailure, unusable } from './failure.ts';
+import { FirstStepFailure, unusablePath } from './failure.ts';
 import {
   DEFAULT_FOLDER,
   filesOf,
@@ -222,9 +222,9 @@ function recordOf({ client, name, folder, network }: Source, { record }: Given, 
     return { database: record };
   if (record !== undefined) {
     try {
-      return { bytes: () => bytesOf(record), writtenMs: statSync(record).mtimeMs };
+      return { bytes: () => fileBytes(record), writtenMs: statSync(record).mtimeMs };
     } catch (error) {
-      throw unusable(record, 'be read', error);
+      throw unusablePath(record, 'be read', error);
     }
   }
   const { genesisValidatorsRoot } = networkOf(config, readConfigFile);
@@ -311,7 +311,7 @@ async function importRecord(
 ): Promise<ExitCode> {
   // A new store warns that it knows nothing: what is imported now is what it will know.
   const use = { stderr: terminal.stderr, isForJump: false, needsBound: false, level: 'error' } as const;
-  const read = async (open: OpenStore): Promise<ExitCode> => {
+  const read = async (open: CommandStore): Promise<ExitCode> => {
     const code =
       'database' in record
         ? await importWeb3Signer(open, { database: record.database, options: { named, strategy: 'minimal' } })

@@ -27,7 +27,7 @@ import { lookAtStart, reportCheck } from '../commands/check.ts';
 import { loadConfig } from '../config/load.ts';
 import { CLIENTS, type ClientName, linesFor } from './clients.ts';
 import { PORTS } from './configuration-text.ts';
-import { FirstStepFailure, unusable } from './failure.ts';
+import { FirstStepFailure, unusablePath } from './failure.ts';
 import { pathLine } from './path-line.ts';
 
 export const DEFAULT_FOLDER = 'strongroom';
@@ -150,7 +150,7 @@ export function writeAll(folders: readonly string[], files: readonly WrittenFile
     }
   } catch (error) {
     for (const undo of made.toReversed()) undo();
-    throw unusable(at, 'be written', error);
+    throw unusablePath(at, 'be written', error);
   }
 }
 

@@ -18,7 +18,7 @@ import { errorCode } from '../../common/formats/error-code.ts';
 import { systemClock } from '../../common/observe/clock.ts';
 import { createLogger } from '../../common/observe/logger.ts';
 import { VERSION } from '../../signer/api/version.ts';
-import { boot, type RunningSigner } from '../../signer/boot/boot.ts';
+import { type BootedSigner, boot } from '../../signer/boot/boot.ts';
 import { loadConfig } from '../config/load.ts';
 import { SERVICE_PARTS } from '../parts.ts';
 import { FirstStepFailure } from './failure.ts';
@@ -138,7 +138,7 @@ function temporaryFolder(): string {
   }
 }
 
-async function start(folder: string, token: string): Promise<{ readonly signer: RunningSigner; readonly url: string }> {
+async function start(folder: string, token: string): Promise<{ readonly signer: BootedSigner; readonly url: string }> {
   const keys = join(folder, 'keys');
   mkdirSync(keys, { mode: OWNER_ONLY.folder });
   const descriptor = `# A TEST key of strongroom try.\ntype: file-raw\nkeyType: BLS\nprivateKey: "${testSecret()}"\n`;

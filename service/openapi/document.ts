@@ -118,7 +118,7 @@ function route(
 
 const PATH = '/api/openapi.json';
 
-export const OPERATIONS: Operations = {
+export const OPENAPI_OPERATIONS: Operations = {
   ...SIGNING_OPERATIONS,
   ...CHAMBER_OPERATIONS,
   ...KEY_OPERATIONS,
@@ -165,7 +165,7 @@ export async function describeRoutes(app: FastifyInstance): Promise<void> {
 /** @throws Error of a route without a description */
 function operationOf({ method, url }: Pick<RouteOptions, 'method' | 'url'>): FastifySchema {
   const name = `${method === 'HEAD' ? 'GET' : String(method)} ${url}`;
-  const operation = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : undefined;
+  const operation = Object.hasOwn(OPENAPI_OPERATIONS, name) ? OPENAPI_OPERATIONS[name] : undefined;
   if (operation === undefined) throw new Error(`${name} has no description (service/openapi/)`);
   return operation;
 }

@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../../signer/api/errors.ts';
 import { sayAhead } from '../../signer/slashing/future.ts';
-import { lockDatabase, refuseMisplaced, unusable } from '../../signer/slashing/sqlite/file/file.ts';
+import { lockDatabase, refuseMisplaced, unusableFile } from '../../signer/slashing/sqlite/file/file.ts';
 import { isBusy } from '../../signer/slashing/sqlite/tables/rows.ts';
 import { confirmOurs, DatabaseRefusal, type ExpectedMetadata } from '../../signer/slashing/sqlite/tables/schema.ts';
 import type { Marks, StoreFloor } from '../../signer/slashing/types.ts';
@@ -35,7 +35,7 @@ export function lookAtDatabase(
   try {
     accessSync(realPath, constants.R_OK | constants.W_OK);
   } catch (cause) {
-    throw unusable('the database file cannot be read and written by this user', { path, cause });
+    throw unusableFile('the database file cannot be read and written by this user', { path, cause });
   }
   refuseMisplaced(realPath, log);
   // The lock is asked for where a signer has made one: its file is not made here.
@@ -79,9 +79,9 @@ function confirmMetadata(
     look(connection, isClean);
     return 'good';
   } catch (cause) {
-    if (cause instanceof DatabaseRefusal) throw unusable(cause.message, { path: realPath, cause });
+    if (cause instanceof DatabaseRefusal) throw unusableFile(cause.message, { path: realPath, cause });
     if (!isClean) return 'good'; // what is missing may be in the log
-    throw unusable('the database cannot be read', { path: realPath, cause });
+    throw unusableFile('the database cannot be read', { path: realPath, cause });
   } finally {
     connection?.close();
   }

@@ -4,15 +4,15 @@
 
 import { renderName, suggest, type Violation } from '../../common/command-line/violations.ts';
 import type { GivenLayer, GivenOption } from './given.ts';
-import { flagOf, type Web3SignerOption } from './option.ts';
-import { ETH1_OPTIONS, OPTION_OF_NAME, OPTIONS } from './options/options.ts';
+import { type Web3SignerOption, web3SignerFlag } from './option.ts';
+import { ETH1_OPTIONS, OPTION_OF_NAME, WEB3SIGNER_OPTIONS } from './options/options.ts';
 
 const COMMANDS = ['export', 'import', 'watermark-repair'] as const;
-export type Command = (typeof COMMANDS)[number];
+export type Web3SignerCommand = (typeof COMMANDS)[number];
 
 export interface Arguments extends GivenLayer {
   readonly isEth2: boolean;
-  readonly command: Command | undefined;
+  readonly command: Web3SignerCommand | undefined;
   readonly printConfig: boolean;
   readonly version: boolean;
 }
@@ -23,7 +23,7 @@ const OWN_WORDS: Readonly<Record<string, 'version' | 'printConfig'>> = {
   '--print-config': 'printConfig',
 };
 const LETTERS = new Map(
-  OPTIONS.flatMap((option) => (option.letter === undefined ? [] : [[option.letter, option] as const])),
+  WEB3SIGNER_OPTIONS.flatMap((option) => (option.letter === undefined ? [] : [[option.letter, option] as const])),
 );
 
 interface Reading {
@@ -32,10 +32,10 @@ interface Reading {
   readonly violations: Violation[];
   readonly own: Set<string>;
   isEth2: boolean;
-  command: Command | undefined;
+  command: Web3SignerCommand | undefined;
 }
 
-export function readArguments(argv: readonly string[]): Arguments {
+export function readWeb3SignerArguments(argv: readonly string[]): Arguments {
   const reading: Reading = {
     rest: [...argv],
     given: [],
@@ -84,8 +84,8 @@ function readOption(word: string, reading: Reading): void {
   const value = joinedOn ?? attached ?? valueAfter(option, reading.rest);
   const origin = `flag ${letter === undefined ? flag : flag.slice(0, 2)}`;
   if (value === undefined) {
-    const remedy = `write ${flagOf(option)}=VALUE`;
-    reading.violations.push({ path: flagOf(option), problem: 'has no value', remedy, origin });
+    const remedy = `write ${web3SignerFlag(option)}=VALUE`;
+    reading.violations.push({ path: web3SignerFlag(option), problem: 'has no value', remedy, origin });
   } else {
     reading.given.push({ option, value, origin });
   }
@@ -109,7 +109,7 @@ function joined(given: readonly GivenOption[], violations: Violation[]): GivenOp
     if (uses.length > 1 && option.isList !== true) {
       const problem = 'is given more than once';
       violations.push({
-        path: flagOf(option),
+        path: web3SignerFlag(option),
         problem,
         remedy: `give it once${option.names.length > 1 ? `: ${option.names.join(' and ')} are the same` : ''}`,
         origin: first.origin,
@@ -126,7 +126,7 @@ function unknownOption(flag: string): Violation {
   const isEth1 = ETH1_OPTIONS.includes(name);
   const remedy = suggest(
     flag,
-    OPTIONS.map(flagOf),
+    WEB3SIGNER_OPTIONS.map(web3SignerFlag),
     'remove it; `strongroom web3signer --help` lists the options, ' +
       'docs/reference/web3signer.md says what becomes of each',
   );

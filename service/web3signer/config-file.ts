@@ -8,20 +8,20 @@ import { errorCode } from '../../common/formats/error-code.ts';
 import { parseStrictYaml, type StrictDocument } from '../../common/formats/yaml.ts';
 import type { GivenLayer, GivenOption, OptionWarning } from './given.ts';
 import { keysOf, type Web3SignerOption } from './option.ts';
-import { CONFIG_FILE, OPTIONS } from './options/options.ts';
+import { CONFIG_FILE, WEB3SIGNER_OPTIONS } from './options/options.ts';
 
 /** Far more than all options with room for lists. */
 const MAX_CONFIG_FILE_BYTES = 1024 * 1024;
 
 const OPTION_OF_KEY: ReadonlyMap<string, Web3SignerOption> = new Map(
-  OPTIONS.filter(({ names }) => names[0] !== CONFIG_FILE).flatMap((option) =>
+  WEB3SIGNER_OPTIONS.filter(({ names }) => names[0] !== CONFIG_FILE).flatMap((option) =>
     keysOf(option).map((key) => [key, option] as const),
   ),
 );
 const OTHER_COMMAND = /^(?:eth1|filecoin)\./;
 const NOTHING: GivenLayer = { given: [], violations: [], warnings: [] };
 
-export function readConfigFile(file: GivenOption | undefined): GivenLayer {
+export function readWeb3SignerFile(file: GivenOption | undefined): GivenLayer {
   if (file === undefined) return NOTHING;
   const path = file.value;
   const refused = (problem: string, remedy: string): GivenLayer => ({

@@ -5,7 +5,7 @@ import type { GivenOptions } from './given.ts';
 
 export const DATABASE_URL = 'slashing-protection-db-url';
 
-export function importCommand(given: GivenOptions): string {
+export function importCommandLine(given: GivenOptions): string {
   const command = 'strongroom slashing import --from-web3signer env:WEB3SIGNER_DB -c strongroom.yaml';
   return `WEB3SIGNER_DB='${databaseUrl(given)}' ${command}`;
 }

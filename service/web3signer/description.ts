@@ -1,8 +1,8 @@
 // What `strongroom web3signer` says of itself, from the table of options.
 
-import type { Description, Flag, Flags, Section } from '../../common/command-line/command.ts';
-import { flagOf, type Scope, type Web3SignerOption } from './option.ts';
-import { OPTIONS } from './options/options.ts';
+import type { Description, Flag, Flags, HelpSection } from '../../common/command-line/command.ts';
+import { type OptionScope, type Web3SignerOption, web3SignerFlag } from './option.ts';
+import { WEB3SIGNER_OPTIONS } from './options/options.ts';
 
 const GLOBAL = '[global options]';
 
@@ -52,9 +52,9 @@ function eth2Description(): Description {
 
 const HEADINGS = { honoured: 'Honoured', accepted: 'Accepted, with a warning' } as const;
 
-function flagsOf(scope: Scope, heading?: string): Flags {
+function flagsOf(scope: OptionScope, heading?: string): Flags {
   return Object.fromEntries(
-    OPTIONS.filter((option) => option.scope === scope).flatMap((option) => {
+    WEB3SIGNER_OPTIONS.filter((option) => option.scope === scope).flatMap((option) => {
       const { names, letter, form, becomes } = option;
       if (becomes.kind === 'refused') return [];
       const flag: Flag = {
@@ -75,10 +75,12 @@ function meaningOf({ becomes, names }: Web3SignerOption): string {
   return becomes.kind === 'accepted' ? `it ${becomes.instead}${also}` : '';
 }
 
-function refusedOnes(scope: Scope): readonly Section[] {
-  const entries = OPTIONS.flatMap((option) => {
+function refusedOnes(scope: OptionScope): readonly HelpSection[] {
+  const entries = WEB3SIGNER_OPTIONS.flatMap((option) => {
     const { becomes } = option;
-    return option.scope === scope && becomes.kind === 'refused' ? [[flagOf(option), `it ${becomes.why}`] as const] : [];
+    return option.scope === scope && becomes.kind === 'refused'
+      ? [[web3SignerFlag(option), `it ${becomes.why}`] as const]
+      : [];
   });
   return entries.length === 0 ? [] : [{ heading: 'Refused', entries }];
 }

@@ -6,19 +6,19 @@ import { nearest } from '../../common/command-line/nearest.ts';
 import { renderName } from '../../common/command-line/violations.ts';
 import type { GivenLayer, GivenOption, OptionWarning } from './given.ts';
 import { variablesOf } from './option.ts';
-import { OPTIONS } from './options/options.ts';
+import { WEB3SIGNER_OPTIONS } from './options/options.ts';
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type Web3SignerEnvironment = Readonly<Record<string, string | undefined>>;
 
 /** Kubernetes, "Environment variables" under Service, for a Service whose name begins with web3signer. */
 const SERVICE =
   /^WEB3SIGNER(?:_[A-Z0-9_]+)?_(?:SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)|PORT_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)$/;
 const LINK = /^WEB3SIGNER(?:_[A-Z0-9_]+)?_PORT$/;
 
-export function readEnvironment(env: Environment): GivenLayer {
+export function readEnvironment(env: Web3SignerEnvironment): GivenLayer {
   const given: GivenOption[] = [];
   const known = new Set<string>();
-  for (const option of OPTIONS) {
+  for (const option of WEB3SIGNER_OPTIONS) {
     const variables = variablesOf(option);
     for (const variable of variables) known.add(variable);
     const variable = variables.find((name) => env[name] !== undefined);

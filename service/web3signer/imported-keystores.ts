@@ -20,7 +20,7 @@ import { syncFolderNow } from '../../common/command-line/sync-folder.ts';
 import type { Violation } from '../../common/command-line/violations.ts';
 import { errorCode } from '../../common/formats/error-code.ts';
 import { variableOf } from '../config/option-names.ts';
-import type { Environment } from './environment.ts';
+import type { Web3SignerEnvironment } from './environment.ts';
 import { type GivenOptions, isOn } from './given.ts';
 import type { Translation } from './translation.ts';
 
@@ -33,7 +33,7 @@ const OPTIONS = ['key_sources.memory.persist_dir', 'key_sources.memory.persist_s
 
 interface Surroundings {
   readonly folder: string;
-  readonly env: Environment;
+  readonly env: Web3SignerEnvironment;
   /** A signer is about to start: what is missing may be made. */
   readonly starts: boolean;
 }

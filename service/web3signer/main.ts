@@ -14,28 +14,28 @@ import { writeViolations } from '../../common/command-line/violations-report.ts'
 import { VERSION_LINE } from '../../signer/api/version.ts';
 import { main as runSlashing } from '../commands/slashing.ts';
 import { web3SignerNames } from '../commands/web3signer-name.ts';
-import { type Loaded, type LoadInput, loadConfig } from '../config/load.ts';
+import { type LoadedConfiguration, type LoadInput, loadConfig } from '../config/load.ts';
 import { openKeyFilesLater } from '../key-files.ts';
 import { serve, web3SignersOf } from '../main.ts';
 import { SERVICE_PARTS } from '../parts.ts';
 import { POLICY } from './access.ts';
-import { type Arguments, type Command, readArguments } from './arguments.ts';
-import { readConfigFile } from './config-file.ts';
-import { DATABASE_URL, importCommand } from './database.ts';
-import { type Environment, readEnvironment } from './environment.ts';
+import { type Arguments, readWeb3SignerArguments, type Web3SignerCommand } from './arguments.ts';
+import { readWeb3SignerFile } from './config-file.ts';
+import { DATABASE_URL, importCommandLine } from './database.ts';
+import { readEnvironment, type Web3SignerEnvironment } from './environment.ts';
 import { type GivenOptions, merged, type OptionWarning } from './given.ts';
 import { settleImported } from './imported-keystores.ts';
-import { flagOf } from './option.ts';
+import { web3SignerFlag } from './option.ts';
 import { CONFIG_FILE } from './options/options.ts';
 import { writingPorts } from './ports-file.ts';
 import { translate } from './translate.ts';
 import type { Translation } from './translation.ts';
-import { type Section, yamlText } from './yaml-text.ts';
+import { type YamlSection, yamlText } from './yaml-text.ts';
 
 const FILE = 'the options of Web3Signer';
 
 export async function main(argv: readonly string[]): Promise<void> {
-  const args = readArguments(argv);
+  const args = readWeb3SignerArguments(argv);
   if (args.version) process.stdout.write(VERSION_LINE);
   else await runFront(args);
 }
@@ -66,7 +66,7 @@ async function runFront(args: Arguments): Promise<void> {
 
 interface Checked {
   readonly input: LoadInput;
-  readonly loaded: Extract<Loaded, { ok: true }>;
+  readonly loaded: Extract<LoadedConfiguration, { ok: true }>;
 }
 
 /** Undefined when the configuration is refused; the refusal is printed then. */
@@ -82,10 +82,10 @@ function checked(translation: Translation): Checked | undefined {
 
 export function translated(
   args: Arguments,
-  env: Environment,
+  env: Web3SignerEnvironment,
 ): { readonly given: GivenOptions; readonly translation: Translation } {
   const environment = readEnvironment(env);
-  const file = readConfigFile(merged([args, environment]).get(CONFIG_FILE));
+  const file = readWeb3SignerFile(merged([args, environment]).get(CONFIG_FILE));
   const layers = [args, environment, file];
   const given = merged(layers);
   const translation = translate(given, process.cwd());
@@ -95,7 +95,7 @@ export function translated(
 }
 
 /** With the option of Web3Signer that led there. */
-function violationsOf(loaded: Loaded, translation: Translation): readonly Violation[] {
+function violationsOf(loaded: LoadedConfiguration, translation: Translation): readonly Violation[] {
   if (loaded.ok) return [];
   return loaded.violations.map((violation) =>
     violation.origin.startsWith(FILE) || violation.origin === 'default'
@@ -124,8 +124,8 @@ function printConfig(translation: Translation, given: GivenOptions): void {
   const left = [...given.values()].filter(({ option }) => option.becomes.kind !== 'honoured');
   const notes = [
     'Translated from options of Web3Signer by `strongroom web3signer --print-config`.',
-    ...left.map(({ option }) => `Not translated: ${flagOf(option)}`),
-    ...(given.has(DATABASE_URL) ? [`Before the first start: ${importCommand(given)}`] : []),
+    ...left.map(({ option }) => `Not translated: ${web3SignerFlag(option)}`),
+    ...(given.has(DATABASE_URL) ? [`Before the first start: ${importCommandLine(given)}`] : []),
   ];
   process.stdout.write(notes.map((note) => `# ${note}\n`).join('') + yamlText(translation.config));
   sayAll([...translation.warnings, ...(isOpen(translation) ? [OPEN] : [])]);
@@ -135,7 +135,7 @@ function sayAll(warnings: readonly OptionWarning[]): void {
   for (const { at, says } of warnings) note(process, `warning: ${at} ${says}`);
 }
 
-async function runCommand(command: Command, given: GivenOptions, input: LoadInput): Promise<void> {
+async function runCommand(command: Web3SignerCommand, given: GivenOptions, input: LoadInput): Promise<void> {
   const { needs, argv } = COMMANDS[command];
   const missing = needs.filter((name) => !given.has(name));
   if (missing.length > 0) {
@@ -152,7 +152,7 @@ interface RecordCommand {
 }
 
 /** A jump by hand refuses all that a low watermark refuses: nobody who voted up to its epoch had a later source. */
-const COMMANDS: Readonly<Record<Command, RecordCommand>> = {
+const COMMANDS: Readonly<Record<Web3SignerCommand, RecordCommand>> = {
   export: { needs: ['to'], argv: (given) => ['export', `--output=${given('to')}`, '--force'] },
   import: { needs: ['from'], argv: (given) => ['import', given('from')] },
   'watermark-repair': {
@@ -163,7 +163,7 @@ const COMMANDS: Readonly<Record<Command, RecordCommand>> = {
 
 /** What Web3Signer's database knows of these keys has to be here before the first signature, and before an export. */
 async function missingImport(
-  { config }: Extract<Loaded, { ok: true }>,
+  { config }: Extract<LoadedConfiguration, { ok: true }>,
   given: GivenOptions,
 ): Promise<Violation | undefined> {
   const url = given.get(DATABASE_URL);
@@ -173,19 +173,22 @@ async function missingImport(
   if (names.some((name) => settled.includes(name))) return undefined;
   const waiver = `strongroom slashing jump --waive-web3signer ${names[0] ?? 'HOST:PORT/DATABASE'} -c strongroom.yaml`;
   return {
-    path: flagOf(url.option),
+    path: web3SignerFlag(url.option),
     problem:
       'names a database of Web3Signer that was not merged into the record here: what its keys signed would not be known',
     remedy:
       'stop Web3Signer for good, write the configuration with --print-config to strongroom.yaml, and run ' +
-      `\`${importCommand(given)}\` (with its password, and ?sslmode=disable after the database where it has no TLS). ` +
+      `\`${importCommandLine(given)}\` (with its password, and ?sslmode=disable after the database where it has no TLS). ` +
       `When that database is empty, or gone for good, \`${waiver}\` refuses everything up to now instead`,
     origin: url.origin,
   };
 }
 
 /** No folder is made: a mistyped path would be a new, empty record. */
-function unwritable({ config }: Extract<Loaded, { ok: true }>, translation: Translation): Violation | undefined {
+function unwritable(
+  { config }: Extract<LoadedConfiguration, { ok: true }>,
+  translation: Translation,
+): Violation | undefined {
   const { backend, path } = config.anti_slashing;
   if (backend !== 'sqlite') return undefined;
   try {
@@ -201,11 +204,11 @@ function unwritable({ config }: Extract<Loaded, { ok: true }>, translation: Tran
 
 /** The configuration alone, without variables of strongroom, which --print-config does not print. */
 function isOpen({ config }: Translation): boolean {
-  return 'anonymous' in (config['static_auth'] as Section);
+  return 'anonymous' in (config['static_auth'] as YamlSection);
 }
 
 /** Only while it is so: a token may be asked for by SVC_STATIC_AUTH. */
-function openDoors({ config }: Extract<Loaded, { ok: true }>): readonly OptionWarning[] {
+function openDoors({ config }: Extract<LoadedConfiguration, { ok: true }>): readonly OptionWarning[] {
   return config.static_auth.anonymous.policies.includes(POLICY) ? [OPEN] : [];
 }
 

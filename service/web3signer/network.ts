@@ -42,12 +42,12 @@ export function translateNetwork(given: GivenOptions, folder: string, to: Transl
   }
   for (const fork of MOVED_FORKS) {
     const moved = given.get(`Xnetwork-${fork}-fork-epoch`);
-    if (moved !== undefined) to.set(`network.fork_schedule.${fork}`, numberOf(moved.value), moved.origin);
+    if (moved !== undefined) to.set(`network.fork_schedule.${fork}`, chainNumber(moved.value), moved.origin);
   }
 }
 
 /** Text that is no number stays text: the configuration refuses it. */
-export function numberOf(text: string): number | string {
+export function chainNumber(text: string): number | string {
   return /^[0-9]{1,15}$/.test(text) ? Number(text) : text;
 }
 

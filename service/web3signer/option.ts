@@ -4,7 +4,7 @@
 import type { OptionPath } from '../../signer/config/options.ts';
 
 /** The words before the option; an environment variable and a key of the YAML file begin with them. */
-export type Scope = '' | 'eth2' | 'eth2 export' | 'eth2 import' | 'eth2 watermark-repair';
+export type OptionScope = '' | 'eth2' | 'eth2 export' | 'eth2 import' | 'eth2 watermark-repair';
 
 export interface Honoured {
   readonly kind: 'honoured';
@@ -20,7 +20,7 @@ export interface Accepted {
   readonly unless?: readonly string[];
 }
 
-export interface Refused {
+interface RefusedOption {
   readonly kind: 'refused';
   /** Completes the option's name to a sentence. */
   readonly why: string;
@@ -33,29 +33,29 @@ export interface Web3SignerOption {
   /** Without dashes; the first is what messages and the reference say. */
   readonly names: readonly [string, ...string[]];
   readonly letter?: string;
-  readonly scope: Scope;
+  readonly scope: OptionScope;
   readonly form: 'text' | 'number' | 'boolean';
   /** Given several times, or a list in the YAML file: joined with commas. */
   readonly isList?: true;
   readonly isOurs?: true;
   /** Web3Signer got it after the revision whose options are listed (docs/reference/web3signer.md). */
   readonly isNewer?: true;
-  readonly becomes: Honoured | Accepted | Refused;
+  readonly becomes: Honoured | Accepted | RefusedOption;
 }
 
 export function honoured(how: string, sets?: OptionPath): Honoured {
   return sets === undefined ? { kind: 'honoured', how } : { kind: 'honoured', how, sets };
 }
 
-export function accepted(instead: string, unless: readonly string[] = []): Accepted {
+export function acceptedOption(instead: string, unless: readonly string[] = []): Accepted {
   return { kind: 'accepted', instead, unless };
 }
 
-export function refused(why: string, remedy: string, unless: readonly string[] = []): Refused {
+export function refusedOption(why: string, remedy: string, unless: readonly string[] = []): RefusedOption {
   return { kind: 'refused', why, remedy, unless };
 }
 
-export function flagOf({ names: [name] }: Web3SignerOption): string {
+export function web3SignerFlag({ names: [name] }: Web3SignerOption): string {
   return `--${name}`;
 }
 
@@ -67,6 +67,6 @@ export function keysOf({ names, scope }: Web3SignerOption): readonly string[] {
   return names.map((name) => [...words(scope), name].join('.'));
 }
 
-function words(scope: Scope): readonly string[] {
+function words(scope: OptionScope): readonly string[] {
   return scope === '' ? [] : scope.split(' ');
 }

@@ -143,7 +143,7 @@ async function historyOf(
   connection: Connection,
   row: ValidatorRow,
 ): Promise<ValidatorHistory & { readonly isWhole: boolean }> {
-  const publicKey = encodeHex(readBytes(row.public_key, 48, `validators, id ${row.id}: public_key`));
+  const publicKey = encodeHex(readColumnBytes(row.public_key, 48, `validators, id ${row.id}: public_key`));
   const reducer = historyReducer();
   let isWhole = true;
   /** What is beyond any chain is no entry, and marks its key. */
@@ -205,7 +205,7 @@ const LOOK_AT_IT = 'find out who wrote it; `web3signer eth2 export` writes a fil
  * place.
  */
 function rootOf(value: unknown, place: string): Uint8Array | null {
-  const root = value === null ? null : readBytes(value, 32, `${place}: signing_root`);
+  const root = value === null ? null : readColumnBytes(value, 32, `${place}: signing_root`);
   return root?.every((byte) => byte === 0) === true ? null : root; // of a file of Prysm's: no message has it
 }
 
@@ -236,7 +236,7 @@ export function readNumber(value: unknown, place: string): number {
   return number;
 }
 
-export function readBytes(value: unknown, length: number, place: string): Uint8Array {
+export function readColumnBytes(value: unknown, length: number, place: string): Uint8Array {
   if (value instanceof Uint8Array && value.length === length) return value;
   throw new Web3SignerDatabaseError(`${place} is not ${length} bytes`, REMEDY);
 }

@@ -10,7 +10,7 @@ const VERSION_OF_HIGH_WATERMARK = 12;
 const NEWEST_VERSION = 12;
 
 /** Read by this program; a missing one is named. */
-export const TABLES = [
+export const WEB3SIGNER_TABLES = [
   'validators',
   'signed_blocks',
   'signed_attestations',
@@ -60,11 +60,11 @@ const UPGRADE =
 async function checkTables(connection: Connection): Promise<void> {
   const { rows } = await connection.query<{ name: string; is_there: boolean }>(
     'SELECT name, to_regclass(name) IS NOT NULL AS is_there FROM unnest($1::text[]) AS name',
-    [TABLES],
+    [WEB3SIGNER_TABLES],
   );
   const missing = rows.filter(({ is_there: isThere }) => !isThere).map(({ name }) => name);
   if (missing.length === 0) return;
-  const isAny = missing.length < TABLES.length;
+  const isAny = missing.length < WEB3SIGNER_TABLES.length;
   const remedy = isAny ? UPGRADE : 'name the database of Web3Signer, and a role whose search_path leads to its tables';
   throw new Web3SignerDatabaseError(`it has no table ${missing.join(', ')}`, remedy);
 }

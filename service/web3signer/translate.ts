@@ -4,10 +4,10 @@
 
 import { join, resolve } from 'node:path';
 import { translateAccess } from './access.ts';
-import { DATABASE_URL, importCommand } from './database.ts';
+import { DATABASE_URL, importCommandLine } from './database.ts';
 import { type GivenOption, type GivenOptions, isOn } from './given.ts';
-import { numberOf, translateNetwork } from './network.ts';
-import { flagOf } from './option.ts';
+import { chainNumber, translateNetwork } from './network.ts';
+import { web3SignerFlag } from './option.ts';
 import { Translation } from './translation.ts';
 
 const SLASHING_RECORD = 'slashing_protection.sqlite';
@@ -29,7 +29,7 @@ export function translate(given: GivenOptions, folder: string): Translation {
 
 function translateOne(one: GivenOption, given: GivenOptions, to: Translation): void {
   const { option, value, origin } = one;
-  const flag = flagOf(option);
+  const flag = web3SignerFlag(option);
   const lower = value.trim().toLowerCase();
   if (option.form === 'boolean' && lower !== 'true' && lower !== 'false') {
     to.refuse({ path: flag, problem: 'must be true or false', remedy: `write ${flag}=true or ${flag}=false`, origin });
@@ -37,13 +37,13 @@ function translateOne(one: GivenOption, given: GivenOptions, to: Translation): v
   }
   const { becomes } = option;
   if (becomes.kind === 'honoured') {
-    if (becomes.sets !== undefined) to.set(becomes.sets, option.form === 'number' ? numberOf(value) : value, origin);
+    if (becomes.sets !== undefined) to.set(becomes.sets, option.form === 'number' ? chainNumber(value) : value, origin);
   } else if (becomes.unless?.includes(lower) === true) {
     return;
   } else if (becomes.kind === 'refused') {
     to.refuse({ path: flag, problem: becomes.why, remedy: becomes.remedy, origin });
   } else {
-    const command = option.names[0] === DATABASE_URL ? `: \`${importCommand(given)}\`` : '';
+    const command = option.names[0] === DATABASE_URL ? `: \`${importCommandLine(given)}\`` : '';
     to.warn(flag, `${becomes.instead}${command}`);
   }
 }
@@ -57,10 +57,15 @@ function translateListening(given: GivenOptions, hasMetrics: boolean, to: Transl
   if (origins !== undefined) to.set('server.cors_allowed_origins', corsOrigins(origins.value), origins.origin);
   const [host, port] = [given.get('metrics-host'), given.get('metrics-port')];
   to.set('metrics.listen_address', hasMetrics ? (host?.value ?? '127.0.0.1') : '127.0.0.1', host?.origin ?? DEFAULT);
-  to.set('metrics.listen_port', hasMetrics ? numberOf(port?.value ?? `${METRICS_PORT}`) : 0, port?.origin ?? DEFAULT);
+  to.set(
+    'metrics.listen_port',
+    hasMetrics ? chainNumber(port?.value ?? `${METRICS_PORT}`) : 0,
+    port?.origin ?? DEFAULT,
+  );
   to.set('server.web3signer_names', true, DEFAULT);
   for (const one of hasMetrics ? [] : [host, port]) {
-    if (one !== undefined && !isOfImage(one)) to.warn(flagOf(one.option), 'does nothing without --metrics-enabled');
+    if (one !== undefined && !isOfImage(one))
+      to.warn(web3SignerFlag(one.option), 'does nothing without --metrics-enabled');
   }
 }
 

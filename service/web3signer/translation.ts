@@ -3,10 +3,10 @@
 
 import type { Violation } from '../../common/command-line/violations.ts';
 import type { OptionWarning } from './given.ts';
-import type { Section } from './yaml-text.ts';
+import type { YamlSection } from './yaml-text.ts';
 
 export class Translation {
-  readonly config: Section = {};
+  readonly config: YamlSection = {};
   readonly violations: Violation[] = [];
   readonly warnings: OptionWarning[] = [];
   readonly #origins = new Map<string, string>();
@@ -17,7 +17,7 @@ export class Translation {
     let section = this.config;
     for (const name of names) {
       section[name] ??= {};
-      section = section[name] as Section;
+      section = section[name] as YamlSection;
     }
     section[last] = value;
     this.#origins.set(path, origin);

@@ -4,7 +4,7 @@
 // again.
 
 import type { Connection } from '../../signer/slashing/postgres/connection/connections.ts';
-import { TABLES, Web3SignerDatabaseError } from './schema.ts';
+import { WEB3SIGNER_TABLES, Web3SignerDatabaseError } from './schema.ts';
 
 /** Of our connections (signer/slashing/postgres/connection/connections.ts): our signers do not write these tables. */
 const OWN_NAME = 'strongroom';
@@ -27,7 +27,7 @@ const OTHER_LOCKS = `
 
 /** @param own the processes of our own sessions. @throws Web3SignerDatabaseError */
 export async function assertUnused(connection: Connection, own: readonly number[]): Promise<void> {
-  const locks = await connection.query<{ transactions: number }>(OTHER_LOCKS, [OWN_NAME, own, TABLES]);
+  const locks = await connection.query<{ transactions: number }>(OTHER_LOCKS, [OWN_NAME, own, WEB3SIGNER_TABLES]);
   const transactions = locks.rows[0]?.transactions ?? 0;
   if (transactions > 0) {
     const remedy = 'stop Web3Signer and wait for its last transaction; see pg_locks and pg_prepared_xacts';

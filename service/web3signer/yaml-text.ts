@@ -1,10 +1,10 @@
 // A configuration as YAML to go on with. Texts stand in double quotes, which JSON and YAML 1.2 read alike.
 
-export interface Section {
+export interface YamlSection {
   [name: string]: unknown;
 }
 
-export function yamlText(section: Section, indent = ''): string {
+export function yamlText(section: YamlSection, indent = ''): string {
   return Object.entries(section)
     .map(([name, value]) =>
       isSection(value)
@@ -14,6 +14,6 @@ export function yamlText(section: Section, indent = ''): string {
     .join('');
 }
 
-function isSection(value: unknown): value is Section {
+function isSection(value: unknown): value is YamlSection {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.keys(value).length > 0;
 }

@@ -2,7 +2,7 @@
 // was not upgraded still signs what a later fork leaves as it is.
 
 import { z } from 'zod';
-import { refuse, upperCaseWord } from './primitives.ts';
+import { refuseValue, upperCaseWord } from './primitives.ts';
 
 export const FORK_NAMES = ['phase0', 'altair', 'bellatrix', 'capella', 'deneb', 'electra', 'fulu', 'gloas'] as const;
 
@@ -24,11 +24,11 @@ export function statedFork(...known: readonly ForkName[]) {
   return z
     .unknown()
     .transform((value, context): ForkName => {
-      if (value === undefined) return refuse(context, value, 'is missing');
+      if (value === undefined) return refuseValue(context, value, 'is missing');
       const name = upperCaseWord(value);
-      if (name === undefined) return refuse(context, value, 'expected the name of a fork');
+      if (name === undefined) return refuseValue(context, value, 'expected the name of a fork');
       const fork = known[names.indexOf(name)];
-      return fork ?? refuse(context, value, 'no fork known here', 'unsupported_fork');
+      return fork ?? refuseValue(context, value, 'no fork known here', 'unsupported_fork');
     })
     .meta({ type: 'string', description: `${names.join(', ')}, in any case`, examples: [names.at(-1)] });
 }
@@ -41,8 +41,8 @@ export type ClientFault = (typeof CLIENT_FAULTS)[number];
 export const anyStatedFork = z
   .unknown()
   .transform((value, context): StatedFork => {
-    if (value === undefined) return refuse(context, value, 'is missing');
-    return upperCaseWord(value)?.toLowerCase() ?? refuse(context, value, 'expected the name of a fork');
+    if (value === undefined) return refuseValue(context, value, 'is missing');
+    return upperCaseWord(value)?.toLowerCase() ?? refuseValue(context, value, 'expected the name of a fork');
   })
   .meta({
     type: 'string',

@@ -88,7 +88,7 @@ export const keyBackupsAnswerSchema = z.object({
 
 export type KeyRecord = z.output<typeof keyRecordSchema>;
 
-export type KeyList = z.output<typeof keyListSchema>;
+export type KeyListAnswer = z.output<typeof keyListSchema>;
 
 export type KeyImportAnswer = z.output<typeof keyImportAnswerSchema>;
 

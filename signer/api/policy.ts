@@ -6,7 +6,7 @@ import { nearest } from '../../common/command-line/nearest.ts';
 import { canonicalAddress } from '../../common/formats/address.ts';
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { OPERATIONS, SCOPES } from './operations.ts';
-import { MAX_BUILDER_AUTH_BYTES, readUint64, refuse } from './primitives.ts';
+import { MAX_BUILDER_AUTH_BYTES, readUint64, refuseValue } from './primitives.ts';
 
 const MAX_RULES_PER_POLICY = 256;
 /** Twice the designed size of a signer (specification/limits.md#keys). */
@@ -63,10 +63,10 @@ const builderSchema = z
     const isHex = /^0x/i.test(text);
     const length = isHex ? (text.length - 2) / 2 : Buffer.byteLength(text);
     if (isHex && length > 0 && !BUILDER_HEX.test(text)) {
-      return refuse(context, text, `begins with 0x and is not hex of whole bytes: ${quote(text)}`);
+      return refuseValue(context, text, `begins with 0x and is not hex of whole bytes: ${quote(text)}`);
     }
     if (length < 1 || length > MAX_BUILDER_AUTH_BYTES) {
-      return refuse(context, text, `a builder is 1 to ${MAX_BUILDER_AUTH_BYTES} bytes: ${quote(text)}`);
+      return refuseValue(context, text, `a builder is 1 to ${MAX_BUILDER_AUTH_BYTES} bytes: ${quote(text)}`);
     }
     return isHex ? text.toLowerCase() : text;
   });
@@ -76,7 +76,7 @@ const builderIndexSchema = z.union([z.string(), z.int()], 'must be a number, or 
   if (given === SELF_BUILD) return SELF_BUILD;
   const index = readUint64(given);
   if (index !== undefined) return index === SELF_BUILD_INDEX ? SELF_BUILD : index.toString();
-  return refuse(context, given, `a builder index is a uint64, or self: ${quote(String(given))}`);
+  return refuseValue(context, given, `a builder index is a uint64, or self: ${quote(String(given))}`);
 });
 
 export function builderBytes(builder: string): string {

@@ -128,7 +128,7 @@ export function upperCaseWord(text: unknown): string | undefined {
   return typeof text === 'string' && /^[A-Za-z0-9_]{1,64}$/.test(text) ? text.toUpperCase() : undefined;
 }
 
-export function refuse(context: z.RefinementCtx, input: unknown, message: string, reason?: string): never {
+export function refuseValue(context: z.RefinementCtx, input: unknown, message: string, reason?: string): never {
   context.issues.push({ code: 'custom', message, input, ...(reason === undefined ? {} : { params: { reason } }) });
   return z.NEVER;
 }
@@ -139,7 +139,8 @@ function items<T extends z.ZodType>(item: T, min: number, max: number) {
   return z
     .unknown()
     .transform((value, context): z.output<T>[] => {
-      if (!Array.isArray(value) || value.length < min || value.length > max) return refuse(context, value, expected);
+      if (!Array.isArray(value) || value.length < min || value.length > max)
+        return refuseValue(context, value, expected);
       const parsed: z.output<T>[] = [];
       for (const [index, element] of value.entries()) {
         parsed.push(delegate(item, element, context, [index]));
@@ -154,9 +155,9 @@ function leaf<T>(expected: string, read: (value: unknown) => T | undefined, json
   return z
     .unknown()
     .transform((value, context): T => {
-      if (value === undefined) return refuse(context, value, 'is missing');
+      if (value === undefined) return refuseValue(context, value, 'is missing');
       const result = read(value);
-      return result === undefined ? refuse(context, value, `expected ${expected}`) : result;
+      return result === undefined ? refuseValue(context, value, `expected ${expected}`) : result;
     })
     .meta(jsonSchema);
 }

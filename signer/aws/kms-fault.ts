@@ -1,21 +1,21 @@
 // What an error of a KMS call says about the key (AWS KMS API Reference, Errors).
 
-import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import type { CustodyKeyFault } from '../../ceremony/custody-keys.ts';
 import { NsmError } from '../tee/nsm.ts';
 import { EnvelopeError } from '../tee/recipient.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 
 export class UnusableKey extends Error {
-  readonly fault: KeyFault;
+  readonly fault: CustodyKeyFault;
 
-  constructor(fault: KeyFault) {
+  constructor(fault: CustodyKeyFault) {
     super(`the custody key is of no use: ${fault}`);
     this.name = 'UnusableKey';
     this.fault = fault;
   }
 }
 
-const NAMED: ReadonlyMap<string, KeyFault> = new Map([
+const NAMED: ReadonlyMap<string, CustodyKeyFault> = new Map([
   ['DisabledException', 'disabled'],
   ['KMSInvalidStateException', 'invalid_state'],
   ['NotFoundException', 'not_found'],
@@ -25,7 +25,7 @@ const NAMED: ReadonlyMap<string, KeyFault> = new Map([
   ['DependencyTimeoutException', 'unreachable'],
 ]);
 
-const SHARED: Readonly<Record<AwsFault, KeyFault>> = {
+const SHARED: Readonly<Record<AwsFault, CustodyKeyFault>> = {
   not_found: 'not_found',
   denied: 'denied',
   throttled: 'throttled',
@@ -35,7 +35,7 @@ const SHARED: Readonly<Record<AwsFault, KeyFault>> = {
   failed: 'failed',
 };
 
-export function kmsFault(error: unknown, attested = false): KeyFault {
+export function kmsFault(error: unknown, attested = false): CustodyKeyFault {
   if (error instanceof UnusableKey) return error.fault;
   if (error instanceof NsmError) return 'no_attestation';
   if (error instanceof EnvelopeError) return 'bad_envelope';

@@ -29,7 +29,7 @@ import { filterSystemCalls } from './system-call-filter.ts';
 import { openTelemetry } from './telemetry.ts';
 import type { SignerState, World } from './world.ts';
 
-export interface RunningSigner {
+export interface BootedSigner {
   readonly core: BlsCore;
   readonly listeners: OpenListeners;
   /** Rejects when a key source cannot be read; shutDown() ends the load. */
@@ -38,7 +38,7 @@ export interface RunningSigner {
   shutDown(): Promise<void>;
 }
 
-export async function boot(config: Config, parts: SignerParts, world: World): Promise<RunningSigner> {
+export async function boot(config: Config, parts: SignerParts, world: World): Promise<BootedSigner> {
   const opened = new AsyncDisposableStack();
   try {
     return await runSteps(config, parts, world, opened);
@@ -53,7 +53,7 @@ async function runSteps(
   parts: SignerParts,
   world: World,
   opened: AsyncDisposableStack,
-): Promise<RunningSigner> {
+): Promise<BootedSigner> {
   const { openBlsCore, openKeyFiles, stores } = parts;
   const step = stepsInTime(world.logger.module('server'));
   const state: SignerState = { shuttingDown: false, keyFailures: 0 };

@@ -18,9 +18,9 @@ import {
   SLASHING_STORE,
   SLASHING_STORE_END,
 } from './binding-row.ts';
-import { keyOf, reading } from './state-table.ts';
+import { reading, stateRowKey } from './state-table.ts';
 
-export interface Beat {
+interface LeaseBeat {
   readonly replica: string;
   readonly beatAt: string;
 }
@@ -34,7 +34,7 @@ export interface BindingReading {
 export type BindingTable = ReturnType<typeof bindingTable>;
 
 export function bindingTable(client: DynamoDBClient, tableName: string, codes: BindingCodes) {
-  const Key = keyOf(SLASHING_STORE);
+  const Key = stateRowKey(SLASHING_STORE);
 
   async function read(): Promise<BindingReading> {
     const call = new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true });
@@ -58,7 +58,7 @@ export function bindingTable(client: DynamoDBClient, tableName: string, codes: B
     read,
 
     /** While the HMAC is still that of `previous`: signers that change nothing do not disturb others. */
-    beat: (previous: BindingRow, next: BoundStore, { replica, beatAt }: Beat) =>
+    beat: (previous: BindingRow, next: BoundStore, { replica, beatAt }: LeaseBeat) =>
       reading(async () => {
         const bound = encodeBound(next, codes);
         const call = new UpdateItemCommand({
@@ -82,7 +82,7 @@ export function bindingTable(client: DynamoDBClient, tableName: string, codes: B
       }),
 
     /** On the condition that the row is still `previous`, its heartbeat included. */
-    bind: (previous: BindingRow | undefined, next: BoundStore, { replica, beatAt }: Beat) =>
+    bind: (previous: BindingRow | undefined, next: BoundStore, { replica, beatAt }: LeaseBeat) =>
       reading(async () => {
         const item: Item = {
           pk: { S: SLASHING_STORE },
@@ -101,7 +101,7 @@ export function bindingTable(client: DynamoDBClient, tableName: string, codes: B
       reading(async () => {
         const call = new UpdateItemCommand({
           TableName: tableName,
-          Key: keyOf(SLASHING_STORE_END),
+          Key: stateRowKey(SLASHING_STORE_END),
           UpdateExpression: 'SET closed_at = :closed_at',
           ConditionExpression: 'attribute_not_exists(pk) OR closed_at < :closed_at',
           ExpressionAttributeValues: { ':closed_at': { N: String(closedAt) } },

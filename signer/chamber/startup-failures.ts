@@ -2,7 +2,7 @@
 
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
-import { describeKeyResult, type KeyResult } from '../../ceremony/custody-keys.ts';
+import { type CustodyKeyResult, describeKeyResult } from '../../ceremony/custody-keys.ts';
 import { type MasterKeyRecord, parseRecord } from '../../ceremony/record.ts';
 import { type CustodyRefusal, malformedRecord } from '../../ceremony/refusals.ts';
 import { jittered } from '../../common/flow/backoff.ts';
@@ -88,7 +88,7 @@ export function masterKeyLost({ tableName }: StateTable): StateTableFailure {
 }
 
 /** @throws CustodyFailure; a custody key that did not serve is logged when the others suffice */
-export function servedOrThrow<Served extends { readonly ok: true; readonly keys: readonly KeyResult[] }>(
+export function servedOrThrow<Served extends { readonly ok: true; readonly keys: readonly CustodyKeyResult[] }>(
   result: Served | CustodyRefusal,
   log: Log,
 ): Served {
@@ -114,7 +114,7 @@ export const NOT_CONFIRMED =
   'nothing is signed yet: no signer of the fleet has confirmed that this slashing store is the one that it signs over. The last ' +
   'ones ended longer ago than the seconds named here, or not in order, or this store is a copy. When none shows itself for so long, ' +
   'this one raises its store to the present and goes on, which costs a validator one vote, two at most, and the next blocks';
-export const UNKNOWN =
+export const UNKNOWN_STORE =
   'nothing is signed yet: the state table does not say over which slashing store the fleet signs. ' +
   'This signer waits until any that signs would have shown itself, then raises its store to the present and goes on';
 export const BEHIND =

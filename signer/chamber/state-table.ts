@@ -57,22 +57,24 @@ export function stateTable(client: DynamoDBClient, tableName: string) {
     ...changes.map((change) =>
       'put' in change
         ? put(encodeAuthRow(change.put), {})
-        : { Delete: { TableName: tableName, Key: keyOf(change.delete) } },
+        : { Delete: { TableName: tableName, Key: stateRowKey(change.delete) } },
     ),
   ];
 
   async function readOne<Row>(pk: string, decode: (item: Item | undefined) => Row): Promise<Row> {
     return reading(async () => {
-      const call = new GetItemCommand({ TableName: tableName, Key: keyOf(pk), ConsistentRead: true });
+      const call = new GetItemCommand({ TableName: tableName, Key: stateRowKey(pk), ConsistentRead: true });
       return decode((await client.send(call)).Item);
     });
   }
 
   const readBatch = async (pks: readonly string[], projection: object = {}) =>
-    byPk(await readBatchOfItems({ client, tableName, keys: pks.map(keyOf), maxRounds: MAX_READ_ROUNDS, projection }));
+    byPk(
+      await readBatchOfItems({ client, tableName, keys: pks.map(stateRowKey), maxRounds: MAX_READ_ROUNDS, projection }),
+    );
 
   async function readSnapshot(pks: readonly string[]): Promise<ReadonlyMap<string, Item>> {
-    const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: keyOf(pk) } }));
+    const TransactItems = pks.map((pk) => ({ Get: { TableName: tableName, Key: stateRowKey(pk) } }));
     const answer = await sendReadTransaction(client, new TransactGetItemsCommand({ TransactItems }));
     assert.equal(answer.Responses?.length, pks.length);
     return byPk(answer.Responses.flatMap(({ Item }) => (Item === undefined ? [] : [Item])));
@@ -131,7 +133,7 @@ export function stateTable(client: DynamoDBClient, tableName: string) {
     /** On the condition that there is none of these rows and no latch. */
     initialise: (masterKey: MasterKeyRow, rootToken: RootTokenRow, auth: AuthWrite) =>
       write([
-        { ConditionCheck: { TableName: tableName, Key: keyOf(SEAL_OVERRIDE), ...IS_NEW } },
+        { ConditionCheck: { TableName: tableName, Key: stateRowKey(SEAL_OVERRIDE), ...IS_NEW } },
         put(encodeMasterKey(masterKey)),
         put(encodeRootToken(rootToken)),
         ...authItems(auth, undefined),
@@ -206,7 +208,7 @@ function stillTheRow({ generation, record, seal }: MasterKeyRow): object {
 /** Rounds of one batch read while the service leaves rows unprocessed. */
 const MAX_READ_ROUNDS = 5;
 
-export function keyOf(pk: string): Item {
+export function stateRowKey(pk: string): Item {
   return { pk: { S: pk } };
 }
 

@@ -35,7 +35,7 @@ import {
   OTHER_STORE,
   RAISED_BY_HAND,
   TAKEN,
-  UNKNOWN,
+  UNKNOWN_STORE,
 } from './startup-failures.ts';
 
 export interface StoreBindingOptions {
@@ -364,7 +364,7 @@ export class StoreBinding {
     }
     // Each heartbeat of the others is another row: only the first of them is news.
     if (!isReminder && (wasSeen || this.#looks > 1)) return;
-    if (row === undefined) log.warn(facts, UNKNOWN);
+    if (row === undefined) log.warn(facts, UNKNOWN_STORE);
     else {
       const other = { other_store: row.storeId, other_replica: row.replica, beat_at: row.beatAt };
       log.error({ ...facts, ...other }, OTHER_STORE);

@@ -17,7 +17,7 @@ import {
   type SectionPath,
 } from './options.ts';
 import { remedyFor } from './remedy.ts';
-import type { ConfigFinding, Facts, Rule } from './rules/rule.ts';
+import type { ConfigFinding, ConfigRule, Facts } from './rules/rule.ts';
 import {
   BrokenReference,
   type References,
@@ -31,7 +31,7 @@ import { withSecrets } from './values/static-auth.ts';
 import { type ConfigWarning, type WarningRule, warningsOf } from './warnings.ts';
 
 interface ReadingParts {
-  readonly rules: readonly Rule[];
+  readonly rules: readonly ConfigRule[];
   readonly warnings: readonly WarningRule[];
   /** What `env:NAME` and `file:/PATH` lead to; undefined in an enclave. */
   readonly references: References | undefined;
@@ -131,7 +131,7 @@ function sentence(message: string): string {
 
 const REFUSED = new Error('a rule asks for a value that is refused already');
 
-function findings(rule: Rule, config: Config, facts: Facts): readonly ConfigFinding[] {
+function findings(rule: ConfigRule, config: Config, facts: Facts): readonly ConfigFinding[] {
   try {
     return rule.broken(config, facts);
   } catch (error) {

@@ -24,7 +24,7 @@ import { type HeldRequests, heldRequests } from './held.ts';
 import { trackOpenRequests } from './open-requests.ts';
 import { allowOrigins, originRefusals } from './origins.ts';
 import { headerTimes, settlePlace } from './places.ts';
-import { answerClientError, refuse, sendError } from './refusals.ts';
+import { answerClientError, refuseRequest, sendError } from './refusals.ts';
 import { toSignerError } from './replies.ts';
 import type { RequiredAudit } from './required-audit.ts';
 import { type AttestationRoute, mountAttestation } from './routes/attestation.ts';
@@ -217,15 +217,15 @@ function installHooks(
       if (request.context.released) return; // its client is gone
       const changed = hasWaited ? admission.readmit(request) : undefined;
       if (changed === undefined) done();
-      else refuse(request, reply, changed);
+      else refuseRequest(request, reply, changed);
     };
     const enter = (refusal: ErrorReason | undefined): void => {
       const { caller } = request.context;
-      if (refusal !== undefined) refuse(request, reply, refusal);
+      if (refusal !== undefined) refuseRequest(request, reply, refusal);
       else if (caller === undefined) done();
       else {
         settlePlace(request.raw.socket);
-        if (!turns.enter(caller.accessor, goOn)) refuse(request, reply, 'overloaded');
+        if (!turns.enter(caller.accessor, goOn)) refuseRequest(request, reply, 'overloaded');
       }
     };
     const refusal = admitted(request, admission);
@@ -234,7 +234,7 @@ function installHooks(
     if (!held.hold(request, ...until, () => enter(admitted(request, admission)))) enter('overloaded');
   });
   acceptAnyBodyAsBytes(app, admission);
-  app.setNotFoundHandler((request, reply) => refuse(request, reply, 'not_found'));
+  app.setNotFoundHandler((request, reply) => refuseRequest(request, reply, 'not_found'));
   const isToldAlready = oneLineWhileStarting();
   app.setErrorHandler((thrown, request, reply) =>
     sendError(request, reply, toldFault(request, thrown, { ...dependencies, isToldAlready })),

@@ -1,7 +1,7 @@
 // What a request that was understood ended with, as entries of the log of receipts (specification/receipts.md#log). The
 // entry is there before the answer.
 
-import { callerDigest, PUBLIC_KEY_BYTES } from '../../common/receipts/entry.ts';
+import { callerDigest, ENTRY_KEY_BYTES } from '../../common/receipts/entry.ts';
 import type { ErrorReason } from '../api/errors.ts';
 import type { Caller } from '../auth/authenticator.ts';
 import type { ReceiptLog } from '../receipts/log.ts';
@@ -17,7 +17,7 @@ const ANONYMOUS = 'anonymous';
 export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecision {
   const digests = new WeakMap<Caller, Buffer>();
   /** Of the decision that is recorded: the log copies it. */
-  const key = Buffer.alloc(PUBLIC_KEY_BYTES);
+  const key = Buffer.alloc(ENTRY_KEY_BYTES);
   const digestOf = (caller: Caller): Buffer => {
     const known = digests.get(caller);
     if (known !== undefined) return known;
@@ -29,7 +29,7 @@ export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecisio
   };
   return ({ caller, operation, position = {}, signingRoot = null }, publicKey, reason) => {
     if (caller === undefined || operation === undefined) return; // admission and the parser have seen to both
-    if (key.write(publicKey.slice(2), 'hex') !== PUBLIC_KEY_BYTES) throw new RangeError('a decision is on no key');
+    if (key.write(publicKey.slice(2), 'hex') !== ENTRY_KEY_BYTES) throw new RangeError('a decision is on no key');
     log.record({ operation, reason, publicKey: key, position, signingRoot, caller: digestOf(caller) });
   };
 }

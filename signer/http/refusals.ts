@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ERROR_REASONS, type ErrorBody, type ErrorReason, SignerError } from '../api/errors.ts';
 import type { HttpRequest, RouteAccess } from './context.ts';
-import { type Answer, sendAnswer } from './replies.ts';
+import { type HttpAnswer, sendAnswer } from './replies.ts';
 
 const RETRY_AFTER_SECONDS = '1';
 /** A client whose certificate was refused shows it again on its next connection, to the authorities of that moment. */
@@ -18,7 +18,7 @@ const ENDS_CONNECTION: ReadonlySet<ErrorReason> = new Set([
 ]);
 const CHALLENGES = ['Basic realm="strongroom"', 'Bearer'];
 
-function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: SignerError): Answer {
+function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: SignerError): HttpAnswer {
   request.context.reason = error.reason;
   const body = errorBody(error, request.id);
   const headers: Record<string, string | string[]> = {};
@@ -29,7 +29,7 @@ function errorAnswer(request: Pick<HttpRequest, 'id' | 'context'>, error: Signer
   return { status: error.status, headers, contentType: 'application/json; charset=utf-8', body: JSON.stringify(body) };
 }
 
-export function refuse(request: FastifyRequest, reply: FastifyReply, reason: ErrorReason): FastifyReply {
+export function refuseRequest(request: FastifyRequest, reply: FastifyReply, reason: ErrorReason): FastifyReply {
   const hint = reason === 'denied' ? neededAccess(request.context.access) : undefined;
   return sendError(request, reply, new SignerError(reason, hint === undefined ? {} : { hint }));
 }

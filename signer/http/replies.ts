@@ -6,18 +6,18 @@ import { type ErrorReason, SignerError } from '../api/errors.ts';
 
 export type Success = 200 | 201 | 202;
 
-export interface Answer {
+export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[]>>;
   readonly contentType: string;
   readonly body: string | Uint8Array;
 }
 
-export interface SuccessAnswer extends Answer {
+export interface SuccessAnswer extends HttpAnswer {
   readonly status: Success;
 }
 
-export function sendAnswer(reply: FastifyReply, { status, headers, contentType, body }: Answer): FastifyReply {
+export function sendAnswer(reply: FastifyReply, { status, headers, contentType, body }: HttpAnswer): FastifyReply {
   return reply.code(status).headers(headers).type(contentType).serializer(unchanged).send(body);
 }
 
@@ -45,11 +45,11 @@ type Kinded = { readonly kind: string };
 
 /** @returns the outcome, which is no refusal @throws SignerError the refusal */
 export function accepted<Outcome extends Kinded>(outcome: Outcome | Refused): Exclude<Outcome, { kind: 'refused' }> {
-  if (isRefused(outcome)) throw refusal(outcome);
+  if (isRefused(outcome)) throw refusalError(outcome);
   return outcome as Exclude<Outcome, { kind: 'refused' }>;
 }
 
-export function refusal({ reason, hint }: Pick<Refused, 'reason' | 'hint'>): SignerError {
+export function refusalError({ reason, hint }: Pick<Refused, 'reason' | 'hint'>): SignerError {
   return new SignerError(reason, hint === undefined ? {} : { hint });
 }
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import { SignerError } from '../api/errors.ts';
-import { ended, isEnded, TenureBook } from '../tenure.ts';
+import { ended, isEndedTenure, TenureBook } from '../tenure.ts';
 import { ListedKeys } from './listed-keys.ts';
 import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
 import { sortInPieces } from './merge-sorted.ts';
@@ -327,5 +327,5 @@ export class KeyStore {
 }
 
 function endTenureOf(key: HeldCopy): void {
-  if (!isEnded(key.tenure)) key.tenure = ended(key.tenure); // in place: it is the same copy
+  if (!isEndedTenure(key.tenure)) key.tenure = ended(key.tenure); // in place: it is the same copy
 }

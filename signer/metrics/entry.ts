@@ -33,14 +33,14 @@ export interface MetricEntry<Type extends string = 'counter' | 'gauge' | 'histog
   readonly buckets: readonly number[];
 }
 
-export const UNKNOWN = 'unknown';
+export const UNKNOWN_LABEL = 'unknown';
 
 export function closed<const Value extends string>(...values: Value[]): ClosedLabel<Value> {
   return { values, foldsOthers: false };
 }
 
 export function folded(...values: string[]): FoldedLabel {
-  return { values: [...values, UNKNOWN], foldsOthers: true };
+  return { values: [...values, UNKNOWN_LABEL], foldsOthers: true };
 }
 
 export function counter<L extends Labels>(name: string, help: string, labels: L): MetricEntry<'counter', L> {

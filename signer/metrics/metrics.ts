@@ -10,7 +10,7 @@ import type { ErrorReason, SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../api
 import type { ClientFault } from '../api/forks.ts';
 import { VERSION } from '../api/version.ts';
 import { MAX_INITIAL_SERIES, METRICS } from './catalogue.ts';
-import { type ClosedLabel, type Labels, type MetricEntry, UNKNOWN } from './entry.ts';
+import { type ClosedLabel, type Labels, type MetricEntry, UNKNOWN_LABEL } from './entry.ts';
 
 export interface Metrics extends MetricHandles {
   /** `collect` sets the gauges that are read off rather than counted. */
@@ -20,14 +20,14 @@ export interface Metrics extends MetricHandles {
 }
 
 /** A value of one series; a histogram's has `le` among its labels, and the name of its part. */
-export interface Sample {
+export interface MetricSample {
   readonly value: number;
   readonly labels: Readonly<Record<string, string | number | undefined>>;
   readonly metricName?: string | undefined;
 }
 
 /** Prometheus text of what the catalogue counts, under names that are not the catalogue's. */
-export type OtherNames = (read: (name: string) => Promise<readonly Sample[]>) => Promise<string>;
+export type OtherNames = (read: (name: string) => Promise<readonly MetricSample[]>) => Promise<string>;
 
 export function createMetrics(otherNames: OtherNames = async () => ''): Metrics {
   const registry = new Registry();
@@ -61,7 +61,7 @@ export function httpObserver(metrics: Metrics) {
   return {
     requestEnded: (route: string, status: number) => metrics.httpRequests.inc({ route, status: statusClass(status) }),
     signingEnded: (operation: string | undefined, outcome: 'signed' | ErrorReason, seconds: number, count: number) => {
-      const labels = { operation: operation ?? UNKNOWN };
+      const labels = { operation: operation ?? UNKNOWN_LABEL };
       metrics.signingRequests.add(count, { ...labels, outcome });
       for (let each = 0; each < count; each++) metrics.signingSeconds.observe(seconds, labels);
     },
@@ -135,7 +135,7 @@ function seriesOf<Series>(entry: MetricEntry, make: (labels: AnyLabels) => Serie
     let index = 0;
     for (const { name, values, indexOf, foldsOthers } of positions) {
       const position: number | undefined =
-        indexOf.get(given[name] ?? UNKNOWN) ?? (foldsOthers ? indexOf.get(UNKNOWN) : undefined);
+        indexOf.get(given[name] ?? UNKNOWN_LABEL) ?? (foldsOthers ? indexOf.get(UNKNOWN_LABEL) : undefined);
       assert(position !== undefined, `${entry.name} has no ${name} "${given[name]}"`);
       index = index * values.length + position;
     }
@@ -156,7 +156,7 @@ function labelsAt(labels: Labels, index: number): AnyLabels {
   const lastFirst = Object.entries(labels)
     .toReversed()
     .map(([name, { values }]) => {
-      const value = values[rest % values.length] ?? UNKNOWN;
+      const value = values[rest % values.length] ?? UNKNOWN_LABEL;
       rest = Math.floor(rest / values.length);
       return [name, value] as const;
     });

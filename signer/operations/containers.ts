@@ -11,7 +11,7 @@ import {
   type UintNumberType,
 } from '@chainsafe/ssz';
 import type { Bits } from '../api/primitives.ts';
-import { Bytes4, Bytes32, Bytes96, SlotOrEpoch, uint64 } from './leaves.ts';
+import { Bytes4, Bytes32, Bytes96, SlotOrEpoch, Uint64 } from './leaves.ts';
 import { MAX_VALIDATORS_PER_COMMITTEE, SYNC_COMMITTEE_BYTES } from './messages/block-body.ts';
 import { COMMITTEE_BYTES, MAX_VALIDATORS_PER_MINIMAL_SLOT, MAX_VALIDATORS_PER_SLOT } from './messages/messages.ts';
 
@@ -23,12 +23,12 @@ export const AttestationData = attestationData(SlotOrEpoch);
 
 export const BeaconBlockHeader = blockHeader(SlotOrEpoch);
 
-export const ContributionAndProof = new ContainerType({
-  aggregator_index: uint64,
+export const ContributionAndProofType = new ContainerType({
+  aggregator_index: Uint64,
   contribution: new ContainerType({
     slot: SlotOrEpoch,
     beacon_block_root: Bytes32,
-    subcommittee_index: uint64,
+    subcommittee_index: Uint64,
     // The minimal preset's 8 bits and mainnet's 128 both fill one chunk with zeros.
     aggregation_bits: new ByteVectorType(SYNC_COMMITTEE_BYTES.mainnet / 4),
     signature: Bytes96,
@@ -36,8 +36,8 @@ export const ContributionAndProof = new ContainerType({
   selection_proof: Bytes96,
 });
 
-export const AggregateAndProof = new ContainerType({
-  aggregator_index: uint64,
+export const AggregateAndProofType = new ContainerType({
+  aggregator_index: Uint64,
   aggregate: new ContainerType({
     aggregation_bits: new BitListType(MAX_VALIDATORS_PER_COMMITTEE),
     data: AttestationData,
@@ -49,7 +49,7 @@ export const AggregateAndProof = new ContainerType({
 /** EIP-7549. @param maxBits of all committees of a slot: a preset's, and the one difference between presets */
 function electraAggregateAndProof(maxBits: number) {
   return new ContainerType({
-    aggregator_index: uint64,
+    aggregator_index: Uint64,
     aggregate: new ContainerType({
       aggregation_bits: new BitListType(maxBits),
       data: AttestationData,
@@ -66,7 +66,7 @@ export const MinimalElectraAggregateAndProof = electraAggregateAndProof(MAX_VALI
 
 /** Gloas: the attestation is a progressive container (EIP-7495) and its bits a progressive list (EIP-7916). */
 export const GloasAggregateAndProof = new ContainerType({
-  aggregator_index: uint64,
+  aggregator_index: Uint64,
   aggregate: new ProgressiveContainerType(
     {
       aggregation_bits: new ProgressiveBitListType(),
@@ -87,7 +87,7 @@ function attestationData<T extends UintNumberType | UintBigintType>(slotOrEpoch:
   const checkpoint = new ContainerType({ epoch: slotOrEpoch, root: Bytes32 });
   return new ContainerType({
     slot: slotOrEpoch,
-    index: uint64,
+    index: Uint64,
     beacon_block_root: Bytes32,
     source: checkpoint,
     target: checkpoint,
@@ -97,7 +97,7 @@ function attestationData<T extends UintNumberType | UintBigintType>(slotOrEpoch:
 function blockHeader<T extends UintNumberType | UintBigintType>(slot: T) {
   return new ContainerType({
     slot,
-    proposer_index: uint64,
+    proposer_index: Uint64,
     parent_root: Bytes32,
     state_root: Bytes32,
     body_root: Bytes32,

@@ -20,7 +20,7 @@ import {
 } from '@chainsafe/ssz';
 import { z } from 'zod';
 import * as wire from '../api/primitives.ts';
-import { Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, uint64 as Uint64 } from './leaves.ts';
+import { Bytes20, Bytes32, Bytes48, Bytes96, SlotOrEpoch, Uint64 } from './leaves.ts';
 
 interface Described<Schema extends z.ZodType = z.ZodType> {
   readonly schema: Schema;

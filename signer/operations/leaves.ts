@@ -47,7 +47,7 @@ export function agreesWithNode(hasher: Pick<Hasher, 'hashInto'>): boolean {
 
 await useFastestHasher();
 
-export const uint64 = new UintBigintType(8);
+export const Uint64 = new UintBigintType(8);
 /** uint64 of which the parser takes no more than 2^53 - 1. */
 export const SlotOrEpoch = new UintNumberType(8);
 export const Bytes4 = new ByteVectorType(4);

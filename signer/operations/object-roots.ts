@@ -4,10 +4,10 @@ import assert from 'node:assert/strict';
 import { type ForkName, isSince } from '../api/forks.ts';
 import type { Preset } from '../api/network-table.ts';
 import {
-  AggregateAndProof,
+  AggregateAndProofType,
   BeaconBlockHeader,
   bitArray,
-  ContributionAndProof,
+  ContributionAndProofType,
   ElectraAggregateAndProof,
   GloasAggregateAndProof,
   MinimalElectraAggregateAndProof,
@@ -29,7 +29,7 @@ export function contributionRoot(message: ContributionMessage): Uint8Array {
   const { contribution } = message;
   const aggregation_bits = new Uint8Array(SYNC_SUBCOMMITTEE_BYTES);
   aggregation_bits.set(contribution.aggregation_bits);
-  return ContributionAndProof.hashTreeRoot({ ...message, contribution: { ...contribution, aggregation_bits } });
+  return ContributionAndProofType.hashTreeRoot({ ...message, contribution: { ...contribution, aggregation_bits } });
 }
 
 export function envelopeRoot({ content }: EnvelopeMessage): Uint8Array {
@@ -41,7 +41,7 @@ export function aggregateRoot(message: AggregateMessage, fork: ForkName | undefi
   assert(fork !== undefined, 'the fork of an aggregate was judged before its root is computed');
   const { committee_bits, ...aggregate } = message.aggregate;
   const common = { ...aggregate, aggregation_bits: bitArray(aggregate.aggregation_bits) };
-  if (!isSince('electra', fork)) return AggregateAndProof.hashTreeRoot({ ...message, aggregate: common });
+  if (!isSince('electra', fork)) return AggregateAndProofType.hashTreeRoot({ ...message, aggregate: common });
   assert(committee_bits !== undefined, 'an aggregate since Electra was checked for its committee_bits');
   const padded = new Uint8Array(COMMITTEE_BYTES.mainnet);
   padded.set(committee_bits);

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { explainIssue } from '../../common/formats/issues.ts';
 import type { Operation } from '../api/operations.ts';
-import { forkVersion, refuse, root, uint64, upperCaseWord } from '../api/primitives.ts';
+import { forkVersion, refuseValue, root, uint64, upperCaseWord } from '../api/primitives.ts';
 import type { OperationRow } from './row.ts';
 import { ROWS } from './rows.ts';
 
@@ -31,9 +31,9 @@ function oneVersion(
   context: z.RefinementCtx,
 ): Uint8Array {
   const found = version ?? sameByOtherName;
-  if (found === undefined) return refuse(context, undefined, `${name} is missing`);
+  if (found === undefined) return refuseValue(context, undefined, `${name} is missing`);
   if (version && sameByOtherName && !Buffer.from(version).equals(sameByOtherName)) {
-    return refuse(context, undefined, `${name} is given twice and differs`);
+    return refuseValue(context, undefined, `${name} is given twice and differs`);
   }
   return found;
 }
@@ -110,11 +110,11 @@ function body(operation: Operation, { members: names, message, fork }: Operation
   return envelope.extend(Object.fromEntries(names.map((name) => [name, ofMessage]))).transform((members, context) => {
     const { signingRoot, signing_root: sameByOtherName, genesis_fork_version, fork_info } = members as Envelope;
     if (signingRoot && sameByOtherName && !Buffer.from(signingRoot).equals(sameByOtherName)) {
-      return refuse(context, members, 'signingRoot and signing_root differ');
+      return refuseValue(context, members, 'signingRoot and signing_root differ');
     }
     const [given, another] = names.filter((name) => members[name] !== undefined && members[name] !== null);
-    if (given === undefined) return refuse(context, members, `${names[0]} is missing`);
-    if (another !== undefined) return refuse(context, members, `carries both ${given} and ${another}`);
+    if (given === undefined) return refuseValue(context, members, `${names[0]} is missing`);
+    if (another !== undefined) return refuseValue(context, members, `carries both ${given} and ${another}`);
     return {
       operation,
       forkInfo: fork_info,

@@ -1,7 +1,7 @@
 // The tree of one log as it grows, bundle by bundle: one decision of 256 pays for the hashes of all, which take less
 // time than one signature. Nothing here waits for a storage.
 
-import { type Bundle, tilePath } from '../../common/receipts/tiles.ts';
+import { type EntryBundle, tilePath } from '../../common/receipts/tiles.ts';
 import { HASH_BYTES, TILE_WIDTH, TreeEdge } from '../../common/receipts/tree.ts';
 import { fastestBundleRoot, hashLeaves } from './bundle-hash.ts';
 import type { ReceiptFile } from './storage.ts';
@@ -9,7 +9,7 @@ import type { ReceiptFile } from './storage.ts';
 /** Of a full tile. */
 export interface FullFile extends ReceiptFile {
   /** The entries that go out of memory with it; null in a file of hashes. */
-  readonly bundle: Bundle | null;
+  readonly bundle: EntryBundle | null;
 }
 
 export interface PartialFile extends ReceiptFile {
@@ -42,7 +42,7 @@ export class Growth {
   }
 
   /** @param bundle of a full tile */
-  append(bundle: Bundle): void {
+  append(bundle: EntryBundle): void {
     const content = bundle.bytes;
     const root = this.#rootOf(content);
     const index = this.#edge.size / TILE_WIDTH;

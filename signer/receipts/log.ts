@@ -10,9 +10,9 @@ import type { Log } from '../../common/observe/log.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
 import {
   digestOfHead,
-  type Head,
   type HeadStatement,
   headText,
+  type LogHead,
   MAX_NAMED_HEADS,
   type ReadHead,
   readHead,
@@ -25,7 +25,7 @@ import {
   identityBinding,
   type LogKind,
 } from '../../common/receipts/identity.ts';
-import { Bundle, CHECKPOINT, headPath, IDENTITY, PARTIAL } from '../../common/receipts/tiles.ts';
+import { CHECKPOINT, EntryBundle, headPath, IDENTITY, PARTIAL } from '../../common/receipts/tiles.ts';
 import { TILE_WIDTH } from '../../common/receipts/tree.ts';
 import { type FullFile, Growth, type PartialFile } from './growth.ts';
 import type { ReceiptStorage } from './storage.ts';
@@ -62,7 +62,7 @@ export interface ReceiptLogParts {
 
 /** Signed, and the next one that is kept. */
 interface PendingHead {
-  readonly head: Head;
+  readonly head: LogHead;
   readonly begunAtMs: number;
   readonly note: string;
   /** Of the tiles that were not full, as the head covers them. */
@@ -79,9 +79,9 @@ export class ReceiptLog {
   readonly #options: ReceiptLogOptions;
   readonly #growth = new Growth((file) => this.#fileIsFull(file));
   /** Of the tile that is not full yet. */
-  #bundle = new Bundle();
+  #bundle = new EntryBundle();
   /** Written, to be filled again: fresh memory would cost the main thread more than all hashes do. */
-  readonly #spare: Bundle[] = [];
+  readonly #spare: EntryBundle[] = [];
   #size = 0;
   /** Entries in full tiles that the storage has. */
   #stored = 0;
@@ -170,7 +170,7 @@ export class ReceiptLog {
     this.#size += 1;
     if (this.#bundle.count === TILE_WIDTH) {
       this.#growth.append(this.#bundle);
-      this.#bundle = this.#spare.pop() ?? new Bundle();
+      this.#bundle = this.#spare.pop() ?? new EntryBundle();
     }
     return true;
   }
@@ -250,7 +250,7 @@ export class ReceiptLog {
     await storage.remove(this.boot, replaced).catch(() => undefined);
   }
 
-  #recycle(bundle: Bundle): void {
+  #recycle(bundle: EntryBundle): void {
     this.#stored += bundle.count;
     bundle.clear();
     if (this.#spare.length < GROUP_FILES) this.#spare.push(bundle);
@@ -280,7 +280,7 @@ export class ReceiptLog {
     const { kind } = this.#identity;
     const own = { sequence: this.#sequence, time, previous: this.#previous, before, lost, closed };
     const statement = { ...own, ...facts, retention_days: this.#options.retentionDays };
-    const head: Head = { kind, boot: this.boot, size, root, statement };
+    const head: LogHead = { kind, boot: this.boot, size, root, statement };
     const text = headText(head);
     this.#sequence += 1;
     this.#previous = digestOfHead(text);

@@ -7,7 +7,7 @@ import type { OperationRow } from '../operations/row.ts';
 import { ROWS } from '../operations/rows.ts';
 import type { SignRequest } from '../operations/sign-request.ts';
 import type { SlashableMessage } from '../slashing/types.ts';
-import { isEnded } from '../tenure.ts';
+import { isEndedTenure } from '../tenure.ts';
 import type { GroupSignature, Lane } from './bls/bls.ts';
 import type { Refused, SigningContext, SigningDependencies } from './dependencies.ts';
 import type { PermitGroup } from './permits.ts';
@@ -114,7 +114,7 @@ async function checkKeys(
   const messages: SlashableMessage[] = [];
   const row: OperationRow = ROWS[request.operation];
   for (const [place, key] of keys.entries()) {
-    if (isEnded(key.tenure)) {
+    if (isEndedTenure(key.tenure)) {
       refuse(place, key.tenure);
       continue;
     }

@@ -8,7 +8,7 @@ import type { LoadedKey } from '../keys/loaded-key.ts';
 import type { OperationRow } from '../operations/row.ts';
 import { ROWS } from '../operations/rows.ts';
 import type { SignRequest } from '../operations/sign-request.ts';
-import { isEnded } from '../tenure.ts';
+import { isEndedTenure } from '../tenure.ts';
 import type { Lane } from './bls/bls.ts';
 import type { Refused, SigningContext, SigningDependencies, SignOutcome } from './dependencies.ts';
 import { healedRoot } from './healing.ts';
@@ -99,7 +99,7 @@ async function slashingRefusal(
   { signal, span }: SigningContext,
   { slashing, onRetired }: SigningDependencies,
 ): Promise<ErrorReason | undefined> {
-  if (isEnded(key.tenure)) {
+  if (isEndedTenure(key.tenure)) {
     onRetired?.(key.publicKey, key.tenure);
     return 'key_retired';
   }

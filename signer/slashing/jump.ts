@@ -12,7 +12,7 @@ export function floorAt(now: number, chain: ChainTime): StoreFloor {
 }
 
 /** The opposite of a jump, for a floor of the future (`slashing lower-floor`). */
-export function lowerFloor(one: StoreFloor | null, other: StoreFloor): StoreFloor | null {
+export function lowerOf(one: StoreFloor | null, other: StoreFloor): StoreFloor | null {
   return one && marksBy((mark) => Math.min(one[mark], other[mark]));
 }
 

@@ -20,8 +20,8 @@ import type {
   PublicKeyHex,
   SlashableMessage,
   SlashingRefusal,
+  SlashingVerdict,
   StoreFloor,
-  Verdict,
 } from './types.ts';
 
 /** The next one is `overloaded`. */
@@ -256,7 +256,7 @@ export class SlashingProtection {
     const started = this.#clock.monotonic();
     const messages = checks.map(({ message }) => message);
     const floors = messages.map(({ publicKey }) => this.#memory.floors(publicKey));
-    let verdicts: readonly Verdict[] = [];
+    let verdicts: readonly SlashingVerdict[] = [];
     let failure: unknown;
     try {
       verdicts = await this.#store.checkAndRecord(messages, floors);
@@ -278,7 +278,7 @@ export class SlashingProtection {
   }
 
   /** A message is safe only when the store says so: a failed batch and no verdict are errors. */
-  #answer(check: WaitingCheck, failure: unknown, verdict: Verdict | undefined): void {
+  #answer(check: WaitingCheck, failure: unknown, verdict: SlashingVerdict | undefined): void {
     if (failure !== undefined || verdict === undefined) {
       check.reject(
         failure instanceof SignerError ? failure : new SignerError('slashing_unavailable', { cause: failure }),

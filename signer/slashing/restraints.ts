@@ -14,10 +14,10 @@ import {
   type PublicKeyHex,
   type SlashableMessage,
   type SlashingBackend,
+  type SlashingVerdict,
   type StoreFloor,
   StoreInDoubt,
   type ValidatorHistory,
-  type Verdict,
 } from './types.ts';
 
 declare const RESTRAINED: unique symbol;
@@ -187,7 +187,8 @@ export function inDoubt(store: SlashingBackend, settle: (doubt: Doubt) => Promis
   });
 }
 
-const isLost = (verdict: Verdict): boolean => verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
+const isLost = (verdict: SlashingVerdict): boolean =>
+  verdict.kind === 'unavailable' && verdict.reason === 'slashing_rollback';
 
 // Two restraints by time. The floor of this start, for enclaves: a person who holds the tables may have restored older
 // ones, so this process refuses everything that an earlier one may have signed. And the clock: every jump is a floor
@@ -214,10 +215,10 @@ export function localFloor(store: SlashingBackend, floorOf: () => StoreFloor | n
 /** What a floor of the future refuses is no fault of the message, and ends. */
 function belowFuture(store: SlashingBackend, future: () => FutureFloor | undefined): SlashingBackend {
   const explained = (
-    verdict: Verdict,
+    verdict: SlashingVerdict,
     message: SlashableMessage | undefined,
     { floor, endsAt }: FutureFloor,
-  ): Verdict => {
+  ): SlashingVerdict => {
     const isOfMarks = verdict.kind === 'refused' && verdict.reason.endsWith('_low_water_mark');
     if (!isOfMarks || message === undefined || belowFloor(message, floor) === undefined) return verdict;
     const hint = `nothing up to slot ${floor.slot} and epoch ${floor.targetEpoch} is signed, until ${isoTime(endsAt)}`;
@@ -248,16 +249,16 @@ export function aheadOfClock(store: SlashingBackend, latest: () => StoreFloor): 
   });
 }
 
-const AHEAD: Verdict = { kind: 'unavailable', reason: 'ahead_of_clock' };
+const AHEAD: SlashingVerdict = { kind: 'unavailable', reason: 'ahead_of_clock' };
 
-type Judge = (message: SlashableMessage, index: number) => Verdict | undefined;
+type Judge = (message: SlashableMessage, index: number) => SlashingVerdict | undefined;
 
 function judgedFirst(
   store: Pick<SlashingBackend, 'checkAndRecord'>,
   judge: () => Judge,
 ): SlashingBackend['checkAndRecord'] {
   return async (messages, floors) => {
-    const verdicts: (Verdict | undefined)[] = messages.map(judge());
+    const verdicts: (SlashingVerdict | undefined)[] = messages.map(judge());
     if (verdicts.every((verdict) => verdict === undefined)) return store.checkAndRecord(messages, floors);
     const isAsked = (_: unknown, index: number) => verdicts[index] === undefined;
     const asked = messages.filter(isAsked);
@@ -268,9 +269,9 @@ function judgedFirst(
   };
 }
 
-const UNDECIDED: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
+const UNDECIDED: SlashingVerdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
 
-function belowFloor(message: SlashableMessage, floor: StoreFloor): Verdict | undefined {
+function belowFloor(message: SlashableMessage, floor: StoreFloor): SlashingVerdict | undefined {
   const decision = decideWithHistory({ ...message, tenure: NEW_KEY.tenure }, NEW_KEY, floor, NO_HISTORY);
   return decision.kind === 'refused' ? decision : undefined;
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { unlessAborted } from './operations/store.ts';
 import type { RestrainedStore } from './restraints.ts';
-import type { SlashableMessage, Verdict } from './types.ts';
+import type { SlashableMessage, SlashingVerdict } from './types.ts';
 
 export interface SlashingHealth {
   readonly status: 'up' | 'down' | 'unopened';
@@ -34,7 +34,7 @@ export function storeHealth(store: RestrainedStore, isUnopened: boolean, { clock
       heard('down', cause);
     },
     /** A store that cannot write still answers what it need not record. */
-    answered(verdicts: readonly Verdict[]): void {
+    answered(verdicts: readonly SlashingVerdict[]): void {
       if (failed.length > 0 && !verdicts.some((verdict) => verdict.kind === 'safe' && !verdict.repeat)) return;
       failed = [];
       heard('up');

@@ -5,7 +5,7 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import type { LogFields } from '../../common/observe/log.ts';
 import type { Tenures } from '../tenure.ts';
 import { floorFields } from './jump.ts';
-import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from './types.ts';
+import type { SlashableMessage, SlashingBackend, SlashingVerdict, ValidatorHistory } from './types.ts';
 
 export type TraceLine = LogFields & { readonly call: number };
 
@@ -67,7 +67,7 @@ function messageFields(message: SlashableMessage): LogFields {
   return { ...fields, source_epoch: message.sourceEpoch, target_epoch: message.targetEpoch };
 }
 
-function verdictName(verdict: Verdict): string {
+function verdictName(verdict: SlashingVerdict): string {
   if (verdict.kind === 'safe') return verdict.repeat ? 'repeat' : 'safe';
   return verdict.reason;
 }

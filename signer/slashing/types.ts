@@ -47,7 +47,7 @@ export type SlashingRefusal = (typeof SLASHING_REFUSALS)[number];
  * `unavailable` verdicts concern one key only (its record fails its check, or somebody else holds it: nothing was
  * decided or recorded); the rest of the batch is good.
  */
-export type Verdict =
+export type SlashingVerdict =
   | { readonly kind: 'safe'; readonly repeat: boolean }
   | { readonly kind: 'refused'; readonly reason: SlashingRefusal }
   | { readonly kind: 'unavailable'; readonly reason: KeyFault; readonly hint?: string };
@@ -193,7 +193,7 @@ export interface SlashingBackend {
    * `floors[i]` is what this process knows to have been recorded for the key of message i: a backend that holds less
    * answers `slashing_rollback` for it, records nothing of the batch, and calls no other message of it safe.
    */
-  checkAndRecord(messages: readonly SlashableMessage[], floors: readonly Marks[]): Promise<Verdict[]>;
+  checkAndRecord(messages: readonly SlashableMessage[], floors: readonly Marks[]): Promise<SlashingVerdict[]>;
 
   /**
    * The signing root that the store holds for the key's block at this slot, 32 bytes. Null: it holds none. So it is of

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { command } from '../../common/command-line/program.ts';
 import type { Printed } from '../../common/command-line/terminal.ts';
 import type { SlashingTerminal } from '../../service/commands/slashing-command.ts';
-import { status } from '../../service/commands/slashing-store.ts';
+import { storeStatus } from '../../service/commands/slashing-store.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const PROGRAMS = [
@@ -49,7 +49,10 @@ const MADE = command({ summary: 'Made here', ...CONFIG }, async (_words, _termin
 const SILENT = { stdout: { write: () => true }, stderr: { write: () => true } };
 
 describe.each([
-  ['slashing', (argv: readonly string[]) => status.run(argv, { ...SILENT, env: {} } as unknown as SlashingTerminal)],
+  [
+    'slashing',
+    (argv: readonly string[]) => storeStatus.run(argv, { ...SILENT, env: {} } as unknown as SlashingTerminal),
+  ],
   ['a command of a program', (argv: readonly string[]) => MADE.run(argv, SILENT)],
 ])('%s', (_program, read) => {
   it.each([

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { walkDescriptions } from '../../common/command-line/command.ts';
 import { describeGroup } from '../../common/command-line/program.ts';
-import { TREE } from '../../operator/tree.ts';
+import { OPERATOR_TREE } from '../../operator/tree.ts';
 import { OPERATIONS, SCOPES, type Scope } from '../../signer/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
 import { createStaticAuthenticator } from '../../signer/auth/static.ts';
@@ -95,7 +95,7 @@ it('a route that the OpenAPI document would not describe stops the start of a se
 });
 
 it('every command that is named exists, and every command of keys, slashing and chamber is named', async () => {
-  const commands = [...walkDescriptions(await describeGroup(TREE))].flatMap(({ path, description }) =>
+  const commands = [...walkDescriptions(await describeGroup(OPERATOR_TREE))].flatMap(({ path, description }) =>
     description.commands === undefined ? [path.join(' ')] : [],
   );
   const named = Object.values(SCOPE_COMMANDS).flat();

@@ -3,7 +3,7 @@
 
 import { createHash, randomBytes } from 'node:crypto';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import type { CustodyKeyFault } from '../../ceremony/custody-keys.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
 import { createKmsRecipient } from '../../enclave/kms/cms.ts';
 import { createNsm } from '../../enclave/nsm/client.ts';
@@ -116,7 +116,7 @@ describe('an attested Decrypt', () => {
 });
 
 describe('a key policy', () => {
-  const refused = (fault: KeyFault) => ({ ok: false, attempts: [{ arn: KEY, fault }] });
+  const refused = (fault: CustodyKeyFault) => ({ ok: false, attempts: [{ arn: KEY, fault }] });
 
   it('that asks for another image: an attestation policy mismatch', async () => {
     const ciphertext = await encrypted();
@@ -187,7 +187,7 @@ it('without a document from the NSM, KMS is not called', async () => {
 });
 
 describe('an answer to an attested call', () => {
-  const faults: [KeyBehaviour, KeyFault][] = [
+  const faults: [KeyBehaviour, CustodyKeyFault][] = [
     ['plaintext_beside', 'disclosed'],
     ['plaintext_instead', 'disclosed'],
     ['no_envelope', 'wrong_answer'],

@@ -8,7 +8,7 @@ import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import type { CustodyKeyFault } from '../../ceremony/custody-keys.ts';
 import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
 import { createKms, type Kms, type KmsOptions } from '../../signer/aws/kms.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
@@ -117,7 +117,7 @@ describe('a custody key', () => {
     expect(await kms.decrypt([KEY], ciphertext, CONTEXT)).toMatchObject({ attempts: [{ fault: 'bad_ciphertext' }] });
   });
 
-  const faults: [KeyBehaviour, KeyFault][] = [
+  const faults: [KeyBehaviour, CustodyKeyFault][] = [
     ['disabled', 'disabled'],
     ['pending_deletion', 'invalid_state'],
     ['deleted', 'not_found'],

@@ -3,7 +3,7 @@
 // wiped.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import type { CustodyKeys, KeyFault } from '../../ceremony/custody-keys.ts';
+import type { CustodyKeyFault, CustodyKeys } from '../../ceremony/custody-keys.ts';
 import { type Ceremony, deploymentOf, parseCeremony } from '../../ceremony/definition.ts';
 import {
   type EnvelopeTerms,
@@ -49,7 +49,7 @@ export interface TestKeys extends CustodyKeys {
   /** Shares as they were given to be encrypted, and as they were handed out decrypted. */
   readonly seen: readonly Buffer[];
   /** From now on this key does not serve. */
-  lose(arn: string, fault?: KeyFault): void;
+  lose(arn: string, fault?: CustodyKeyFault): void;
   /** From now on this key decrypts to something else. */
   falsify(arn: string, change: (share: Buffer) => void): void;
 }
@@ -59,7 +59,7 @@ const TAG_BYTES = 16;
 
 export function custodyKeys(): TestKeys {
   const material = new Map<string, Buffer>();
-  const lost = new Map<string, KeyFault>();
+  const lost = new Map<string, CustodyKeyFault>();
   const changes = new Map<string, (share: Buffer) => void>();
   const asked: string[] = [];
   const seen: Buffer[] = [];

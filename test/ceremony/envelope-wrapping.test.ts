@@ -2,13 +2,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { KeyFault } from '../../ceremony/custody-keys.ts';
+import type { CustodyKeyFault } from '../../ceremony/custody-keys.ts';
 import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { ceremonyOf, custodyKeys, failed, isWiped, refusal, succeeded, termsOf, wrapped } from './custody.ts';
 
 describe('wrapping', () => {
-  it.each<KeyFault>(['denied', 'unreachable', 'outside_ceremony'])(
+  it.each<CustodyKeyFault>(['denied', 'unreachable', 'outside_ceremony'])(
     'needs every custody key: one that is %s refuses it',
     async (fault) => {
       const keys = custodyKeys();

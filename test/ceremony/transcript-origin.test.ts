@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Ceremony, ceremonyBlock, ceremonyDigest, parseCeremony } from '../../ceremony/definition.ts';
 import { main } from '../../ceremony/main.ts';
 import { EMPTY_TRANSCRIPT, following, readTranscript, type Transcript } from '../../ceremony/transcript/chain.ts';
-import type { Said } from '../../ceremony/transcript/entries.ts';
+import type { EntryDraft } from '../../ceremony/transcript/entries.ts';
 import { readShownEvidence } from '../../common/attestation/shown-evidence.ts';
 import { createNsmPki } from '../../rehearsal/nsm/pki.ts';
 import { SHOWN_DEPLOYMENT, SHOWN_IMAGES, type ShownStatus, shownStatus } from '../attestation/shown-status.ts';
@@ -152,10 +152,10 @@ describe('the evidence of a master key in a transcript', () => {
     const last = entries.at(-1);
     if (last?.entry !== 'master_key') throw new Error('no such entry');
     const { entry, deployment, record, evidence } = last;
-    const said: Extract<Said, { entry: 'master_key' }> = { entry, deployment, record, evidence };
+    const said: Extract<EntryDraft, { entry: 'master_key' }> = { entry, deployment, record, evidence };
     const before = read(file, -1);
     const problem = (change: Partial<typeof said>): string => {
-      const next = following(before, { ...said, ...change } as Said, new Date(Date.now() + 60_000));
+      const next = following(before, { ...said, ...change } as EntryDraft, new Date(Date.now() + 60_000));
       return next.ok ? '' : next.problem;
     };
     expect(problem({})).toBe('');

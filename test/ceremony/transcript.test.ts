@@ -10,13 +10,13 @@ import { ceremonyBlock, ceremonyDigest, parseCeremony } from '../../ceremony/def
 import {
   EMPTY_TRANSCRIPT,
   following,
-  headOf,
-  isEnded,
+  isFinished,
   MAX_ENTRIES,
   readTranscript,
   type Transcript,
+  transcriptHead,
 } from '../../ceremony/transcript/chain.ts';
-import { type Said, TRANSCRIPT_FORMAT } from '../../ceremony/transcript/entries.ts';
+import { type EntryDraft, TRANSCRIPT_FORMAT } from '../../ceremony/transcript/entries.ts';
 import { appendToTranscript, newFileOf, readTranscriptFile, startTranscript } from '../../ceremony/transcript/file.ts';
 import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
 import { transcriptPage } from '../../ceremony/transcript/page.ts';
@@ -33,17 +33,17 @@ const CEREMONY = parseCeremony({
   kms_keys: [{ arns: [keyArn(1)] }, { arns: [keyArn(2, 'us-east-1')] }],
   root_token_recipients: [RECIPIENT],
 });
-const START: Said = {
+const START: EntryDraft = {
   entry: 'start',
   format: TRANSCRIPT_FORMAT,
   title: 'Custody ceremony, "mainnet"',
   place: 'Zürich',
   signers: 'enclaves',
-  ceremony: structuredClone(ceremonyBlock(CEREMONY)) as Extract<Said, { entry: 'start' }>['ceremony'],
+  ceremony: structuredClone(ceremonyBlock(CEREMONY)) as Extract<EntryDraft, { entry: 'start' }>['ceremony'],
   ceremony_digest_sha384: ceremonyDigest(CEREMONY).toString('hex'),
 };
 const PCR0 = 'a'.repeat(96);
-const SAID: readonly Said[] = [
+const SAID: readonly EntryDraft[] = [
   START,
   { entry: 'person', name: 'Lea Lead', role: 'lead' },
   { entry: 'person', name: 'Alice', role: 'participant', organization: 'Stake AG', recipient: RECIPIENT },
@@ -67,7 +67,7 @@ const SAID: readonly Said[] = [
 ];
 const at = (minute: number): Date => new Date(Date.UTC(2026, 10, 22, 10, minute, 0, 999));
 
-function written(said: readonly Said[]): { readonly bytes: Buffer; readonly transcript: Transcript } {
+function written(said: readonly EntryDraft[]): { readonly bytes: Buffer; readonly transcript: Transcript } {
   let transcript: Transcript = EMPTY_TRANSCRIPT;
   const parts: Buffer[] = [];
   for (const [minute, one] of said.entries()) {
@@ -82,7 +82,7 @@ function written(said: readonly Said[]): { readonly bytes: Buffer; readonly tran
 function problemOf(bytes: Uint8Array): string | undefined {
   const read = readTranscript(bytes);
   if (!read.ok) return `line ${read.line} ${read.problem}`;
-  return isEnded(read) ? undefined : 'has not ended';
+  return isFinished(read) ? undefined : 'has not ended';
 }
 
 const linesOf = (bytes: Buffer): string[] => bytes.toString().split(/(?<=\n)/);
@@ -91,7 +91,7 @@ describe('a transcript', () => {
   it('has the bytes of its specification', () => {
     const { bytes, transcript } = written(SAID);
     expect(bytes.toString()).toBe(VECTOR.toString());
-    expect(headOf(transcript)).toBe(VECTOR_HEAD);
+    expect(transcriptHead(transcript)).toBe(VECTOR_HEAD);
     const last = linesOf(VECTOR).at(-1) ?? '';
     expect(createHash('sha256').update(last).digest('hex')).toBe(VECTOR_HEAD);
     expect(readTranscript(VECTOR)).toEqual({ ok: true, entries: transcript.entries, digests: transcript.digests });
@@ -135,7 +135,7 @@ describe('a transcript', () => {
   it('that was written anew is whole, and has another head', () => {
     const anew = written(SAID.with(5, { entry: 'statement', by: 'Alice', text: 'Something else' }));
     expect(problemOf(anew.bytes)).toBeUndefined();
-    expect(headOf(anew.transcript)).not.toBe(VECTOR_HEAD);
+    expect(transcriptHead(anew.transcript)).not.toBe(VECTOR_HEAD);
   });
 
   it.each([
@@ -154,16 +154,16 @@ describe('a transcript', () => {
 });
 
 describe('an entry is refused that', () => {
-  const statement = (text: string, by = 'Alice'): Said => ({ entry: 'statement', by, text });
-  const alice: Said = { entry: 'person', name: 'Alice', role: 'participant', recipient: RECIPIENT };
-  const custodian = (name: string, key: number): Said => ({
+  const statement = (text: string, by = 'Alice'): EntryDraft => ({ entry: 'statement', by, text });
+  const alice: EntryDraft = { entry: 'person', name: 'Alice', role: 'participant', recipient: RECIPIENT };
+  const custodian = (name: string, key: number): EntryDraft => ({
     entry: 'person',
     name,
     role: 'custodian',
     custody_key: key,
   });
-  const witness = (name: string): Said => ({ entry: 'person', name, role: 'witness' });
-  it.each<[string, readonly Said[], string]>([
+  const witness = (name: string): EntryDraft => ({ entry: 'person', name, role: 'witness' });
+  it.each<[string, readonly EntryDraft[], string]>([
     ['begins nothing', [alice], 'the first line, and no other, is the start'],
     ['begins again', [START, START], 'the first line, and no other, is the start'],
     ['is said by nobody', [START, statement('x')], 'whom no line before introduces'],
@@ -171,21 +171,21 @@ describe('an entry is refused that', () => {
     ['adds nothing', [START, witness('Wanda'), witness('Wanda')], 'whom a line before introduces already'],
     [
       'gives somebody another role',
-      [START, witness('Wanda'), { ...witness('Wanda'), role: 'lead', organization: 'Stake AG' } as Said],
+      [START, witness('Wanda'), { ...witness('Wanda'), role: 'lead', organization: 'Stake AG' } as EntryDraft],
       'whom a line before introduces already',
     ],
     [
       'replaces what a line before says of somebody',
       [
         START,
-        { ...witness('Wanda'), organization: 'Stake AG' } as Said,
-        { ...witness('Wanda'), organization: 'Audit Ltd' } as Said,
+        { ...witness('Wanda'), organization: 'Stake AG' } as EntryDraft,
+        { ...witness('Wanda'), organization: 'Audit Ltd' } as EntryDraft,
       ],
       'whom a line before introduces already',
     ],
     [
       'gives a custody key to no custodian',
-      [START, { ...witness('Wanda'), custody_key: 1 } as Said],
+      [START, { ...witness('Wanda'), custody_key: 1 } as EntryDraft],
       'who is no custodian',
     ],
     ['has a custody key too many', [START, custodian('Carol', 3)], 'a custody key that the ceremony has not'],
@@ -240,7 +240,7 @@ describe('an entry is refused that', () => {
       ['another hyphen', 'Ann\u2011Lee', 'Ann-Lee'],
       ['another apostrophe', 'O\u2019Neil', "O'Neil"],
       ['a dotless i', 'Al\u0131ce', 'Alice'],
-    ].map(([how = '', one = '', other = '']): [string, Said[], string] => [
+    ].map(([how = '', one = '', other = '']): [string, EntryDraft[], string] => [
       `has ${how} for the name of another`,
       [START, witness(other), witness(one)],
       'looks like that of somebody before',
@@ -314,10 +314,10 @@ describe('a transcript’s file', () => {
   it('stays as it was where a writer was interrupted, where an entry is refused, and where it is broken', async () => {
     const before = readFileSync(file);
     writeFileSync(newFileOf(file), 'half a li');
-    const witness: Said = { entry: 'person', name: 'Wanda', role: 'witness' };
+    const witness: EntryDraft = { entry: 'person', name: 'Wanda', role: 'witness' };
     expect(await appendToTranscript(file, [witness], at(2))).toEqual({ ok: false, refusal: 'busy' });
     rmSync(newFileOf(file));
-    const unknown: Said = { entry: 'statement', by: 'Nobody', text: 'x' };
+    const unknown: EntryDraft = { entry: 'statement', by: 'Nobody', text: 'x' };
     expect(await appendToTranscript(file, [witness, unknown], at(2))).toMatchObject({ ok: false });
     expect(readFileSync(file)).toEqual(before);
     const torn = before.subarray(0, -1);
@@ -331,8 +331,8 @@ describe('a transcript’s file', () => {
 describe('the page', () => {
   const hostile = `<script>alert(1)</script><img src=x onerror="alert('1')">&lt;`;
   const shown = '&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;&amp;lt;';
-  const said: readonly Said[] = [
-    { ...(START as Extract<Said, { entry: 'start' }>), title: hostile, place: hostile },
+  const said: readonly EntryDraft[] = [
+    { ...(START as Extract<EntryDraft, { entry: 'start' }>), title: hostile, place: hostile },
     { entry: 'person', name: hostile, role: 'lead', organization: hostile, identified_by: hostile },
     { entry: 'statement', by: hostile, text: hostile },
     { entry: 'file', name: hostile, about: hostile, bytes: 7, sha256: 'b'.repeat(64), sha384: 'c'.repeat(96) },

@@ -5,7 +5,7 @@
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../../common/observe/logger.ts';
-import type { RunningSigner } from '../../signer/boot/boot.ts';
+import type { BootedSigner } from '../../signer/boot/boot.ts';
 import { FAULTS } from '../support/fault-proxy.ts';
 import { attestation, call, testKey } from '../support/requests.ts';
 import { signerSite } from './whole-signer.ts';
@@ -15,7 +15,7 @@ const RECORDS = '/api/v1/chamber/slashing-protection';
 const SIGN = `/api/v1/eth2/sign/${KEY}`;
 
 const site = signerSite();
-let signer: RunningSigner;
+let signer: BootedSigner;
 let url: string;
 let root: string;
 let token: string;

@@ -3,7 +3,7 @@
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createLogger } from '../../common/observe/logger.ts';
-import type { RunningSigner } from '../../signer/boot/boot.ts';
+import type { BootedSigner } from '../../signer/boot/boot.ts';
 import { FAULTS, randomFaults } from '../support/fault-proxy.ts';
 import { expectNoList } from '../support/no-list.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
@@ -17,7 +17,7 @@ const WAIT = { timeout: LONGEST_WAIT_MS, interval: 20 };
 const REJOINED = { timeout: LONGEST_WAIT_MS, interval: 250 };
 
 const site = signerSite();
-let signer: RunningSigner | undefined;
+let signer: BootedSigner | undefined;
 let url: string;
 let log: string;
 

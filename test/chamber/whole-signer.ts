@@ -11,7 +11,7 @@ import type { Logger } from '../../common/observe/logger.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { loadConfig } from '../../service/config/load.ts';
 import { SERVICE_PARTS } from '../../service/parts.ts';
-import { boot, type RunningSigner } from '../../signer/boot/boot.ts';
+import { type BootedSigner, boot } from '../../signer/boot/boot.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import { testKey } from '../support/requests.ts';
 
@@ -23,13 +23,13 @@ export interface SignerSite {
   /** In seconds: how far all clocks, those of the kernel and of DynamoDB included, have gone on by themselves. */
   ahead: number;
   /** @param sections over those of a signer of this table; the caller shuts it down */
-  boot(logger: Logger, sections?: Record<string, unknown>, ceremony?: unknown): Promise<RunningSigner>;
+  boot(logger: Logger, sections?: Record<string, unknown>, ceremony?: unknown): Promise<BootedSigner>;
 }
 
 export function signerSite(): SignerSite {
   const site = { folder: '', table: '', ahead: 0, boot: bootHere } as SignerSite;
 
-  function bootHere(logger: Logger, sections = {}, ceremony = site.world.createCeremony()): Promise<RunningSigner> {
+  function bootHere(logger: Logger, sections = {}, ceremony = site.world.createCeremony()): Promise<BootedSigner> {
     const yaml = stringify(
       {
         ...site.world.configuration(site.table, ceremony),

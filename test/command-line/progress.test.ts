@@ -6,12 +6,12 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { type Beat, durationText, progressLine, showProgress } from '../../common/command-line/progress.ts';
+import { durationText, type ProgressClock, progressLine, showProgress } from '../../common/command-line/progress.ts';
 import { lacking } from '../support/needs.ts';
 
 const KEYS = { doing: 'importing', unit: 'keys', total: 2000 };
 
-function clockwork(): Beat & { pass(milliseconds: number): void; readonly isRunning: boolean } {
+function clockwork(): ProgressClock & { pass(milliseconds: number): void; readonly isRunning: boolean } {
   let time = 5_000_000;
   let run: (() => void) | undefined;
   return {

@@ -2,7 +2,7 @@
 
 import type { Violation } from '../../common/command-line/violations.ts';
 import { renderViolations } from '../../common/command-line/violations-report.ts';
-import { type Build, type Loaded, loadConfig } from '../../service/config/load.ts';
+import { type Build, type LoadedConfiguration, loadConfig } from '../../service/config/load.ts';
 import type { Config } from '../../signer/config/options.ts';
 
 export interface Given {
@@ -12,7 +12,7 @@ export interface Given {
   readonly build?: Build;
 }
 
-export function load({ yaml, argv = [], env = {}, build = { compiledCeremony: false } }: Given): Loaded {
+export function load({ yaml, argv = [], env = {}, build = { compiledCeremony: false } }: Given): LoadedConfiguration {
   if (yaml === undefined) return loadConfig({ argv, env }, build);
   return loadConfig({ argv: ['-c', 'config.yaml', ...argv], env, readFile: () => Buffer.from(yaml) }, build);
 }

@@ -12,7 +12,12 @@ import {
 import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { floorAt } from '../../signer/slashing/jump.ts';
 import { type RestrainedStore, restrainStore } from '../../signer/slashing/restraints.ts';
-import type { SlashableMessage, SlashingBackend, ValidatorHistory, Verdict } from '../../signer/slashing/types.ts';
+import type {
+  SlashableMessage,
+  SlashingBackend,
+  SlashingVerdict,
+  ValidatorHistory,
+} from '../../signer/slashing/types.ts';
 import {
   block,
   checkOne,
@@ -49,7 +54,7 @@ export function signerOver(store: SlashingBackend, tolerance: ClockTolerance, cl
 }
 
 async function verdictsOf(store: RestrainedStore, messages: readonly SlashableMessage[]): Promise<string[]> {
-  const verdicts: readonly Verdict[] = await store.checkAndRecord(
+  const verdicts: readonly SlashingVerdict[] = await store.checkAndRecord(
     messages,
     messages.map(() => NO_MARKS),
   );

@@ -1,7 +1,7 @@
 // Every series that Prometheus has of us: the catalogues of signer and parent proxy, what scraping adds, and what our
 // rules record. Judges an expression by it.
 
-import { METRICS as PARENT_PROXY } from '../../parent-proxy/metrics.ts';
+import { PROXY_METRICS as PARENT_PROXY } from '../../parent-proxy/metrics.ts';
 import { METRICS as SIGNER } from '../../signer/metrics/catalogue.ts';
 import { groupingLabels, type Matcher, selectorsOf } from './promql.ts';
 

@@ -10,7 +10,7 @@ import { parseCeremony } from '../../ceremony/definition.ts';
 import { sealRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken as openForSigner } from '../../ceremony/root-token-opening.ts';
 import { startCustody } from '../../rehearsal/custody.ts';
-import { openRootToken } from '../../rehearsal/opening.ts';
+import { rehearseOpening } from '../../rehearsal/opening.ts';
 import { thresholdRefusal } from '../../rehearsal/rehearse.ts';
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import { keyArn } from '../config/loading.ts';
@@ -78,7 +78,7 @@ describe.skipIf(process.platform !== 'linux')('a rehearsal', () => {
       const say = (text: string): void => void said.push(text);
       const options = { participants: [], rowFile: undefined, isForced: false };
       const stage = { custody, table, say, heading: say };
-      expect(await openRootToken(stage, parseCeremony(BLOCK), options, process)).toBeUndefined();
+      expect(await rehearseOpening(stage, parseCeremony(BLOCK), options, process)).toBeUndefined();
       expect(said.at(-1)).toMatch(/^NOT opened here: no participant is here/);
     } finally {
       await custody.close();

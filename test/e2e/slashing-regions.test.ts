@@ -8,7 +8,7 @@ import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.t
 import { runStrongroom } from '../../rehearsal/signer.ts';
 import { createDynamoDBClient, DeleteItemCommand } from '../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
-import { partitionOf } from '../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition } from '../../signer/slashing/dynamodb/tables/items.ts';
 import { type Deployment, deploy } from '../support/deployment.ts';
 import { attestation, block, call, rootOf, signCall } from '../support/requests.ts';
 
@@ -77,7 +77,7 @@ it('raises a table that lost a record which this signer knows of, and counts tha
   const signer = await other.start({ env: environment('eu-central-1') });
   expect((await signCall(signer.url, publicKey, block({ slot: 1000 }))).status).toBe(200);
   const client = createDynamoDBClient(dynamoDBClientOptions(dynamodb.endpoint));
-  const pk = { S: partitionOf({ kind: 'block', publicKey }) };
+  const pk = { S: markPartition({ kind: 'block', publicKey }) };
   await client.send(new DeleteItemCommand({ TableName: 'lossy', Key: { pk } }));
   client.destroy();
   expect((await signCall(signer.url, publicKey, block({ slot: 1001 }))).json['reason']).toBe('slashing_rollback');

@@ -14,11 +14,11 @@ import { parseStrictJson } from '../../common/formats/strict-json.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { readCpio, writeCpio } from '../../eif/format/cpio.ts';
 import { readImage, writeImage } from '../../eif/format/format.ts';
-import { checkSignature, readSigner, signImage } from '../../eif/format/signature.ts';
+import { checkImageSignature, readSigner, signImage } from '../../eif/format/signature.ts';
 import { parseEnvelope } from '../../enclave/kms/cms.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { readArguments } from '../../service/web3signer/arguments.ts';
-import { readBytes, readNumber } from '../../service/web3signer/records.ts';
+import { readWeb3SignerArguments } from '../../service/web3signer/arguments.ts';
+import { readColumnBytes, readNumber } from '../../service/web3signer/records.ts';
 import { policyRulesSchema, policySchema, renewRequestSchema, tokenRequestSchema } from '../../signer/api/policy.ts';
 import { parsePolicyText, parseTokenText } from '../../signer/auth/stateful/rows.ts';
 import { parseAuthorization } from '../../signer/auth/tokens.ts';
@@ -335,7 +335,7 @@ export const TARGETS: readonly FuzzTarget[] = [
       const { keyPem, certificatePem } = signingPair();
       return [signImage(Buffer.alloc(48), readSigner(keyPem, certificatePem))];
     },
-    decode: (input) => checkSignature(Buffer.from(input), Buffer.alloc(48)),
+    decode: (input) => checkImageSignature(Buffer.from(input), Buffer.alloc(48)),
   },
   {
     name: 'policy',
@@ -435,7 +435,7 @@ export const TARGETS: readonly FuzzTarget[] = [
     ],
     seeds: () =>
       text('--http-listen-port=9000\n--key-store-path\n/keys\neth2\n--network=mainnet', 'eth2\nexport\n--to=a.json'),
-    decode: (input) => readArguments(lines(input)),
+    decode: (input) => readWeb3SignerArguments(lines(input)),
   },
   {
     name: 'web3signer-database',
@@ -445,7 +445,7 @@ export const TARGETS: readonly FuzzTarget[] = [
     decode(input) {
       const value = Buffer.from(input).toString('utf8');
       for (const given of [value, Number(value), input, null, [value]]) {
-        for (const read of [() => readNumber(given, 'a row'), () => readBytes(given, 32, 'a row')]) refusal(read);
+        for (const read of [() => readNumber(given, 'a row'), () => readColumnBytes(given, 32, 'a row')]) refusal(read);
       }
     },
   },

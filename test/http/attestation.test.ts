@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import tls, { type TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { connectionNonce, EXPORTER_BYTES, EXPORTER_LABEL, keyBinding } from '../../common/attestation/contract.ts';
-import { type Verdict, verifyDocument } from '../../common/attestation/verify.ts';
+import { type EvidenceVerdict, verifyDocument } from '../../common/attestation/verify.ts';
 import { testPcr } from '../../rehearsal/nsm/emulator.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { connectRatls, handshake, proxyHeaderFrom, RATLS_PORT, type RatlsClient } from '../support/ratls-client.ts';
@@ -43,7 +43,7 @@ function exporterOf(socket: TLSSocket): Buffer {
 }
 
 /** As a client judges a document: by its own end of the connection, and the key it was shown. */
-function verify(document: Buffer, exported: Buffer, certificate: Buffer): Verdict {
+function verify(document: Buffer, exported: Buffer, certificate: Buffer): EvidenceVerdict {
   const spki = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' });
   return verifyDocument(document, {
     provider: { name: 'test', rootSha256: signer.emulator.rootFingerprint },

@@ -2,7 +2,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';
-import { createMetrics, METRICS, type MetricName } from '../../parent-proxy/metrics.ts';
+import { createProxyMetrics, type MetricName, PROXY_METRICS } from '../../parent-proxy/metrics.ts';
 import { deploy } from '../support/deployment.ts';
 import { lacking } from '../support/needs.ts';
 import { attestation, signCall } from '../support/requests.ts';
@@ -29,9 +29,9 @@ it.skipIf(noPromtool)('promtool check metrics accepts what a signer that has sig
 });
 
 it.skipIf(noPromtool)('and what the parent proxy shows, every metric of its table', () => {
-  const metrics = createMetrics();
-  for (const name of Object.keys(METRICS) as MetricName[]) {
-    const labels = Object.fromEntries(Object.keys(METRICS[name].labels).map((label) => [label, 'x']));
+  const metrics = createProxyMetrics();
+  for (const name of Object.keys(PROXY_METRICS) as MetricName[]) {
+    const labels = Object.fromEntries(Object.keys(PROXY_METRICS[name].labels).map((label) => [label, 'x']));
     metrics.at(name, labels as never).add(1);
   }
   expect(check(metrics.render())).toEqual({ said: '', status: 0 });

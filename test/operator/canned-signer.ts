@@ -9,7 +9,7 @@ import type {
   KeyDepositDataAnswer,
   KeyGenerateAnswer,
   KeyGenerateBlsAnswer,
-  KeyList,
+  KeyListAnswer,
 } from '../../signer/api/key-answers.ts';
 import {
   CLIENT,
@@ -46,11 +46,11 @@ function keyAnswer(method: string, path: string, body: string): readonly [status
       : { pubkey, status };
   switch (`${method} ${path}`) {
     case 'GET /api/v1/chamber/keys?limit=1000':
-      return [200, { keys: KEYS.slice(0, 1), next_cursor: 'table.1' } satisfies KeyList];
+      return [200, { keys: KEYS.slice(0, 1), next_cursor: 'table.1' } satisfies KeyListAnswer];
     case 'GET /api/v1/chamber/keys?limit=1000&cursor=table.1':
-      return [200, { keys: KEYS.slice(1), next_cursor: null } satisfies KeyList];
+      return [200, { keys: KEYS.slice(1), next_cursor: null } satisfies KeyListAnswer];
     case 'GET /api/v1/chamber/keys?limit=1000&status=inactive&source=dynamodb':
-      return [200, { keys: [], next_cursor: null } satisfies KeyList];
+      return [200, { keys: [], next_cursor: null } satisfies KeyListAnswer];
     case 'POST /api/v1/chamber/keys':
       return [200, { data: (request['passwords'] ?? []).map((password) => outcome(String(password), 'imported')) }];
     case 'PATCH /api/v1/chamber/keys':

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
-import type { KeyList, KeyPatchAnswer } from '../../signer/api/key-answers.ts';
+import type { KeyListAnswer, KeyPatchAnswer } from '../../signer/api/key-answers.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
@@ -133,14 +133,14 @@ describe('the life of keys', () => {
   it('keys that stop, sign again, and are deleted with their records', async () => {
     const stopped = await operatorJson<KeyPatchAnswer>('deactivate --pubkeys-file keys.txt --yes');
     expect(stopped.data.map(({ status }) => status)).toEqual(['updated', 'updated', 'updated']);
-    const inactive = await operatorJson<KeyList>('list --status inactive --source dynamodb');
+    const inactive = await operatorJson<KeyListAnswer>('list --status inactive --source dynamodb');
     expect(inactive.keys.map(({ pubkey }) => pubkey).sort()).toEqual([...KEYS].sort());
     await operatorJson('activate --pubkeys-file keys.txt');
     await operatorJson('delete --pubkeys-file keys.txt --output records.json --batch-size 2 --yes');
     const records: { data: { pubkey: string; signed_blocks: unknown[] }[] } = written('records.json');
     expect(records.data.map(({ pubkey }) => pubkey).sort()).toEqual([...KEYS].sort());
     for (const { signed_blocks } of records.data) expect(signed_blocks).toMatchObject([{ slot: '2000' }]);
-    const left = await operatorJson<KeyList>('list');
+    const left = await operatorJson<KeyListAnswer>('list');
     expect(left.keys).toHaveLength(3);
   });
 });

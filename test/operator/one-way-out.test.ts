@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { walkDescriptions } from '../../common/command-line/command.ts';
 import { describeGroup } from '../../common/command-line/program.ts';
-import { TREE } from '../../operator/tree.ts';
+import { OPERATOR_TREE } from '../../operator/tree.ts';
 
 const ROOT = join(import.meta.dirname, '../../operator');
 /** Those of every command. */
-const FLAGS = [...walkDescriptions(await describeGroup(TREE))].flatMap(({ description }) =>
+const FLAGS = [...walkDescriptions(await describeGroup(OPERATOR_TREE))].flatMap(({ description }) =>
   Object.keys(description.flags ?? {}),
 );
 const NETWORK = /\bfrom '(?:node:)?(net|tls|https?|http2|dgram|dns|undici|child_process|worker_threads)(?:\/[a-z]+)?'/g;

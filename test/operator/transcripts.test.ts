@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { walkDescriptions } from '../../common/command-line/command.ts';
 import { describeGroup } from '../../common/command-line/program.ts';
-import { TREE } from '../../operator/tree.ts';
+import { OPERATOR_TREE } from '../../operator/tree.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { cannedSigner } from './canned-signer.ts';
 import { type FixtureSigner, startFixtureSigner } from './fixture-signer.ts';
@@ -61,7 +61,7 @@ describe('what people read', () => {
   });
 
   it('every command has two examples that begin with the command', async () => {
-    const commands = [...walkDescriptions(await describeGroup(TREE))].filter(
+    const commands = [...walkDescriptions(await describeGroup(OPERATOR_TREE))].filter(
       ({ description }) => description.commands === undefined,
     );
     expect(commands.length).toBeGreaterThan(20);

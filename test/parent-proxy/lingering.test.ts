@@ -3,11 +3,11 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createPlainLogger } from '../../common/observe/plain-logger.ts';
-import { systemClock } from '../../parent-proxy/clock.ts';
+import { pausingClock } from '../../parent-proxy/clock.ts';
 import type { ForwardingListener } from '../../parent-proxy/forwarding/forwarding.ts';
 import { listenIngress } from '../../parent-proxy/forwarding/ingress.ts';
-import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
-import { listenMetrics } from '../../parent-proxy/start.ts';
+import { createProxyMetrics, type ProxyMetrics } from '../../parent-proxy/metrics.ts';
+import { listenProxyMetrics } from '../../parent-proxy/start.ts';
 import type { ProxyWorld } from '../../parent-proxy/world.ts';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { RATLS_PORT } from '../support/ratls-client.ts';
@@ -24,16 +24,16 @@ const nowhere: ProxyWorld['output'] = {
 };
 
 let signer: RatlsSigner;
-let metrics: Metrics;
+let metrics: ProxyMetrics;
 let ingress: ForwardingListener;
 
 beforeEach(async () => {
   signer = await startRatlsSigner({ limits: { handshakeTimeoutMs: SHORT_MS } });
-  metrics = createMetrics();
+  metrics = createProxyMetrics();
   const world = {
     transport: signer.parent,
-    clock: systemClock,
-    logger: createPlainLogger(nowhere, systemClock),
+    clock: pausingClock,
+    logger: createPlainLogger(nowhere, pausingClock),
     metrics,
     output: nowhere,
   };
@@ -72,7 +72,7 @@ describe.each([
   });
 
   it('to the metrics of the proxy is cut off', async () => {
-    const listener = await listenMetrics(metrics, { host: '127.0.0.1', port: 0 }, LONG_MS);
+    const listener = await listenProxyMetrics(metrics, { host: '127.0.0.1', port: 0 }, LONG_MS);
     const client = await dial(listener.port);
     client.on('end', () => client.end()).resume();
     let sent = 0;

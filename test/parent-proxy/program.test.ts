@@ -12,7 +12,7 @@ import { parse, stringify } from 'yaml';
 import { renderHelp } from '../../common/command-line/help.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { parentProxy } from '../../parent-proxy/main.ts';
-import { METRICS } from '../../parent-proxy/metrics.ts';
+import { PROXY_METRICS } from '../../parent-proxy/metrics.ts';
 import { parentProxySchema } from '../../signer/api/parent-proxy.ts';
 import { parentProxyReference } from '../../tools/reference/parent-proxy.ts';
 import { proxyYaml, startProxyUnderTest } from '../support/parent-proxy.ts';
@@ -122,7 +122,7 @@ describe('the reference of the parent proxy', () => {
     try {
       const response = await fetch(`http://127.0.0.1:${proxy.metricsPort}//metrics`);
       expect(response.headers.get('content-type')).toContain('version=0.0.4');
-      const names: readonly string[] = Object.values(METRICS).map(({ name }) => name);
+      const names: readonly string[] = Object.values(PROXY_METRICS).map(({ name }) => name);
       for (const line of (await response.text()).trimEnd().split('\n')) {
         if (line.startsWith('#')) continue;
         expect(line).toMatch(/^svc_parent_proxy_[a-z_]+(\{[a-z]+="[a-z0-9_]+"(,[a-z]+="[a-z0-9_]+")*\})? [0-9.e+]+$/);

@@ -2,7 +2,7 @@
 // lacks a check, or has a limit that is one more or less, judges otherwise (mutants.py). Apart from log-cases.ts, whose
 // logs break one rule each.
 
-import type { Head, HeadStatement } from '../../common/receipts/head.ts';
+import type { HeadStatement, LogHead } from '../../common/receipts/head.ts';
 import { encodeIdentity } from '../../common/receipts/identity.ts';
 import { type LogCase, stated, withFaults, withStatement, written } from './log-cases.ts';
 import { digestOf, type MadeLog, makeLog, naming, testBoot } from './logs.ts';
@@ -25,7 +25,7 @@ function headCases(): LogCase[] {
   const one = makeLog(boot, 1, PLAN);
   const plain = written(one);
   const last = (change: Partial<HeadStatement>) => makeLog(boot, 1, { ...PLAN, change: withStatement(change, 4) });
-  const largest = (head: Head): Head =>
+  const largest = (head: LogHead): LogHead =>
     head.statement.sequence === 4 ? { ...head, size: Number.MAX_SAFE_INTEGER } : head;
   const later: readonly Change[] = [
     ['a version that is true', (note) => note.replace('"version":1', '"version":true')],

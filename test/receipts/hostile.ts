@@ -1,7 +1,7 @@
 // Logs at random as attackers alter them: entries, heads and identities, of which some are signed again, in any number
 // at once, under any question. What is right of them nobody says here: two verifiers that were written apart agree.
 
-import { type Head, readHead } from '../../common/receipts/head.ts';
+import { type LogHead, readHead } from '../../common/receipts/head.ts';
 import { encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
 import { leafHash } from '../../common/receipts/tree.ts';
 import { encodeEntry } from './encode-entry.ts';
@@ -56,9 +56,12 @@ function signedAgain(heads: readonly string[], chance: Chance, { test }: MadeLog
       );
 }
 
-function altered(head: Head, chance: Chance): Head {
+function altered(head: LogHead, chance: Chance): LogHead {
   const { statement } = head;
-  const stated = (change: Partial<Head['statement']>): Head => ({ ...head, statement: { ...statement, ...change } });
+  const stated = (change: Partial<LogHead['statement']>): LogHead => ({
+    ...head,
+    statement: { ...statement, ...change },
+  });
   const { before, time } = statement;
   const shift = pick(chance, [-30_001, -30_000, -1, 1, 29_999, 30_000, 120_000]);
   return pick(chance, [

@@ -1,7 +1,7 @@
 // The logs of the test vectors (specification/receipts.md#checks): each rule has a case that breaks it, and states
 // what a verifier finds then. Nothing in them is random.
 
-import type { Head, HeadStatement } from '../../common/receipts/head.ts';
+import type { HeadStatement, LogHead } from '../../common/receipts/head.ts';
 import { encodeIdentity, identityBinding } from '../../common/receipts/identity.ts';
 import { encodeEntry } from './encode-entry.ts';
 import { digestOf, type MadeLog, makeLog, naming, resigned, testBoot, testEntry } from './logs.ts';
@@ -62,7 +62,7 @@ function swapped<T>(list: readonly T[], one: number, other: number): T[] {
   return copy;
 }
 
-export function withStatement(change: Partial<HeadStatement>, sequence: number): (head: Head) => Head {
+export function withStatement(change: Partial<HeadStatement>, sequence: number): (head: LogHead) => LogHead {
   return (head) =>
     head.statement.sequence === sequence ? { ...head, statement: { ...head.statement, ...change } } : head;
 }
@@ -76,8 +76,8 @@ export function logCases(): LogCase[] {
   const one = makeLog(boot, 1, plan);
   const plain = written(one);
   const lines = plain.entries ?? [];
-  const changed = (change: (head: Head) => Head) => makeLog(boot, 1, { ...plan, change });
-  const secondHead = (change: (head: Head) => Head): MadeLog => ({
+  const changed = (change: (head: LogHead) => LogHead) => makeLog(boot, 1, { ...plan, change });
+  const secondHead = (change: (head: LogHead) => LogHead): MadeLog => ({
     ...one,
     heads: one.heads.map((note, index) => (index === 1 ? resigned(note, boot, change) : note)),
   });
@@ -268,7 +268,7 @@ const withoutMiddle = (logs: readonly MadeLog[]): MadeLog[] => logs.toSpliced(5,
 
 const lastOf = ({ heads }: MadeLog): string => at(heads, -1);
 
-function shrunk(head: Head): Head {
+function shrunk(head: LogHead): LogHead {
   return head.statement.sequence === 2 ? { ...head, size: 2 } : head;
 }
 

@@ -4,7 +4,7 @@ import { createPrivateKey, type KeyObject, sign } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { callerDigest, type ReceiptEntry } from '../../common/receipts/entry.ts';
-import { type Head, type HeadStatement, headText, readHead, signedHead } from '../../common/receipts/head.ts';
+import { type HeadStatement, headText, type LogHead, readHead, signedHead } from '../../common/receipts/head.ts';
 import { type BootIdentity, bootOf, encodeIdentity } from '../../common/receipts/identity.ts';
 import { encodeBundle } from '../../common/receipts/read-entry.ts';
 import { headPath, tilePath } from '../../common/receipts/tiles.ts';
@@ -40,7 +40,7 @@ export interface LogPlan {
   /** Between heads. */
   readonly intervalSeconds?: number;
   readonly retentionDays?: number;
-  readonly change?: (head: Head) => Head;
+  readonly change?: (head: LogHead) => LogHead;
   readonly entry?: (index: number, bytes: Buffer) => Buffer;
 }
 
@@ -74,7 +74,7 @@ export function testEntry(seed: number, index: number): ReceiptEntry {
   };
 }
 
-export function signHead(head: Head, { identity, privateKey }: TestBoot): string {
+export function signHead(head: LogHead, { identity, privateKey }: TestBoot): string {
   return signedHead(head, identity, sign(null, Buffer.from(headText(head)), privateKey));
 }
 
@@ -132,7 +132,7 @@ export function shown({ identity, heads, entries }: MadeLog): ShownBoot {
 }
 
 /** A head that is signed again after a change. */
-export function resigned(note: string, test: TestBoot, change: (head: Head) => Head): string {
+export function resigned(note: string, test: TestBoot, change: (head: LogHead) => LogHead): string {
   const head = readHead(note);
   if (head === undefined) throw new Error('a test made no head');
   return signHead(change(head), test);

@@ -3,7 +3,7 @@
 
 import { describe, expect, it, vi } from 'vitest';
 import type { SlashingProtectionOptions } from '../../signer/slashing/protection.ts';
-import type { Marks, SlashableMessage, Verdict } from '../../signer/slashing/types.ts';
+import type { Marks, SlashableMessage, SlashingVerdict } from '../../signer/slashing/types.ts';
 import { block, vote } from '../support/slashing.ts';
 import { attempt, LIMITS, SAFE, setUp, start, turn } from './stalled-protection.ts';
 
@@ -27,7 +27,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
     await attempt(system, block(1, 10, 'a'), 'fails');
     expect(await attempt(system, block(1, 10, 'b'), SAFE)).toEqual(doubted);
     expect(await attempt(system, block(1, 10, 'a'), SAFE)).toEqual(safe);
-    const refusal: Verdict = { kind: 'refused', reason: 'double_block' };
+    const refusal: SlashingVerdict = { kind: 'refused', reason: 'double_block' };
     expect(await attempt(system, block(1, 10, 'b'), refusal)).toEqual({ asked: true, answer: refusal });
   });
 
@@ -86,7 +86,7 @@ describe('doubt: a commit that failed may be on disk or not', () => {
 describe('memory and health', () => {
   it('the backend is told what this process recorded of a key, and nothing that failed or was refused', async () => {
     const { protection, batch } = setUp({}, { ...LIMITS, minIntervalMs: 0 });
-    const steps: [SlashableMessage, Verdict | 'fails', Marks][] = [
+    const steps: [SlashableMessage, SlashingVerdict | 'fails', Marks][] = [
       [block(1, 10, 'a'), SAFE, { slot: null, sourceEpoch: null, targetEpoch: null }],
       [block(1, 5, 'old'), { kind: 'safe', repeat: true }, { slot: 10, sourceEpoch: null, targetEpoch: null }],
       [vote(1, 3, 4, 'a'), SAFE, { slot: 10, sourceEpoch: null, targetEpoch: null }],

@@ -5,17 +5,23 @@ import { afterEach, beforeEach, vi } from 'vitest';
 import { unsafeNoopBackend } from '../../service/noop-store.ts';
 import { SignerError } from '../../signer/api/errors.ts';
 import { SlashingProtection, type SlashingProtectionOptions } from '../../signer/slashing/protection.ts';
-import type { BatchLimits, Marks, SlashableMessage, SlashingBackend, Verdict } from '../../signer/slashing/types.ts';
+import type {
+  BatchLimits,
+  Marks,
+  SlashableMessage,
+  SlashingBackend,
+  SlashingVerdict,
+} from '../../signer/slashing/types.ts';
 import { unrestrained } from '../support/restrained.ts';
 import { MAIN_ROOT, quietLog } from '../support/slashing.ts';
 
-export const SAFE: Verdict = { kind: 'safe', repeat: false };
+export const SAFE: SlashingVerdict = { kind: 'safe', repeat: false };
 export const LIMITS: BatchLimits = { maxMessages: 4, maxInFlight: 1, minIntervalMs: 2 };
 
 export interface Batch {
   readonly messages: readonly SlashableMessage[];
   readonly floors: readonly Marks[];
-  answer(verdicts?: Verdict[]): Promise<void>;
+  answer(verdicts?: SlashingVerdict[]): Promise<void>;
   fail(error?: Error): Promise<void>;
 }
 
@@ -33,7 +39,7 @@ export function setUp(
     batchLimits,
     checkHealth,
     checkAndRecord(messages, floors) {
-      const { promise, resolve, reject } = Promise.withResolvers<Verdict[]>();
+      const { promise, resolve, reject } = Promise.withResolvers<SlashingVerdict[]>();
       batches.push({
         messages,
         floors,
@@ -79,7 +85,7 @@ export function start(check: Promise<unknown>): Promise<unknown> {
 export async function attempt(
   { protection, batches }: ReturnType<typeof setUp>,
   message: SlashableMessage,
-  verdict: Verdict | 'fails',
+  verdict: SlashingVerdict | 'fails',
 ) {
   const before = batches.length;
   const outcome = start(protection.check(message));

@@ -4,9 +4,9 @@
 import type { Socket } from 'node:net';
 import { expect, vi } from 'vitest';
 import { createPlainLogger } from '../../common/observe/plain-logger.ts';
-import { systemClock } from '../../parent-proxy/clock.ts';
+import { pausingClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { createMetrics } from '../../parent-proxy/metrics.ts';
+import { createProxyMetrics } from '../../parent-proxy/metrics.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
 import type { ProxyWorld } from '../../parent-proxy/world.ts';
@@ -76,9 +76,9 @@ export async function startParent(
   const { output, lines, said } = recordedOutput();
   const world = {
     transport: hostileAt(instead, transport),
-    clock: systemClock,
-    logger: createPlainLogger(output, systemClock),
-    metrics: createMetrics(),
+    clock: pausingClock,
+    logger: createPlainLogger(output, pausingClock),
+    metrics: createProxyMetrics(),
     output,
   };
   const proxied = { ...loaded.configuration, endpoints, bytes: handsOver ?? loaded.configuration.bytes };

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import type { CeremonyBlock } from '../../ceremony/definition.ts';
-import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
+import { type PausingClock, pausingClock } from '../../parent-proxy/clock.ts';
 import { CUSTODY_REGION, type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { createNsmEmulator } from '../../rehearsal/nsm/emulator.ts';
 import { createNsmPki, type NsmPki } from '../../rehearsal/nsm/pki.ts';
@@ -42,7 +42,7 @@ export interface EnclaveWorld {
 }
 
 /** @param clock of the NSM and of KMS; the system's unless given */
-export async function startEnclaveWorld(clock: Pick<PausingClock, 'now'> = systemClock): Promise<EnclaveWorld> {
+export async function startEnclaveWorld(clock: Pick<PausingClock, 'now'> = pausingClock): Promise<EnclaveWorld> {
   const pki = await createNsmPki();
   const custody = await startCustody({ kms: { attestationRoot: pki.rootFingerprint, clock } });
   const folder = mkdtempSync(join(tmpdir(), 'sr-'));

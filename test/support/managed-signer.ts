@@ -12,7 +12,7 @@ import { KeyFiles } from '../../signer/keys/files/key-files.ts';
 import { KeystorePool } from '../../signer/keys/keystores/pool.ts';
 import { type DeleteResult, deleteKeys } from '../../signer/keys/management/delete.ts';
 import { type ImportResult, importKeys } from '../../signer/keys/management/import.ts';
-import { type KeyPage, type ListQuery, listKeys } from '../../signer/keys/management/list.ts';
+import { type ListedPage, type ListQuery, listManagedKeys } from '../../signer/keys/management/list.ts';
 import type { KeyManagementParts } from '../../signer/keys/management/management.ts';
 import { changeStatus, type StatusResult } from '../../signer/keys/management/status.ts';
 import type { KeyStatus } from '../../signer/keys/table/types.ts';
@@ -109,11 +109,11 @@ export async function changeOne(
 }
 
 /** Every page. */
-export async function listAll(parts: KeyManagementParts, query: Partial<ListQuery> = {}): Promise<KeyPage['keys']> {
-  const keys: KeyPage['keys'][number][] = [];
+export async function listAll(parts: KeyManagementParts, query: Partial<ListQuery> = {}): Promise<ListedPage['keys']> {
+  const keys: ListedPage['keys'][number][] = [];
   let cursor: string | undefined;
   do {
-    const page = await listKeys({ limit: 1000, ...query, cursor }, parts);
+    const page = await listManagedKeys({ limit: 1000, ...query, cursor }, parts);
     keys.push(...page.keys);
     cursor = page.nextCursor;
   } while (cursor !== undefined);

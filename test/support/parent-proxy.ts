@@ -7,9 +7,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createPlainLogger } from '../../common/observe/plain-logger.ts';
-import { type PausingClock, systemClock } from '../../parent-proxy/clock.ts';
+import { type PausingClock, pausingClock } from '../../parent-proxy/clock.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
-import { createMetrics, type Metrics } from '../../parent-proxy/metrics.ts';
+import { createProxyMetrics, type ProxyMetrics } from '../../parent-proxy/metrics.ts';
 import type { CredentialsProvider } from '../../parent-proxy/services/instance-credentials.ts';
 import { type RunningProxy, startParentProxy } from '../../parent-proxy/start.ts';
 import type { ProxyWorld } from '../../parent-proxy/world.ts';
@@ -19,7 +19,7 @@ import { unixTransport } from './unix-transport.ts';
 export interface ProxyUnderTest extends RunningProxy {
   readonly directory: string;
   readonly enclave: Transport;
-  readonly metrics: Metrics;
+  readonly metrics: ProxyMetrics;
   /** Lines of the output: the proxy's own log, and the enclave's. */
   readonly lines: string[];
   /** The sample of a metric line that begins so, as a number; 0 when it is not there. */
@@ -75,8 +75,8 @@ export async function startProxyUnderTest(options: ProxyTestOptions = {}): Promi
     drained: async () => undefined,
     ...options.output,
   };
-  const clock = { ...systemClock, ...options.clock };
-  const metrics = createMetrics();
+  const clock = { ...pausingClock, ...options.clock };
+  const metrics = createProxyMetrics();
   const transport = unixTransport(directory, 'parent');
   const world = { transport, clock, logger: createPlainLogger(output, clock), metrics, output };
   const sample = (series: string): number => {

@@ -2,7 +2,7 @@
 // documents use the language: an explicit deny, else an allow, else no. Written apart from what makes the documents, so
 // that a mistake in them is seen. It refuses an operator that it does not know.
 
-import type { PolicyDocument, Statement } from '../../setup/policy-document.ts';
+import type { PolicyDocument, PolicyStatement } from '../../setup/policy-document.ts';
 
 export interface JudgedCall {
   readonly action: string;
@@ -18,7 +18,7 @@ export function isAllowed(documents: readonly PolicyDocument[], call: JudgedCall
   return fitting.some(({ Effect }) => Effect === 'Allow') && !fitting.some(({ Effect }) => Effect === 'Deny');
 }
 
-function fits(statement: Statement, call: JudgedCall): boolean {
+function fits(statement: PolicyStatement, call: JudgedCall): boolean {
   const { Action, Resource, Principal, Condition = {} } = statement;
   return (
     Action.some((pattern) => matches(pattern, call.action)) &&
@@ -31,7 +31,7 @@ function fits(statement: Statement, call: JudgedCall): boolean {
 }
 
 /** An account's root stands for every principal of the account that its own policies allow as much. */
-function isFor(principal: Statement['Principal'], caller: string | undefined): boolean {
+function isFor(principal: PolicyStatement['Principal'], caller: string | undefined): boolean {
   if (principal === undefined) return caller === undefined;
   if (principal === '*') return true;
   if (caller === undefined) return false;

@@ -3,7 +3,7 @@
 
 import { afterAll, afterEach, beforeAll, vi } from 'vitest';
 import type { Item } from '../../signer/aws/dynamodb.ts';
-import { partitionOf } from '../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition } from '../../signer/slashing/dynamodb/tables/items.ts';
 import type { SlashableMessage, SlashingBackend } from '../../signer/slashing/types.ts';
 import { type FaultProxy, startFaultProxy } from './fault-proxy.ts';
 import { GIVES_UP, LONGEST_WAIT_MS } from './patience.ts';
@@ -11,8 +11,8 @@ import { checkOne, publicKeyOf, verdictName } from './slashing.ts';
 import { type OpenOptions, type SlashingTables, startSlashingTables } from './slashing-dynamodb.ts';
 
 /** Where the items of the key stand that most tests use. */
-export const BLOCK = partitionOf({ kind: 'block', publicKey: publicKeyOf(1) });
-export const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1) });
+export const BLOCK = markPartition({ kind: 'block', publicKey: publicKeyOf(1) });
+export const VOTE = markPartition({ kind: 'attestation', publicKey: publicKeyOf(1) });
 
 /** Call it once, at the top of a test file: its members are there from `beforeAll` on. */
 export class SlashingTablesBehindProxy {

@@ -7,8 +7,8 @@ import type {
   BlockProposal,
   SlashableMessage,
   SlashingBackend,
+  SlashingVerdict,
   ValidatorHistory,
-  Verdict,
   Vote,
 } from '../../signer/slashing/types.ts';
 
@@ -34,14 +34,14 @@ export function vote(key: number, sourceEpoch: number, targetEpoch: number, root
   return { kind: 'attestation', publicKey: publicKeyOf(key), sourceEpoch, targetEpoch, signingRoot: rootOf(root) };
 }
 
-export async function checkOne(backend: SlashingBackend, message: SlashableMessage): Promise<Verdict> {
+export async function checkOne(backend: SlashingBackend, message: SlashableMessage): Promise<SlashingVerdict> {
   const [verdict] = await backend.checkAndRecord([message], [NO_MARKS]);
   if (verdict === undefined) throw new Error('the backend gave no verdict');
   return verdict;
 }
 
 /** `safe`, `repeat`, or the reason. */
-export function verdictName(verdict: Verdict): string {
+export function verdictName(verdict: SlashingVerdict): string {
   if (verdict.kind === 'safe') return verdict.repeat ? 'repeat' : 'safe';
   return verdict.reason;
 }

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { runStrongroom } from '../../rehearsal/signer.ts';
-import { readArguments } from '../../service/web3signer/arguments.ts';
+import { readWeb3SignerArguments } from '../../service/web3signer/arguments.ts';
 import { translated } from '../../service/web3signer/main.ts';
-import type { Section } from '../../service/web3signer/yaml-text.ts';
+import type { YamlSection } from '../../service/web3signer/yaml-text.ts';
 import { rootOf } from '../support/requests.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'strongroom-front-'));
@@ -25,9 +25,9 @@ function hash(text: string): number {
 }
 
 function read(argv: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const { translation } = translated(readArguments(argv), env);
+  const { translation } = translated(readWeb3SignerArguments(argv), env);
   const at = (path: string): unknown =>
-    path.split('.').reduce<unknown>((section, name) => (section as Section)[name], translation.config);
+    path.split('.').reduce<unknown>((section, name) => (section as YamlSection)[name], translation.config);
   return {
     at,
     warnings: translation.warnings.map(({ at, says }) => `${at} ${says}`),

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type RunningSigner, startSigner } from '../../rehearsal/signer.ts';
 import { otherNames, WEB3SIGNER_NAMES } from '../../service/metric-names.ts';
-import type { Sample } from '../../signer/metrics/metrics.ts';
+import type { MetricSample } from '../../signer/metrics/metrics.ts';
 import { deploy } from '../support/deployment.ts';
 import { attestation, call, rootOf, signCall } from '../support/requests.ts';
 import { made as madeIn, ON_FREE_PORTS, TOOL_KEY, writeToolKeystore } from '../support/web3signer-tools.ts';
@@ -116,7 +116,7 @@ it('quantiles are of the last five minutes, sums and counts of all time', async 
   let now = 0;
   let counts = [0, 0, 0];
   const bounds = ['0.1', '1', '+Inf'];
-  const histogram = (name: string): Sample[] => [
+  const histogram = (name: string): MetricSample[] => [
     ...bounds.map((le, at) => ({ metricName: `${name}_bucket`, labels: { le }, value: counts[at] ?? 0 })),
     { metricName: `${name}_sum`, labels: {}, value: 7 },
     { metricName: `${name}_count`, labels: {}, value: counts[2] ?? 0 },

@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../service/config/load.ts';
 import type { GivenOption, GivenOptions } from '../../service/web3signer/given.ts';
-import { flagOf, type Web3SignerOption } from '../../service/web3signer/option.ts';
-import { ETH1_OPTIONS, OPTION_OF_NAME, OPTIONS } from '../../service/web3signer/options/options.ts';
+import { type Web3SignerOption, web3SignerFlag } from '../../service/web3signer/option.ts';
+import { ETH1_OPTIONS, OPTION_OF_NAME, WEB3SIGNER_OPTIONS } from '../../service/web3signer/options/options.ts';
 import { translate } from '../../service/web3signer/translate.ts';
 import { yamlText } from '../../service/web3signer/yaml-text.ts';
 import { specificationText } from '../support/vectors.ts';
@@ -36,7 +36,7 @@ describe.skipIf(LIST === undefined)('the list of all options', () => {
 
   it('every one that concerns eth2 is in the table, with its other names, and nothing else is', () => {
     const listed = ROWS.filter(({ isEth1 }) => !isEth1).map(({ names, letter }) => [names.toSorted(), letter]);
-    const listable = OPTIONS.filter(({ isOurs, isNewer }) => isOurs !== true && isNewer !== true);
+    const listable = WEB3SIGNER_OPTIONS.filter(({ isOurs, isNewer }) => isOurs !== true && isNewer !== true);
     const table = listable.map(({ names, letter }) => [names.toSorted(), letter]);
     expect(unique(table)).toEqual(unique(listed));
   });
@@ -86,9 +86,11 @@ function givenOf(...pairs: readonly (readonly [name: string, value: string])[]):
 const PLAIN = translate(givenOf(), '/start');
 
 describe('an option that is given', () => {
-  const ordinary = OPTIONS.filter(({ names, scope }) => names[0] !== 'config-file' && !COMMANDS.includes(scope));
+  const ordinary = WEB3SIGNER_OPTIONS.filter(
+    ({ names, scope }) => names[0] !== 'config-file' && !COMMANDS.includes(scope),
+  );
 
-  it.each(ordinary.map((option) => [flagOf(option), option] as const))('%s leaves a trace', (flag, option) => {
+  it.each(ordinary.map((option) => [web3SignerFlag(option), option] as const))('%s leaves a trace', (flag, option) => {
     const translation = translate(givenOf([option.names[0], valueFor(option)]), '/start');
     const own = translation.warnings.filter(({ at }) => at === flag && !translateSaysAnyway(at));
     const refusals = translation.violations.filter(({ path }) => path === flag);
@@ -119,7 +121,7 @@ describe('an option that is given', () => {
   });
 
   it('slashing protection is on whatever is given', () => {
-    for (const option of OPTIONS.filter(({ names: [name] }) => name.includes('slashing-protection'))) {
+    for (const option of WEB3SIGNER_OPTIONS.filter(({ names: [name] }) => name.includes('slashing-protection'))) {
       for (const value of ['false', 'true', '0', '']) {
         const { config } = translate(givenOf([option.names[0], value]), '/start');
         expect(config['anti_slashing']).toEqual({ backend: 'sqlite', path: '/start/slashing_protection.sqlite' });

@@ -1,7 +1,7 @@
 // docs/reference/api.md: the routes for people, from the same descriptions that the OpenAPI document is made of.
 
 import assert from 'node:assert/strict';
-import { OPERATIONS } from '../../service/openapi/document.ts';
+import { OPENAPI_OPERATIONS } from '../../service/openapi/document.ts';
 import type { Scope } from '../../signer/api/operations.ts';
 import { SCOPE_CATALOGUE } from '../../signer/api/scope-catalogue.ts';
 import { capitalised, codes } from './markdown.ts';
@@ -24,7 +24,7 @@ const USUAL = '200 (`application/json`)';
 
 export function apiReference(): string {
   const byTag = Map.groupBy(
-    Object.entries(OPERATIONS),
+    Object.entries(OPENAPI_OPERATIONS),
     ([, operation]) => (operation as Described).tags?.[0] ?? 'other',
   );
   for (const [tag, routes] of byTag) {
@@ -34,7 +34,7 @@ export function apiReference(): string {
       assert(refuses !== WITHOUT_CREDENTIALS.includes(tag), 'the head says which routes ask for credentials');
     }
   }
-  const described = new Set(Object.keys(OPERATIONS).map(spelled));
+  const described = new Set(Object.keys(OPENAPI_OPERATIONS).map(spelled));
   for (const route of Object.values(SCOPE_CATALOGUE).flatMap(({ routes }) => routes))
     assert(described.has(route), `${route} of a scope has no description`);
   const sections = [...byTag].map(([tag, routes]) => {

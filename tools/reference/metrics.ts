@@ -3,7 +3,7 @@
 import { ERROR_REASONS } from '../../signer/api/errors.ts';
 import { OPERATIONS } from '../../signer/api/operations.ts';
 import { MAX_INITIAL_SERIES, METRICS } from '../../signer/metrics/catalogue.ts';
-import { type Labels, type MetricEntry, UNKNOWN } from '../../signer/metrics/entry.ts';
+import { type Labels, type MetricEntry, UNKNOWN_LABEL } from '../../signer/metrics/entry.ts';
 import { capitalised, code } from './markdown.ts';
 
 /** A longer list of values stands at the first metric that has it. */
@@ -22,7 +22,7 @@ export function metricsReference(): string {
     '',
     'Generated from `signer/metrics/catalogue.ts`. Served as Prometheus text at `GET /metrics` on the metrics',
     'listener. Names are stable. A counter or histogram starts at zero, with all of its series when they are at most',
-    `${MAX_INITIAL_SERIES}; a gauge appears when it is first set. The value \`${UNKNOWN}\` stands for whatever is not listed.`,
+    `${MAX_INITIAL_SERIES}; a gauge appears when it is first set. The value \`${UNKNOWN_LABEL}\` stands for whatever is not listed.`,
     'Reasons are those of the error bodies.',
     '',
     ...entries.flatMap((entry) => section(entry, entries)),

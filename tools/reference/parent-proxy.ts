@@ -5,17 +5,17 @@ import {
   CLIENT_LINGERS_MS,
   CONFIGURATION_TIMEOUT_MS,
   CREDENTIALS_CONNECTION_TIMEOUT_MS,
-  CREDENTIALS_TIMEOUT_MS,
   DRAIN_QUIET_MS,
   MAX_CONFIGURATION_CONNECTIONS,
   MAX_CREDENTIALS_CONNECTIONS,
   MAX_LOG_CONNECTIONS,
   MAX_LOG_LINE_BYTES,
+  MAX_PROXY_SCRAPERS,
   MAX_REQUEST_HEAD_BYTES,
-  MAX_SCRAPERS,
   MAX_WRITTEN_LOG_LINE_BYTES,
+  ROLE_CREDENTIALS_TIMEOUT_MS,
 } from '../../parent-proxy/limits.ts';
-import { EVERY_SERVICE, METRICS } from '../../parent-proxy/metrics.ts';
+import { EVERY_SERVICE, PROXY_METRICS } from '../../parent-proxy/metrics.ts';
 import { MAX_CONFIGURATION_BYTES } from '../../signer/api/parent-ports.ts';
 import { parentProxySchema } from '../../signer/api/parent-proxy.ts';
 import { capitalised, code, table } from './markdown.ts';
@@ -50,7 +50,7 @@ export function parentProxyReference(): string {
       fallback === undefined ? meaning : `${meaning}; ${code(String(fallback))} by default`,
     ];
   });
-  const metrics = Object.values(METRICS).flatMap(({ name, type, help, labels }) => [
+  const metrics = Object.values(PROXY_METRICS).flatMap(({ name, type, help, labels }) => [
     `### \`${name}\``,
     '',
     `${capitalised(type)}. ${help}`,
@@ -76,10 +76,10 @@ ${table(rows)}
 |---|---|---|
 | 7000 | Takes the enclave's log: JSON lines. Each is written as \`{"source":"enclave","record":{…}}\`, what is not a JSON object as \`"text"\`, with control characters escaped | ${MAX_LOG_CONNECTIONS} connections (the newest replaces the oldest), ${MAX_LOG_LINE_BYTES} bytes a line (${MAX_WRITTEN_LOG_LINE_BYTES} as it is written), \`logs.max_bytes_per_second\` |
 | 7001 | The file as it was when the parent proxy started: a 4-byte big-endian length, the bytes | ${MAX_CONFIGURATION_CONNECTIONS} connections, ${CONFIGURATION_TIMEOUT_MS} ms each, ${MAX_CONFIGURATION_BYTES} bytes |
-| 7002 | \`GET /credentials\`: container-credentials JSON; 503 when there are none | ${MAX_CREDENTIALS_CONNECTIONS} connections, ${CREDENTIALS_CONNECTION_TIMEOUT_MS} ms each, ${CREDENTIALS_TIMEOUT_MS} ms for the chain, ${MAX_REQUEST_HEAD_BYTES} bytes of request |
+| 7002 | \`GET /credentials\`: container-credentials JSON; 503 when there are none | ${MAX_CREDENTIALS_CONNECTIONS} connections, ${CREDENTIALS_CONNECTION_TIMEOUT_MS} ms each, ${ROLE_CREDENTIALS_TIMEOUT_MS} ms for the chain, ${MAX_REQUEST_HEAD_BYTES} bytes of request |
 | \`vsock_port\` of an endpoint | TCP to its \`hostname\` and \`port\` | \`limits\` |
 
-The parent proxy's own metrics are at \`GET /metrics\`, for ${MAX_SCRAPERS} scrapers at a time.
+The parent proxy's own metrics are at \`GET /metrics\`, for ${MAX_PROXY_SCRAPERS} scrapers at a time.
 
 ## Metrics
 

@@ -2,7 +2,7 @@
 // as `${jsonencode(…)}`. A test renders them and compares with the documents.
 
 import { type KeyPolicyStatement, keyPolicyStatements } from '../../setup/key-policy.ts';
-import { PHASES, type PolicyDocument, type Statement } from '../../setup/policy-document.ts';
+import { PHASES, type PolicyDocument, type PolicyStatement } from '../../setup/policy-document.ts';
 import {
   endpointPolicy,
   parentPolicy,
@@ -99,7 +99,7 @@ function inDocument(lines: readonly string[]): string {
   return `{"Version":"2012-10-17","Statement":[\n${lines.join('\n')}\n]}\n`;
 }
 
-function filledIn(statement: Statement): string {
+function filledIn(statement: PolicyStatement): string {
   const encoded = (_: string, name: string): string => `\${jsonencode(${name})}`;
   return JSON.stringify(statement)
     .replace(/\["@\[([\w.]+)\]"\]/g, encoded)

@@ -1,11 +1,11 @@
 // docs/reference/web3signer.md, from the table of options.
 
 import type { Web3SignerOption } from '../../service/web3signer/option.ts';
-import { OPTIONS } from '../../service/web3signer/options/options.ts';
+import { WEB3SIGNER_OPTIONS } from '../../service/web3signer/options/options.ts';
 import { capitalised, codes } from './markdown.ts';
 
 export function web3SignerReference(): string {
-  const groups = [...Map.groupBy(OPTIONS, ({ scope }) => scope)];
+  const groups = [...Map.groupBy(WEB3SIGNER_OPTIONS, ({ scope }) => scope)];
   return `# Options of Web3Signer
 
 Generated from the source by \`make docs\`. What \`strongroom web3signer [global options] eth2 [options]\` does with

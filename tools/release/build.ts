@@ -11,7 +11,7 @@ import { ADDON, type CompiledPart, readCompiledPart } from '../../eif/bundle/com
 import { publicAuthorities } from '../../eif/certificates.ts';
 import { json } from '../../eif/commands/text.ts';
 import type { Architecture } from '../../eif/format/format.ts';
-import { type Input, inputOf, readInput, sortedInputs } from '../../eif/inputs.ts';
+import { type Input, inputOf, readImageInput, sortedInputs } from '../../eif/inputs.ts';
 import { findLibraries } from '../../eif/libraries.ts';
 import { sha256Hex } from '../../eif/measure.ts';
 import { readNode } from '../../eif/node-binary.ts';
@@ -97,13 +97,13 @@ function partsOf(
       ['NOTICE', writeNotice(components)],
       ['sbom.cdx.json', writeSbom(components, origin)],
     ]),
-    vex: writeVex(readTriage(readInput(join(root, TRIAGE), 'the triage').toString('utf8')), components, origin),
+    vex: writeVex(readTriage(readImageInput(join(root, TRIAGE), 'the triage').toString('utf8')), components, origin),
     typed,
   };
 }
 
 function inputsOf({ root, architecture }: ReleaseRequest, { launcher, node, libraries }: Parts): Input[] {
-  const lockfile = readInput(join(root, LOCKFILE), 'the lockfile');
+  const lockfile = readImageInput(join(root, LOCKFILE), 'the lockfile');
   return sortedInputs([
     inputOf(LOCKFILE, lockfile),
     inputOf(readNode(root, architecture).path, node),

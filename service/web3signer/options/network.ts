@@ -1,7 +1,7 @@
 // Options of Web3Signer about the network, and the one that its own lack: the genesis validators root, which a
 // config.yaml does not have.
 
-import { accepted, honoured, refused, type Web3SignerOption } from '../option.ts';
+import { acceptedOption, honoured, refusedOption, type Web3SignerOption } from '../option.ts';
 
 /** The hidden options of Web3Signer that move a fork. */
 export const MOVED_FORKS = ['altair', 'bellatrix', 'capella', 'deneb', 'electra', 'fulu', 'gloas'] as const;
@@ -42,12 +42,12 @@ export const NETWORK: readonly Web3SignerOption[] = [
     names: ['Xtrusted-setup'],
     scope: 'eth2',
     form: 'text',
-    becomes: accepted('does nothing: strongroom computes no KZG commitments'),
+    becomes: acceptedOption('does nothing: strongroom computes no KZG commitments'),
   },
   {
     names: ['Xsigning-ext-enabled'],
     scope: 'eth2',
     form: 'boolean',
-    becomes: refused('asks for signing extensions, which strongroom does not have', 'leave it out', ['false']),
+    becomes: refusedOption('asks for signing extensions, which strongroom does not have', 'leave it out', ['false']),
   },
 ];

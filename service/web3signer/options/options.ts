@@ -1,7 +1,7 @@
 // The table of Web3Signer's options (those of 3522fc87, 2026-07-15, that concern eth2), and what becomes of each. A
 // test holds it against the list of all of them; docs/reference/web3signer.md is generated from it.
 
-import { accepted, honoured, refused, type Scope, type Web3SignerOption } from '../option.ts';
+import { acceptedOption, honoured, type OptionScope, refusedOption, type Web3SignerOption } from '../option.ts';
 import { NETWORK } from './network.ts';
 
 // Options of Web3Signer that say where keys come from and who may change them. Bulk loads from clouds are refused: a
@@ -27,7 +27,7 @@ const KEYS: readonly Web3SignerOption[] = [
   text(
     '',
     'key-store-config-file-max-size',
-    accepted('does nothing: key files have limits of their own (docs/specification/limits.md)'),
+    acceptedOption('does nothing: key files have limits of their own (docs/specification/limits.md)'),
   ),
   text('eth2', 'keystores-path', honoured('`key_sources.filesystem.keystores.path`')),
   text('eth2', 'keystores-passwords-path', honoured('`key_sources.filesystem.keystores.passwords_path`')),
@@ -46,18 +46,18 @@ const KEYS: readonly Web3SignerOption[] = [
     'Xkey-manager-skip-keystore-storage',
     honoured('imported keystores are kept in memory alone; with a warning not, where some are on disk already'),
   ),
-  flag('', 'signer-load-parallel', accepted(LOADING)),
-  text('', 'signer-load-batch-size', accepted(LOADING)),
-  text('', 'signer-load-sequential-threshold', accepted(LOADING)),
-  text('', 'signer-load-timeout', accepted(LOADING)),
-  text('', 'reload-timeout', accepted('does nothing: a reload goes on until it has read everything')),
+  flag('', 'signer-load-parallel', acceptedOption(LOADING)),
+  text('', 'signer-load-batch-size', acceptedOption(LOADING)),
+  text('', 'signer-load-sequential-threshold', acceptedOption(LOADING)),
+  text('', 'signer-load-timeout', acceptedOption(LOADING)),
+  text('', 'reload-timeout', acceptedOption('does nothing: a reload goes on until it has read everything')),
   flag(
     'eth2',
     'commit-boost-api-enabled',
-    refused('asks for the commit boost API, which strongroom does not have', 'leave it out', ['false']),
+    refusedOption('asks for the commit boost API, which strongroom does not have', 'leave it out', ['false']),
   ),
-  text('eth2', 'proxy-keystores-path', accepted(COMMIT_BOOST)),
-  text('eth2', 'proxy-keystores-password-file', accepted(COMMIT_BOOST)),
+  text('eth2', 'proxy-keystores-path', acceptedOption(COMMIT_BOOST)),
+  text('eth2', 'proxy-keystores-password-file', acceptedOption(COMMIT_BOOST)),
   ...bulk('azure-vault-enabled', [
     'azure-vault-name',
     'azure-vault-auth-mode',
@@ -82,8 +82,8 @@ const KEYS: readonly Web3SignerOption[] = [
 
 function bulk(enabled: string, parts: readonly string[]): Web3SignerOption[] {
   return [
-    flag('eth2', enabled, refused(NO_CLOUD, CLOUD_REMEDY, ['false'])),
-    ...parts.map((name): Web3SignerOption => ({ ...text('eth2', name, accepted(CLOUD_PART)), isList: true })),
+    flag('eth2', enabled, refusedOption(NO_CLOUD, CLOUD_REMEDY, ['false'])),
+    ...parts.map((name): Web3SignerOption => ({ ...text('eth2', name, acceptedOption(CLOUD_PART)), isList: true })),
   ];
 }
 
@@ -128,17 +128,17 @@ const LISTENING: readonly Web3SignerOption[] = [
   option(
     'idle-connection-timeout-seconds',
     'number',
-    accepted('is not taken over: strongroom has limits of its own for connections'),
+    acceptedOption('is not taken over: strongroom has limits of its own for connections'),
   ),
   option(
     'vertx-worker-pool-size',
     'number',
-    accepted('does nothing: there is no Vert.x; signing.max_concurrent_jobs bounds the work'),
+    acceptedOption('does nothing: there is no Vert.x; signing.max_concurrent_jobs bounds the work'),
   ),
   option(
     'access-logs-enabled',
     'boolean',
-    accepted('does nothing: one audit line a request is logged in any case (logging.level audit=off)'),
+    acceptedOption('does nothing: one audit line a request is logged in any case (logging.level audit=off)'),
   ),
   option(
     'metrics-enabled',
@@ -160,7 +160,7 @@ const LISTENING: readonly Web3SignerOption[] = [
   option(
     'metrics-host-allowlist',
     'text',
-    accepted(
+    acceptedOption(
       'is not checked, also when it is not given: metrics are answered whatever the Host says. ' +
         `Keep the port behind a firewall, or ${PROXY}`,
       EVERY_HOST,
@@ -171,7 +171,7 @@ const LISTENING: readonly Web3SignerOption[] = [
     ...option(
       'metrics-category',
       'text',
-      accepted('does nothing: all metrics are served (docs/reference/metrics.md)'),
+      acceptedOption('does nothing: all metrics are served (docs/reference/metrics.md)'),
       true,
     ),
     names: ['metrics-category', 'metrics-categories'],
@@ -179,13 +179,15 @@ const LISTENING: readonly Web3SignerOption[] = [
   option(
     'metrics-push-enabled',
     'boolean',
-    refused('asks to push metrics, which strongroom does not', 'have Prometheus scrape --metrics-port', ['false']),
+    refusedOption('asks to push metrics, which strongroom does not', 'have Prometheus scrape --metrics-port', [
+      'false',
+    ]),
   ),
   ...['host', 'port', 'interval', 'prometheus-job'].map((part) =>
-    option(`metrics-push-${part}`, 'text', accepted('does nothing: metrics are scraped, not pushed')),
+    option(`metrics-push-${part}`, 'text', acceptedOption('does nothing: metrics are scraped, not pushed')),
   ),
-  option('tls-keystore-file', 'text', refused(TLS, TLS_REMEDY)),
-  option('tls-keystore-password-file', 'text', refused(TLS, TLS_REMEDY)),
+  option('tls-keystore-file', 'text', refusedOption(TLS, TLS_REMEDY)),
+  option('tls-keystore-password-file', 'text', refusedOption(TLS, TLS_REMEDY)),
   option(
     'tls-known-clients-file',
     'text',
@@ -194,11 +196,11 @@ const LISTENING: readonly Web3SignerOption[] = [
         'PEM files, for instance from `SVC_TLS__MODE`',
     ),
   ),
-  option('tls-allow-ca-clients', 'boolean', refused(ANY_AUTHORITY, KNOWN_BY_NAME, ['false'])),
+  option('tls-allow-ca-clients', 'boolean', refusedOption(ANY_AUTHORITY, KNOWN_BY_NAME, ['false'])),
   option(
     'tls-allow-any-client',
     'boolean',
-    accepted(
+    acceptedOption(
       'does nothing: no client is asked for a certificate without --tls-known-clients-file, beside which it is refused',
       ['false'],
     ),
@@ -241,36 +243,40 @@ const SLASHING: readonly Web3SignerOption[] = [
   flag(
     'eth2',
     'slashing-protection-enabled',
-    accepted('never switches slashing protection off: it stays on, with a record of its own', ['true']),
+    acceptedOption('never switches slashing protection off: it stays on, with a record of its own', ['true']),
   ),
   text(
     'eth2',
     'slashing-protection-db-url',
-    accepted(
+    acceptedOption(
       'is not used: strongroom keeps a record of its own. That database is imported once, ' +
         'before the first start, which is refused until then',
     ),
   ),
-  text('eth2', 'slashing-protection-db-username', accepted(`${DATABASE}. The import takes it`)),
-  text('eth2', 'slashing-protection-db-password', accepted(`${DATABASE}. The import takes it, from the environment`)),
+  text('eth2', 'slashing-protection-db-username', acceptedOption(`${DATABASE}. The import takes it`)),
+  text(
+    'eth2',
+    'slashing-protection-db-password',
+    acceptedOption(`${DATABASE}. The import takes it, from the environment`),
+  ),
   text(
     'eth2',
     'slashing-protection-db-health-check-interval-milliseconds',
-    accepted(`${DATABASE}; server.health_check says how often it is looked at`),
+    acceptedOption(`${DATABASE}; server.health_check says how often it is looked at`),
   ),
   text(
     'eth2',
     'slashing-protection-db-health-check-timeout-milliseconds',
-    accepted(`${DATABASE}; server.health_check says how long a look may take`),
+    acceptedOption(`${DATABASE}; server.health_check says how long a look may take`),
   ),
-  text('eth2', 'slashing-protection-db-pool-configuration-file', accepted(DATABASE)),
-  flag('eth2', 'Xslashing-protection-db-connection-pool-enabled', accepted(DATABASE)),
-  flag('eth2', 'slashing-protection-pruning-enabled', accepted(PRUNING, ['true'])),
-  flag('eth2', 'slashing-protection-pruning-at-boot-enabled', accepted(PRUNING)),
-  text('eth2', 'slashing-protection-pruning-epochs-to-keep', accepted(PRUNING)),
-  text('eth2', 'slashing-protection-pruning-interval', accepted(PRUNING)),
-  text('eth2', 'slashing-protection-pruning-slots-per-epoch', accepted(PRUNING)),
-  text('eth2', 'slashing-protection-pruning-db-pool-configuration-file', accepted(PRUNING)),
+  text('eth2', 'slashing-protection-db-pool-configuration-file', acceptedOption(DATABASE)),
+  flag('eth2', 'Xslashing-protection-db-connection-pool-enabled', acceptedOption(DATABASE)),
+  flag('eth2', 'slashing-protection-pruning-enabled', acceptedOption(PRUNING, ['true'])),
+  flag('eth2', 'slashing-protection-pruning-at-boot-enabled', acceptedOption(PRUNING)),
+  text('eth2', 'slashing-protection-pruning-epochs-to-keep', acceptedOption(PRUNING)),
+  text('eth2', 'slashing-protection-pruning-interval', acceptedOption(PRUNING)),
+  text('eth2', 'slashing-protection-pruning-slots-per-epoch', acceptedOption(PRUNING)),
+  text('eth2', 'slashing-protection-pruning-db-pool-configuration-file', acceptedOption(PRUNING)),
   text('eth2 export', 'to', honoured('`strongroom slashing export --output`')),
   text('eth2 import', 'from', honoured('`strongroom slashing import`')),
   text(
@@ -286,26 +292,28 @@ const SLASHING: readonly Web3SignerOption[] = [
   flag(
     'eth2 watermark-repair',
     'set-high-watermark',
-    refused(NO_HIGH, 'to end signing at a slot, stop the signer, or `strongroom slashing retire` the keys', ['false']),
+    refusedOption(NO_HIGH, 'to end signing at a slot, stop the signer, or `strongroom slashing retire` the keys', [
+      'false',
+    ]),
   ),
   flag(
     'eth2 watermark-repair',
     'remove-high-watermark',
-    refused(NO_HIGH, 'leave it out: nothing has to be removed', ['false']),
+    refusedOption(NO_HIGH, 'leave it out: nothing has to be removed', ['false']),
   ),
 ];
 
-function text(scope: Scope, name: string, becomes: Web3SignerOption['becomes']): Web3SignerOption {
+function text(scope: OptionScope, name: string, becomes: Web3SignerOption['becomes']): Web3SignerOption {
   return { names: [name], scope, form: 'text', becomes };
 }
 
-function flag(scope: Scope, name: string, becomes: Web3SignerOption['becomes']): Web3SignerOption {
+function flag(scope: OptionScope, name: string, becomes: Web3SignerOption['becomes']): Web3SignerOption {
   return { names: [name], scope, form: 'boolean', becomes };
 }
 
 export const CONFIG_FILE = 'config-file';
 
-export const OPTIONS: readonly Web3SignerOption[] = [
+export const WEB3SIGNER_OPTIONS: readonly Web3SignerOption[] = [
   {
     names: [CONFIG_FILE],
     scope: '',
@@ -319,7 +327,7 @@ export const OPTIONS: readonly Web3SignerOption[] = [
 ];
 
 export const OPTION_OF_NAME: ReadonlyMap<string, Web3SignerOption> = new Map(
-  OPTIONS.flatMap((option) => option.names.map((name) => [name, option] as const)),
+  WEB3SIGNER_OPTIONS.flatMap((option) => option.names.map((name) => [name, option] as const)),
 );
 
 /** Options of `eth1`, which is refused as a whole: for a better answer than "unknown". Some are eth2's, too. */

@@ -3,7 +3,7 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { kindOf, type Manifest, openHead, type RowKind } from './rows.ts';
-import { type AuthSnapshot, snapshotOf, type VerifiedRow, verifyRow } from './snapshot.ts';
+import { type AuthSnapshot, snapshotOf, type VerifiedAuthRow, verifyRow } from './snapshot.ts';
 import {
   type AuthHead,
   type AuthRow,
@@ -23,7 +23,7 @@ export interface RejectedRow {
 
 export type HeadProblem = 'missing' | 'altered' | 'rolled_back';
 
-export interface Loaded {
+interface LoadedAuthorization {
   readonly snapshot: AuthSnapshot;
   readonly rejected: readonly RejectedRow[];
 }
@@ -51,7 +51,7 @@ export async function loadAuth(
   state: AuthState,
   current: AuthSnapshot | undefined,
   trustsHeld: boolean,
-): Promise<Loaded | undefined> {
+): Promise<LoadedAuthorization | undefined> {
   let start = trusted(rowKey, await state.readTogether([]), current);
   if (start === current && trustsHeld) return undefined;
   let read = await readNamed(rowKey, state, start, trustsHeld ? current?.rows : undefined);
@@ -81,7 +81,7 @@ interface TrustedHead {
 }
 
 interface ReadRows {
-  readonly verified: Map<string, VerifiedRow>;
+  readonly verified: Map<string, VerifiedAuthRow>;
   readonly altered: Set<string>;
 }
 
@@ -108,7 +108,7 @@ async function readNamed(
   rowKey: Uint8Array,
   state: AuthState,
   { manifest }: TrustedHead,
-  known: ReadonlyMap<string, VerifiedRow> | undefined,
+  known: ReadonlyMap<string, VerifiedAuthRow> | undefined,
 ): Promise<ReadRows> {
   const read: ReadRows = { verified: new Map(), altered: new Set() };
   const wanted: string[] = [];

@@ -8,7 +8,7 @@ import { kindOf, pkOf, policyFields } from './rows.ts';
 import { type AuthSnapshot, findPolicy, isExpired, policiesOf, policyRecord, tokensOf } from './snapshot.ts';
 import { MAX_ALL_POLICIES_BYTES, MAX_POLICIES, MAX_POLICY_BYTES } from './state.ts';
 import type { ChangeRefused, Done, StatefulAuthenticator } from './stateful.ts';
-import type { Change } from './write.ts';
+import type { AuthChange } from './write.ts';
 
 const MAX_NAMED_TOKENS = 3;
 
@@ -59,7 +59,7 @@ function putPolicy(
   snapshot: AuthSnapshot,
   name: string,
   content: { readonly createdAt: string; readonly updatedAt: string; readonly rules: readonly Rule[] },
-): Change<PolicyRecord> | ChangeRefused {
+): AuthChange<PolicyRecord> | ChangeRefused {
   const pk = pkOf('policy', name);
   const fields = policyFields(content);
   const limitRefusal = limitOf(snapshot, pk, Buffer.byteLength(JSON.stringify(fields)));

@@ -38,7 +38,7 @@ interface TokenRow extends VerifiedRowBase, TokenContent {
   readonly expiresAtMs: number;
 }
 
-export type VerifiedRow = PolicyRow | TokenRow;
+export type VerifiedAuthRow = PolicyRow | TokenRow;
 
 export interface TokenCaller {
   readonly caller: Caller;
@@ -50,11 +50,11 @@ export interface AuthSnapshot {
   readonly mac: Uint8Array;
   readonly manifest: Manifest;
   /** By pk: exactly the rows that the manifest names. */
-  readonly rows: ReadonlyMap<string, VerifiedRow>;
+  readonly rows: ReadonlyMap<string, VerifiedAuthRow>;
   readonly callers: ReadonlyMap<string, TokenCaller>;
 }
 
-export function verifyRow(key: Uint8Array, row: AuthRow): VerifiedRow | undefined {
+export function verifyRow(key: Uint8Array, row: AuthRow): VerifiedAuthRow | undefined {
   if (!isAuthenticRow(key, row)) return undefined;
   const { pk, revision, content } = row;
   const base = { pk, revision, code: rowCode(row), contentBytes: Buffer.byteLength(content) };
@@ -72,9 +72,9 @@ export function verifyRow(key: Uint8Array, row: AuthRow): VerifiedRow | undefine
 export function snapshotOf(
   { revision, mac }: Pick<AuthHead, 'revision' | 'mac'>,
   manifest: Manifest,
-  candidates: ReadonlyMap<string, VerifiedRow>,
+  candidates: ReadonlyMap<string, VerifiedAuthRow>,
 ): AuthSnapshot {
-  const rows = new Map<string, VerifiedRow>();
+  const rows = new Map<string, VerifiedAuthRow>();
   for (const [pk, code] of manifest.rows) {
     const row = candidates.get(pk);
     if (row?.code === code) rows.set(pk, row);
@@ -151,7 +151,7 @@ function tokenRow(base: VerifiedRowBase, content: TokenContent | undefined): Tok
   return { ...base, ...content, row: 'token', accessor: identifierOf(base.pk), cidrs, expiresAtMs };
 }
 
-function callerOf(token: TokenRow, rows: ReadonlyMap<string, VerifiedRow>): Caller {
+function callerOf(token: TokenRow, rows: ReadonlyMap<string, VerifiedAuthRow>): Caller {
   const { accessor } = token;
   const parts: CompiledAccess[] = [];
   for (const name of token.policies) {

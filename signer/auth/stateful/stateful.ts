@@ -12,7 +12,7 @@ import { AuthHeadRejected, loadAuth } from './load.ts';
 import { type RejectionHooks, Rejections } from './rejections.ts';
 import { type AuthSnapshot, findCaller, isExpired, type TokenCaller } from './snapshot.ts';
 import type { AuthHead, AuthKeys, AuthState } from './state.ts';
-import { type Change, isApplied, prepare } from './write.ts';
+import { type AuthChange, isApplied, prepare } from './write.ts';
 
 interface StatefulAuthParts extends RejectionHooks {
   readonly state: AuthState;
@@ -38,7 +38,7 @@ export interface Done<Answer> {
 }
 
 /** Called again when another replica was faster. */
-export type Plan<Answer> = (snapshot: AuthSnapshot, now: number) => Change<Answer> | Done<Answer> | ChangeRefused;
+type AuthPlan<Answer> = (snapshot: AuthSnapshot, now: number) => AuthChange<Answer> | Done<Answer> | ChangeRefused;
 
 const MAY_BE_MADE =
   'the change may be made all the same: look at the policies and tokens, repeat the request where it was not, and revoke a ' +
@@ -116,7 +116,7 @@ export class StatefulAuthenticator implements Authenticator {
   }
 
   /** @throws SignerError `state_stale` (the change may have been made), `overloaded` (it was not) */
-  async change<Answer>(actor: Actor, plan: Plan<Answer>): Promise<Done<Answer> | ChangeRefused> {
+  async change<Answer>(actor: Actor, plan: AuthPlan<Answer>): Promise<Done<Answer> | ChangeRefused> {
     if (this.#waitingChanges >= MAX_WAITING_CHANGES) throw new SignerError('overloaded');
     this.#waitingChanges += 1;
     try {
@@ -159,7 +159,7 @@ export class StatefulAuthenticator implements Authenticator {
     }
   }
 
-  async #change<Answer>(actor: Actor, plan: Plan<Answer>): Promise<Done<Answer> | ChangeRefused> {
+  async #change<Answer>(actor: Actor, plan: AuthPlan<Answer>): Promise<Done<Answer> | ChangeRefused> {
     for (let attempt = 1; attempt <= MAX_CHANGE_ATTEMPTS; attempt++) {
       const { snapshot } = this;
       const planned = this.#actorRefusal(actor, snapshot) ?? plan(snapshot, this.#parts.clock.now());

@@ -10,7 +10,7 @@ import { kindOf, pkOf, type TokenContent, tokenFields } from './rows.ts';
 import { type AuthSnapshot, findPolicy, findToken, tokenRecord, tokensOf } from './snapshot.ts';
 import { MAX_TOKENS } from './state.ts';
 import type { ChangeRefused, Done, StatefulAuthenticator } from './stateful.ts';
-import type { Change } from './write.ts';
+import type { AuthChange } from './write.ts';
 
 const KEEP_EXPIRED_MS = 24 * 60 * 60 * 1000;
 const MAX_DELETED_AT_ONCE = 50;
@@ -81,7 +81,7 @@ export function renewedLifetimeSeconds(original: number, asked: number | undefin
   return Math.min(asked ?? original, original);
 }
 
-function putToken(accessor: string, content: TokenContent): Change<TokenRecord> {
+function putToken(accessor: string, content: TokenContent): AuthChange<TokenRecord> {
   return {
     kind: 'change',
     puts: [{ pk: pkOf('token', accessor), fields: tokenFields(content) }],

@@ -6,7 +6,7 @@ import { makeHead, makeRow, newCommit, type RowFields, rowCode } from './rows.ts
 import { type AuthSnapshot, snapshotOf, verifyRow } from './snapshot.ts';
 import type { AuthWrite } from './state.ts';
 
-export interface Change<Answer> {
+export interface AuthChange<Answer> {
   readonly kind: 'change';
   readonly puts: readonly { readonly pk: string; readonly fields: RowFields }[];
   readonly deletes: readonly string[];
@@ -21,7 +21,7 @@ interface Prepared {
 export function prepare(
   rowKey: Uint8Array,
   snapshot: AuthSnapshot,
-  { puts, deletes }: Pick<Change<unknown>, 'puts' | 'deletes'>,
+  { puts, deletes }: Pick<AuthChange<unknown>, 'puts' | 'deletes'>,
 ): Prepared {
   assert(puts.length + deletes.length > 0, 'a change changes something');
   const commit = newCommit(snapshot.revision + 1);

@@ -1,6 +1,6 @@
 // What the chamber routes do in this process (specification/custody.md#chamber-status).
 
-import type { Attested } from '../../../common/attestation/key-evidence.ts';
+import type { AttestedKey } from '../../../common/attestation/key-evidence.ts';
 import { toMilli } from '../../../common/observe/log.ts';
 import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
 import { ERROR_REASONS, type ErrorReason } from '../../api/errors.ts';
@@ -103,7 +103,7 @@ export function originStatus({ origin, isNewTable }: Pick<Custody, 'origin' | 'i
   };
 }
 
-type Attesting = Attested & {
+type Attesting = AttestedKey & {
   readonly document: Buffer;
   readonly deployment: { readonly network: string; readonly id: string };
 };

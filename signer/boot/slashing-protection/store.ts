@@ -23,12 +23,12 @@ interface StoreOpening
   readonly log: Log;
 }
 
-export type OpenStore = (
+type StoreOpener = (
   options: Config['anti_slashing'],
   opening: StoreOpening,
 ) => Promise<SlashingBackend> | SlashingBackend;
 
-export type SlashingStores = Readonly<Partial<Record<Config['anti_slashing']['backend'], OpenStore>>>;
+export type SlashingStores = Readonly<Partial<Record<Config['anti_slashing']['backend'], StoreOpener>>>;
 
 interface SlashingStoreParts {
   readonly stores: SlashingStores;

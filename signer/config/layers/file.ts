@@ -1,7 +1,7 @@
 // The file layer. An empty section sets nothing but counts as written: `signer_state:` without a table is a mistake.
 
 import { renderPath, suggest, type Violation, yamlViolations } from '../../../common/command-line/violations.ts';
-import { MAX_DOCUMENT_BYTES, parseStrictYaml, type StrictDocument } from '../../../common/formats/yaml.ts';
+import { MAX_YAML_BYTES, parseStrictYaml, type StrictDocument } from '../../../common/formats/yaml.ts';
 import { OPTION_PATHS, type OptionPath, optionWrittenAt, SECTION_PATHS } from '../options.ts';
 import type { Layer, Setting } from './layer.ts';
 
@@ -10,26 +10,28 @@ const MAX_NAMED_OPTIONS = 4;
 export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
   const text = decode(bytes);
   if (text === undefined) {
-    const remedy = `make it UTF-8 and at most ${MAX_DOCUMENT_BYTES} bytes`;
-    return refused([{ path: 'the file', problem: 'is not UTF-8, or too large', remedy, origin: name }]);
+    const remedy = `make it UTF-8 and at most ${MAX_YAML_BYTES} bytes`;
+    return refusedLayer([{ path: 'the file', problem: 'is not UTF-8, or too large', remedy, origin: name }]);
   }
   const document = parseStrictYaml(text);
   if ('problems' in document) {
     const violations = yamlViolations(document.problems, name);
-    if (document.document === undefined) return refused(violations);
+    if (document.document === undefined) return refusedLayer(violations);
     const layer = walk(document.document, name);
     return { ...layer, violations: [...violations, ...layer.violations] };
   }
   if (document.value === undefined || document.value === null) {
     const remedy = 'write the configuration, or leave -c out when flags and the environment have all of it';
-    return refused([{ path: 'the file', problem: 'sets nothing: it is empty, or all comments', remedy, origin: name }]);
+    return refusedLayer([
+      { path: 'the file', problem: 'sets nothing: it is empty, or all comments', remedy, origin: name },
+    ]);
   }
   return walk(document, name);
 }
 
 export const EMPTY_LAYER: Layer = { settings: new Map(), sections: new Map(), violations: [] };
 
-export function refused(violations: readonly Violation[]): Layer {
+export function refusedLayer(violations: readonly Violation[]): Layer {
   return { ...EMPTY_LAYER, violations, unreadable: true };
 }
 
@@ -92,7 +94,7 @@ function adviceFor(at: readonly string[]): string {
 }
 
 function decode(bytes: Uint8Array): string | undefined {
-  if (bytes.length > MAX_DOCUMENT_BYTES) return undefined;
+  if (bytes.length > MAX_YAML_BYTES) return undefined;
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {

@@ -4,7 +4,7 @@ import { acceptedImagesSchema } from '../../../common/attestation/contract.ts';
 import { egressEndpointsSchema } from '../../api/egress.ts';
 import { parentProxySchema } from '../../api/parent-proxy.ts';
 import { type Option, unflagged } from '../option.ts';
-import { boolean, keyArn, object, oneOf, sealedBytes } from '../values/values.ts';
+import { booleanValue, keyArnValue, object, oneOf, sealedBytes } from '../values/values.ts';
 
 export const ENCLAVE_OPTIONS = {
   'tee.platform': unflagged(
@@ -28,12 +28,12 @@ export const ENCLAVE_OPTIONS = {
     'Credentials for the tables, for a slashing database in PostgreSQL and for the encryption of shares, which this image alone opens: a KMS ciphertext in base64 (docs/guides/custody.md)',
   ),
   'tee.nitro.table_credentials.key_arn': unflagged(
-    keyArn,
+    keyArnValue,
     undefined,
     'The custody key that the ciphertext was made with; all of its replicas are tried',
   ),
   'tee.nitro.unsafe_parent_writes_tables': unflagged(
-    boolean,
+    booleanValue,
     false,
     'Instead of table_credentials: the tables are called with the parent’s credentials, and a database with a password that it reads; the warning says what it can do',
   ),

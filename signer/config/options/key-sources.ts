@@ -5,7 +5,7 @@ import { flagged, type Option, unflagged } from '../option.ts';
 import type { Secret } from '../values/secret.ts';
 import { secretSchema } from '../values/static-auth.ts';
 import {
-  boolean,
+  booleanValue,
   CONCURRENCY,
   integer,
   type Kind,
@@ -74,7 +74,7 @@ export const KEY_SOURCE_OPTIONS = {
 const ITEMS = integer(1, 10_000);
 
 export const KEY_ROUTE_OPTIONS = {
-  'http.key_manager_api.enabled': flagged(boolean, false, 'Mount /eth/v1/keystores'),
+  'http.key_manager_api.enabled': flagged(booleanValue, false, 'Mount /eth/v1/keystores'),
   'http.key_manager_api.max_concurrent_reads': flagged(CONCURRENCY, 50, 'Concurrent GET and DELETE'),
   'http.key_manager_api.max_concurrent_writes': flagged(CONCURRENCY, 10, 'Concurrent POST'),
   'http.key_manager_api.request_timeout_seconds': flagged(
@@ -85,7 +85,7 @@ export const KEY_ROUTE_OPTIONS = {
   ),
   'http.key_manager_api.max_items_per_request': flagged(ITEMS, 100, 'Items per import or delete'),
   'chamber.keys.list.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent GET /api/v1/chamber/keys'),
-  'chamber.keys.generate.enabled': flagged(boolean, false, 'Mount the generate route'),
+  'chamber.keys.generate.enabled': flagged(booleanValue, false, 'Mount the generate route'),
   'chamber.keys.generate.max_items_per_request': flagged(ITEMS, 100, 'Keys per request'),
   'chamber.keys.generate.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
   'chamber.keys.generate.request_timeout_seconds': flagged(
@@ -94,7 +94,7 @@ export const KEY_ROUTE_OPTIONS = {
     'Timeout',
     '--chamber-keys-generate-timeout-seconds',
   ),
-  'chamber.keys.generate_keys.enabled': flagged(boolean, false, 'Mount the generate-keys route'),
+  'chamber.keys.generate_keys.enabled': flagged(booleanValue, false, 'Mount the generate-keys route'),
   'chamber.keys.generate_keys.max_items_per_request': flagged(ITEMS, 100, 'Keys per request'),
   'chamber.keys.generate_keys.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
   'chamber.keys.generate_keys.request_timeout_seconds': flagged(
@@ -103,7 +103,7 @@ export const KEY_ROUTE_OPTIONS = {
     'Timeout',
     '--chamber-keys-generate-keys-timeout-seconds',
   ),
-  'chamber.keys.deposit_data.enabled': flagged(boolean, false, 'Mount the deposit-data route'),
+  'chamber.keys.deposit_data.enabled': flagged(booleanValue, false, 'Mount the deposit-data route'),
   'chamber.keys.deposit_data.max_items_per_request': flagged(ITEMS, 100, 'Public keys per request'),
   'chamber.keys.deposit_data.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
   'chamber.keys.deposit_data.request_timeout_seconds': flagged(
@@ -112,13 +112,13 @@ export const KEY_ROUTE_OPTIONS = {
     'Timeout',
     '--chamber-keys-deposit-data-timeout-seconds',
   ),
-  'chamber.keys.deposit_data.allow_recompute': flagged(boolean, false, 'Permit force_recompute_on_conflict=true'),
+  'chamber.keys.deposit_data.allow_recompute': flagged(booleanValue, false, 'Permit force_recompute_on_conflict=true'),
   'chamber.keys.backup.recipients': flagged(
     listThat('a list of age X25519 public keys', ageRecipientSchema),
     [],
     'Non-empty makes generate and generate_keys back each key up as a mnemonic encrypted to these recipients',
   ),
-  'chamber.keys.import.enabled': flagged(boolean, false, 'Mount the import route'),
+  'chamber.keys.import.enabled': flagged(booleanValue, false, 'Mount the import route'),
   'chamber.keys.import.max_items_per_request': flagged(ITEMS, 100, 'Keys per request'),
   'chamber.keys.import.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
   'chamber.keys.import.request_timeout_seconds': flagged(
@@ -127,7 +127,7 @@ export const KEY_ROUTE_OPTIONS = {
     'Timeout',
     '--chamber-keys-import-timeout-seconds',
   ),
-  'chamber.keys.lifecycle.enabled': flagged(boolean, false, 'Mount PATCH and DELETE /api/v1/chamber/keys'),
+  'chamber.keys.lifecycle.enabled': flagged(booleanValue, false, 'Mount PATCH and DELETE /api/v1/chamber/keys'),
   'chamber.keys.lifecycle.max_items_per_request': flagged(ITEMS, 500, 'Keys per batch'),
   'chamber.keys.lifecycle.max_concurrent_requests': flagged(CONCURRENCY, 16, 'Concurrent requests'),
   'chamber.keys.lifecycle.request_timeout_seconds': flagged(

@@ -6,7 +6,7 @@ import { flagged, type Option, unflagged } from '../option.ts';
 import { type KnownClient, knownClientsSchema } from '../values/known-clients.ts';
 import { type StaticAuth, staticAuthSchema } from '../values/static-auth.ts';
 import {
-  boolean,
+  booleanValue,
   corsOrigins,
   DAY,
   hostNames,
@@ -57,7 +57,7 @@ export const SERVER_OPTIONS = {
     'Locks the memory of secrets and turns core dumps off (Linux); required aborts boot without it; skipped in an enclave',
   ),
   'server.trust_proxy_headers': unflagged(
-    boolean,
+    booleanValue,
     false,
     'Take client_ip of audit lines from X-Forwarded-For when the peer is in trusted_proxy_cidrs; never for authorization',
   ),
@@ -69,7 +69,7 @@ export const SERVER_OPTIONS = {
   ),
   'server.health_check.poll_timeout_ms': flagged(integer(1, 600_000), 2000, 'Timeout of one poll, milliseconds'),
   'server.web3signer_names': unflagged(
-    boolean,
+    booleanValue,
     false,
     'Metrics and checks of /healthcheck also have the names that Web3Signer’s dashboard and alerts ask for',
   ),
@@ -81,7 +81,7 @@ export const SERVER_OPTIONS = {
 // Options of what the signer tells of itself: traces and the log.
 
 export const TELEMETRY_OPTIONS = {
-  'opentelemetry.enabled': flagged(boolean, false, 'OTLP tracing export'),
+  'opentelemetry.enabled': flagged(booleanValue, false, 'OTLP tracing export'),
   'opentelemetry.endpoint': flagged(httpUrl, 'http://localhost:4317', 'OTLP gRPC URL of the collector'),
   'opentelemetry.service_name': flagged(text, 'strongroom', 'Service name on traces'),
   'logging.level': flagged(
@@ -91,12 +91,12 @@ export const TELEMETRY_OPTIONS = {
   ),
   'logging.format': flagged(oneOf('text', 'json'), 'text', 'Log format'),
   'logging.color': flagged(
-    boolean,
+    booleanValue,
     undefined,
     'ANSI colour; unset: as in every program (docs/specification/operating.md#colour)',
   ),
   'audit.required': unflagged(
-    boolean,
+    booleanValue,
     false,
     'Let no signature leave before its audit line is with the system, and refuse (503 audit_unavailable) while the log does not take lines (docs/specification/operating.md#audit-required); otherwise the signer signs on, and is degraded',
   ),

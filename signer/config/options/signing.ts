@@ -6,7 +6,7 @@ import { MAX_CLOCK_TOLERANCE_SECONDS } from '../../slashing/future.ts';
 import { USED_POOL_CONNECTIONS } from '../../slashing/postgres/connection/address.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
 import {
-  boolean,
+  booleanValue,
   deploymentId,
   integer,
   listOf,
@@ -37,7 +37,7 @@ export const SIGNING_OPTIONS = {
     4000,
     'Requests that wait for a permit, of both pools together; overflow gets 503',
   ),
-  'signing.priority.enabled': unflagged(boolean, false, 'Enable the priority pool'),
+  'signing.priority.enabled': unflagged(booleanValue, false, 'Enable the priority pool'),
   'signing.priority.max_concurrent_jobs': unflagged(
     integer(1, 100_000),
     50,
@@ -49,13 +49,13 @@ export const SIGNING_OPTIONS = {
     'Operations routed to the priority pool; without any there is none',
   ),
   'signing.heal': unflagged(
-    boolean,
+    booleanValue,
     true,
     'Sign with the fork of the schedule when a client sent another one with the right signingRoot (docs/specification/signing.md#healing)',
   ),
-  'signing.builder': unflagged(boolean, false, 'Sign EXECUTION_PAYLOAD_BID, which commits the money of a builder'),
+  'signing.builder': unflagged(booleanValue, false, 'Sign EXECUTION_PAYLOAD_BID, which commits the money of a builder'),
   'signing.root_tables': unflagged(
-    boolean,
+    booleanValue,
     true,
     'Native core: sign a root that many keys sign with a table of its multiples; false leaves every multiplication to blst',
   ),
@@ -88,7 +88,7 @@ export const ANTI_SLASHING_OPTIONS = {
     '--anti-slashing-postgres-pool-size',
   ),
   'anti_slashing.force_ipv4': flagged(
-    boolean,
+    booleanValue,
     false,
     'postgres only: resolve to IPv4 addresses only',
     '--anti-slashing-postgres-force-ipv4',
@@ -111,17 +111,17 @@ export const ANTI_SLASHING_OPTIONS = {
     'Neither sign nor import what lies further ahead of the clock (503 ahead_of_clock); with signer_state and in an enclave it is 12. More suits a clock that is slow, and the clock should be set instead',
   ),
   'anti_slashing.jump_after_unclean_end': unflagged(
-    boolean,
+    booleanValue,
     true,
     'sqlite without signer_state: jump when the file is not the one that was closed in order last: after kill -9, a crash, a copy put back, chown of the file. It costs a validator one vote, two at most. Off, an older file that was put back can get a validator slashed',
   ),
   'anti_slashing.jump_at_boot': unflagged(
-    boolean,
+    booleanValue,
     undefined,
     'Refuse everything up to the present at each start, whatever the store says. On by default in an enclave, off elsewhere. It costs a validator one vote a start, two at most',
   ),
   'anti_slashing.unsafe_unconfirmed_clock': unflagged(
-    boolean,
+    booleanValue,
     false,
     'For machines without a time service: raise a store that is in doubt to the present of a clock that nothing confirms. A clock that is behind lets a slashable message be signed then; one that is ahead stops signing until its time comes',
   ),
@@ -147,7 +147,7 @@ export const RECEIPT_OPTIONS = {
     'Remove entries of all logs there after so many days, and keep their hashes: a verifier finds removed_by_retention. Unset: nothing is removed',
   ),
   'receipts.required': unflagged(
-    boolean,
+    booleanValue,
     false,
     'Refuse to sign (503 receipts_unavailable) while the log cannot be kept; otherwise the signer signs on, and is degraded',
   ),

@@ -1,11 +1,11 @@
 // Rules on the table-backed parts: the key table, the signer state and the custody ceremony that protects both.
 
 import { thresholdIsReachable } from '../../../ceremony/definition.ts';
-import { type Rule, when } from './rule.ts';
+import { type ConfigRule, when } from './rule.ts';
 
 const NEEDS_TABLE_BACKEND = ['generate', 'generate_keys', 'deposit_data'] as const;
 
-export const CUSTODY_RULES: readonly Rule[] = [
+export const CUSTODY_RULES: readonly ConfigRule[] = [
   {
     startupFailure: 4,
     says: '`key_sources.dynamodb` needs its `table`, and `signer_state`, which holds the master key.',

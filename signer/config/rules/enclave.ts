@@ -11,12 +11,12 @@ import {
   usesDynamoDB,
 } from '../egress-needs.ts';
 import type { Config } from '../options.ts';
-import { type ConfigFinding, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type ConfigRule, when } from './rule.ts';
 
 /** Half of the descriptors that init allows (eif/init/settings.c): egress takes two for each connection. */
 const MAX_ENCLAVE_CONNECTIONS = 32_768;
 
-export const ENCLAVE_RULES: readonly Rule[] = [
+export const ENCLAVE_RULES: readonly ConfigRule[] = [
   {
     says: '`tee.platform: nitro` runs in an enclave image only, and an image runs nothing else. `server --check` accepts it everywhere.',
     broken: ({ tee }, { compiledCeremony, runs }) => [
@@ -137,7 +137,7 @@ const FOR_HOSTS: readonly (ConfigFinding & { readonly unless?: (config: Config) 
   { at: 'tls.client_auth', ...NO_CLIENT_CERTIFICATES, unless: ({ tls }) => tls.client_auth === 'optional' },
 ];
 
-function inEnclave(broken: Rule['broken']): Rule['broken'] {
+function inEnclave(broken: ConfigRule['broken']): ConfigRule['broken'] {
   return (config, facts) => (config.tee.platform === 'nitro' ? broken(config, facts) : []);
 }
 

@@ -3,9 +3,9 @@
 import { isIP } from 'node:net';
 import { canonicalPeerAddress } from '../../auth/cidr.ts';
 import type { Config } from '../options.ts';
-import { type ConfigFinding, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type ConfigRule, when } from './rule.ts';
 
-export const LISTENER_RULES: readonly Rule[] = [
+export const LISTENER_RULES: readonly ConfigRule[] = [
   {
     startupFailure: 11,
     says: 'The `vsock_port` of an egress endpoint is none of the listeners’ ports.',

@@ -2,7 +2,7 @@
 
 import { readNetwork } from '../network.ts';
 import type { Config, OptionPath } from '../options.ts';
-import { type ConfigFinding, type Facts, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type ConfigRule, type Facts, when } from './rule.ts';
 
 /** What a config.yaml states too. */
 const IN_FILE = [
@@ -18,7 +18,7 @@ const EPHEMERY = ['genesis_validators_root', 'genesis_time', 'deposit_chain_id']
 const OLD_VERSIONS = ['genesis_fork_version', 'capella_fork_version'] as const;
 const NEEDED_FORKS = ['phase0', 'capella'] as const;
 
-export const NETWORK_RULES: readonly Rule[] = [
+export const NETWORK_RULES: readonly ConfigRule[] = [
   {
     says: '`network: custom` needs `custom_network.genesis_validators_root`, and either `config_file`, `fork_versions` with `phase0` and `capella`, or `genesis_fork_version` and `capella_fork_version`. `network: ephemery` needs `genesis_validators_root`, and takes `genesis_time` and `deposit_chain_id`. Another network takes none of `custom_network`.',
     broken: (config, facts) => {

@@ -22,7 +22,7 @@ export interface Facts {
   readonly allowUnsafeNoopAntiSlashing: boolean;
 }
 
-export interface Rule {
+export interface ConfigRule {
   /** specification/operating.md#startup-failures. */
   readonly startupFailure?: number;
   readonly says: string;

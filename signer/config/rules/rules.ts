@@ -7,11 +7,11 @@ import { CUSTODY_RULES } from './custody.ts';
 import { ENCLAVE_RULES } from './enclave.ts';
 import { LISTENER_RULES } from './listeners.ts';
 import { NETWORK_RULES } from './network.ts';
-import { type Rule, when } from './rule.ts';
+import { type ConfigRule, when } from './rule.ts';
 import { STATIC_AUTH_RULES } from './static-auth.ts';
 import { TABLE_RULES } from './tables.ts';
 
-export const SIGNING_RULES: readonly Rule[] = [
+export const SIGNING_RULES: readonly ConfigRule[] = [
   {
     says: '`anti_slashing.backend: postgres` needs `anti_slashing.url`, and `dynamodb` needs `anti_slashing.table`.',
     broken: ({ anti_slashing }) =>
@@ -57,7 +57,7 @@ export const SIGNING_RULES: readonly Rule[] = [
   },
 ];
 
-const AUDIT_RULES: readonly Rule[] = [
+const AUDIT_RULES: readonly ConfigRule[] = [
   {
     says: 'With `audit.required`, `logging.level` keeps audit lines: `audit=info`, or no word of audit.',
     broken: ({ audit, logging }) =>
@@ -74,7 +74,7 @@ function hasAuditLines(filter: string): boolean {
   return parsed !== undefined && ['trace', 'debug', 'info'].includes(levelOf('audit', parsed));
 }
 
-export const RULES: readonly Rule[] = [
+export const RULES: readonly ConfigRule[] = [
   ...STATIC_AUTH_RULES,
   ...NETWORK_RULES,
   ...SIGNING_RULES,

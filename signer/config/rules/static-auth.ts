@@ -1,9 +1,9 @@
 // Rules on stateless authorization: its place beside stateful mode, and names and secrets that must not be ambiguous.
 
 import type { Config } from '../options.ts';
-import { type ConfigFinding, type Rule, repeated, when } from './rule.ts';
+import { type ConfigFinding, type ConfigRule, repeated, when } from './rule.ts';
 
-export const STATIC_AUTH_RULES: readonly Rule[] = [
+export const STATIC_AUTH_RULES: readonly ConfigRule[] = [
   {
     startupFailure: 1,
     says: '`static_auth` and `signer_state` exclude each other.',

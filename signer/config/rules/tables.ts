@@ -4,13 +4,13 @@ import { isCeremonyKey } from '../../aws/table-credentials.ts';
 import { parseTableArn } from '../../aws/table-name.ts';
 import { databaseAddress, dynamodbRegions, usesTables } from '../egress-needs.ts';
 import type { Config, OptionPath } from '../options.ts';
-import { type ConfigFinding, type Rule, when } from './rule.ts';
+import { type ConfigFinding, type ConfigRule, when } from './rule.ts';
 
 const MEMBERS = ['ciphertext', 'key_arn'] as const;
 const SECTION = 'tee.nitro.table_credentials';
 const UNSAFE = 'tee.nitro.unsafe_parent_writes_tables';
 
-export const TABLE_RULES: readonly Rule[] = [
+export const TABLE_RULES: readonly ConfigRule[] = [
   {
     says: 'A table that is named by its ARN is, in an enclave, in the region of the declared DynamoDB endpoint.',
     broken: (config) => {

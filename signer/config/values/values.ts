@@ -35,7 +35,7 @@ export function integer(min: number, max: number): Kind<number> {
 /** 0 makes the system choose a free port, which tests use. */
 export const port: Kind<number> = integer(0, 65_535);
 
-export const boolean: Kind<boolean> = {
+export const booleanValue: Kind<boolean> = {
   expects: 'true or false',
   form: 'boolean',
   schema: z.boolean(must('true or false')),
@@ -55,7 +55,7 @@ export const table: Kind<string> = textThat(
   isTable,
 );
 
-export const keyArn: Kind<string> = textThat(
+export const keyArnValue: Kind<string> = textThat(
   'a KMS key ARN, arn:aws:kms:REGION:ACCOUNT:key/KEY-ID in lower case; an alias is not accepted',
   (value) => parseKeyArn(value) !== undefined,
 );

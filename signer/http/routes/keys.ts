@@ -4,7 +4,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { explainIssue } from '../../../common/formats/issues.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { KeyDeleteAnswer, KeyImportAnswer, KeyList, KeyPatchAnswer } from '../../api/key-answers.ts';
+import type { KeyDeleteAnswer, KeyImportAnswer, KeyListAnswer, KeyPatchAnswer } from '../../api/key-answers.ts';
 import {
   type KeyListQuery,
   keyDeleteSchema,
@@ -14,7 +14,7 @@ import {
 } from '../../api/keys.ts';
 import { deleteKeys } from '../../keys/management/delete.ts';
 import { importKeys } from '../../keys/management/import.ts';
-import { listKeys } from '../../keys/management/list.ts';
+import { listManagedKeys } from '../../keys/management/list.ts';
 import type { KeyManagementParts } from '../../keys/management/management.ts';
 import { changeStatus } from '../../keys/management/status.ts';
 import { sendJson } from '../replies.ts';
@@ -42,9 +42,9 @@ function mountList(app: FastifyInstance, limits: WorkLimits, keys: KeyManagement
   app.get(PATH, { config: { access: { ...ACCESS, scope } } }, async (request, reply) => {
     const allows = allowsKey(request, scope);
     const query = queryOf(request);
-    const page = await work(() => listKeys(query, keys));
+    const page = await work(() => listManagedKeys(query, keys));
     const visible = page.keys.filter(({ publicKey }) => allows(publicKey));
-    const answer: KeyList = {
+    const answer: KeyListAnswer = {
       keys: visible.map((key) => ({
         pubkey: key.publicKey,
         source: key.source,

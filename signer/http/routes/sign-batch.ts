@@ -19,7 +19,7 @@ import type { Audit } from '../audit.ts';
 import type { HttpRequest } from '../context.ts';
 import type { RecordDecision } from '../decisions.ts';
 import type { HeldRequests } from '../held.ts';
-import { accepted, refusal, type SuccessAnswer, sendAnswer, toSignerError } from '../replies.ts';
+import { accepted, refusalError, type SuccessAnswer, sendAnswer, toSignerError } from '../replies.ts';
 import type { SignHandler } from './sign.ts';
 
 const SIGN_BATCH_PATH = '/api/v1/eth2/sign';
@@ -160,7 +160,7 @@ async function signAllowed(
   });
   if (refused !== undefined) recordAll(refused.reason);
   if (refused?.detail !== undefined) parts.log.warn({ request_id: request.id, ...refused.detail }, refused.reason);
-  if (refused !== undefined) throw refusal(refused);
+  if (refused !== undefined) throw refusalError(refused);
 }
 
 /** In the order of the route of one key, so that whoever may not use a key does not learn whether it is here. */

@@ -29,7 +29,7 @@ export function cacheText(slices: readonly SealedSlice[]): string {
   return JSON.stringify({ format: FORMAT, slices });
 }
 
-export function namesIn({ keystores }: SealedSlice): readonly string[] {
+export function keystoreNames({ keystores }: SealedSlice): readonly string[] {
   return keystores.map(({ uuid, checksum, public_key }) => [uuid, checksum, public_key].join(' '));
 }
 
@@ -115,7 +115,7 @@ export async function openSlice(
 ): Promise<Buffer | undefined> {
   const sealed = Buffer.from(slice.sealed, 'base64');
   if (sealed.length !== slice.keystores.length * SECRET_BYTES + TAG_BYTES) return undefined;
-  const known = namesIn(slice).flatMap((name) => digests.get(name) ?? []);
+  const known = keystoreNames(slice).flatMap((name) => digests.get(name) ?? []);
   if (known.length === 0) return undefined;
   const key = await keys.derive(known, slice.salt);
   return openBytes(sealed, { key, nonce: Buffer.from(slice.nonce, 'hex'), associatedData: associatedData(slice) });

@@ -12,7 +12,7 @@ import {
   CACHE_FILE,
   type CacheEntry,
   cacheText,
-  namesIn,
+  keystoreNames,
   newSalt,
   openSlice,
   SECRET_BYTES,
@@ -64,7 +64,7 @@ export class KeyCache {
     const slices = await this.#read();
     if (slices.length === 0) return;
     this.#digests = await passwords();
-    this.#slices = slices.map((sealed) => ({ sealed, names: namesIn(sealed) }));
+    this.#slices = slices.map((sealed) => ({ sealed, names: keystoreNames(sealed) }));
     for (const slice of this.#slices) for (const name of slice.names) this.#sliceOf.set(name, slice);
   }
 

@@ -8,7 +8,7 @@ import { HeldPlaces } from './held-places.ts';
 import { KeyCache } from './key-cache.ts';
 import { type KeyFolders, listKeyFiles } from './listing.ts';
 import { type FilesystemLoad, type LoadProgress, LoadReport } from './load-report.ts';
-import { type KeyFilesParts, Look } from './look.ts';
+import { FolderScan, type KeyFilesParts } from './look.ts';
 
 interface KeyFilesOptions extends KeyFolders {
   /** `key_sources.filesystem.raw_load_concurrency`: descriptor files read at once. */
@@ -61,7 +61,7 @@ export class KeyFiles {
   }
 
   /** By what the store has, so that the keys of a look that failed midway are among them. */
-  async #goneSince(look: Look): Promise<ReadonlySet<string>> {
+  async #goneSince(look: FolderScan): Promise<ReadonlySet<string>> {
     const gone = new Set<string>();
     const turns = eventLoopTurns(KEYS_IN_A_TURN);
     for (const publicKey of this.#parts.store.inFiles()) {
@@ -71,14 +71,14 @@ export class KeyFiles {
     return gone;
   }
 
-  async #look(options: KeyFilesOptions): Promise<{ readonly look: Look; readonly report: LoadReport }> {
+  async #look(options: KeyFilesOptions): Promise<{ readonly look: FolderScan; readonly report: LoadReport }> {
     const listing = await listKeyFiles(options);
     const report = new LoadReport(this.#parts);
     this.#report = report;
     for (const folder of listing.missing) report.fail({ file: folder, document: 1, order: 0 }, NO_FOLDER);
     const { cache: cacheFile, rawLoadConcurrency } = options;
     const cache = cacheFile === undefined ? undefined : new KeyCache(cacheFile, this.#parts);
-    const look = new Look(this.#held, { ...this.#parts, cache }, report);
+    const look = new FolderScan(this.#held, { ...this.#parts, cache }, report);
     try {
       await look.run(listing, rawLoadConcurrency);
       await cache?.save();

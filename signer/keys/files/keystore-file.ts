@@ -2,7 +2,7 @@
 // either file.
 
 import { copyOffHeap, type Keystore } from '../keystores/cipher.ts';
-import { jsonOf, parseKeystoreJson } from '../keystores/keystore.ts';
+import { keystoreJson, parseKeystoreJson } from '../keystores/keystore.ts';
 import { type ForeignKind, foreignKind } from './foreign-file.ts';
 import { contentsOf, readSmallFile } from './small-files.ts';
 
@@ -57,7 +57,7 @@ export async function readKeystoreAlone(
   const text = content.toString('utf8');
   const keystore = parseKeystoreJson(text);
   if (!('refused' in keystore)) return { keystore, content };
-  const foreign = foreignKind(keystoreFile, jsonOf(text));
+  const foreign = foreignKind(keystoreFile, keystoreJson(text));
   const refused = `keystoreFile ${keystoreFile}: ${keystore.reason}`;
   return foreign === undefined ? { refused } : { refused, foreign };
 }

@@ -51,7 +51,7 @@ interface LookParts extends KeyFilesParts {
   readonly cache: KeyCache | undefined;
 }
 
-export class Look {
+export class FolderScan {
   readonly found = new HeldPlaces();
   readonly #named = new Set<string>();
   /** Files of which this look refused something. */

@@ -18,12 +18,12 @@ export const MAX_PBKDF2_ITERATIONS = 10_000_000;
 const BYTE_ORDER_MARK = /^\uFEFF/;
 
 export function parseKeystoreJson(text: string): ParsedKeystore {
-  const value = jsonOf(text);
+  const value = keystoreJson(text);
   return value === undefined ? { refused: 'malformed_keystore', reason: 'not JSON' } : parseKeystore(value);
 }
 
 /** Undefined when it is none. */
-export function jsonOf(text: string): unknown {
+export function keystoreJson(text: string): unknown {
   try {
     return JSON.parse(text.replace(BYTE_ORDER_MARK, ''));
   } catch {

@@ -2,7 +2,7 @@
 
 import { errorCode } from '../../../common/formats/error-code.ts';
 import { SignerError, telling } from '../../api/errors.ts';
-import { begun, isEnded, type Tenures } from '../../tenure.ts';
+import { begun, isEndedTenure, type Tenures } from '../../tenure.ts';
 import type { ImportedKeystore } from '../files/imported-seal.ts';
 import {
   type KeystoreItem,
@@ -120,7 +120,7 @@ async function standingOf(
     const tenure = before.get(publicKey) ?? 0;
     const copy = store.find(publicKey);
     const status = rows.get(publicKey)?.status;
-    if (status === 'active' && isEnded(tenure) && persist && copy?.source !== 'filesystem') {
+    if (status === 'active' && isEndedTenure(tenure) && persist && copy?.source !== 'filesystem') {
       cut.add(publicKey);
       continue;
     }
@@ -138,7 +138,7 @@ function duplicateOf(
 ): Pick<ImportResult, 'status' | 'message'> | undefined {
   if (row === 'inactive') return { status: 'duplicate', message: ROW_IS_INACTIVE };
   const isFile = copy?.source === 'filesystem';
-  if (isEnded(tenure)) {
+  if (isEndedTenure(tenure)) {
     if (isFile) return { status: 'duplicate', message: FILE_HAS_LEFT };
     return row === undefined ? undefined : { status: 'error', message: ROW_HAS_LEFT };
   }
@@ -229,7 +229,7 @@ async function takeIn(
     results.set(publicKey, { publicKey, ...result });
   }
   const left = [...results]
-    .filter(([publicKey, { status }]) => status === 'imported' && isEnded(before.get(publicKey) ?? 0))
+    .filter(([publicKey, { status }]) => status === 'imported' && isEndedTenure(before.get(publicKey) ?? 0))
     .map(([publicKey]) => publicKey);
   const problem = await begin(new Map(left.map((publicKey) => [publicKey, before.get(publicKey) ?? 0])), parts);
   for (const publicKey of left) {
@@ -301,7 +301,7 @@ function load(
 ): Loading {
   const present = store.find(publicKey);
   // A copy of an earlier tenure, which the store refuses.
-  const isOver = present !== undefined && (isEnded(present.tenure) || present.tenure !== tenure);
+  const isOver = present !== undefined && (isEndedTenure(present.tenure) || present.tenure !== tenure);
   if (isOver && present.source !== 'filesystem') store.remove(publicKey);
   const added = store.add(secretKey, source, publicKey, tenure);
   if (added.outcome === 'added') return IMPORTED;

@@ -28,7 +28,7 @@ export interface ListQuery {
   readonly cursor?: string | undefined;
 }
 
-export interface KeyPage {
+export interface ListedPage {
   readonly keys: readonly ListedKey[];
   readonly nextCursor: string | undefined;
 }
@@ -39,7 +39,7 @@ type Rows = ReadonlyMap<string, TableKey>;
 const CURSOR = /^(?<part>loaded|table)\.(?<place>[\x21-\x7e]*)$/;
 
 /** @throws SignerError `malformed_parameter`, `starting`, `sealed`, `key_table_unavailable` */
-export async function listKeys(query: ListQuery, parts: Parts): Promise<KeyPage> {
+export async function listManagedKeys(query: ListQuery, parts: Parts): Promise<ListedPage> {
   const { part, place } = readCursor(query.cursor);
   const candidates = part === 'loaded' ? outsideTable(query, place, parts.store) : [];
   const page = candidates.slice(0, query.limit);
@@ -90,7 +90,7 @@ async function tablePage(
   limit: number,
   place: string,
   { store, table }: Parts,
-): Promise<KeyPage> {
+): Promise<ListedPage> {
   if (table === undefined || (source !== undefined && source !== 'dynamodb'))
     return { keys: [], nextCursor: undefined };
   if (limit === 0) return { keys: [], nextCursor: `table.${place}` };

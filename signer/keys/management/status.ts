@@ -2,7 +2,7 @@
 // middle no signer signs with the key; a repeated request finishes it.
 
 import { telling } from '../../api/errors.ts';
-import { isEnded, type Tenures } from '../../tenure.ts';
+import { isEndedTenure, type Tenures } from '../../tenure.ts';
 import type { KeyStatus, TableKey } from '../table/types.ts';
 import type { KeyManagementParts } from './management.ts';
 import { whileLeaving } from './stop.ts';
@@ -97,7 +97,7 @@ async function begin(
   const from = new Map(
     beginning.flatMap(({ publicKey }) => {
       const tenure = before.get(publicKey) ?? 0;
-      return isEnded(tenure) ? [[publicKey, tenure] as const] : [];
+      return isEndedTenure(tenure) ? [[publicKey, tenure] as const] : [];
     }),
   );
   if (from.size === 0) return { begun: new Map(), moved: new Set() };

@@ -10,7 +10,7 @@ import {
   type WriteOutcome,
 } from '../../aws/dynamodb.ts';
 import { faultsAs } from '../../aws/errors.ts';
-import { keyOfRevision, partitionOf, revisionIn, SHARDS } from './rows.ts';
+import { keyOfRevision, revisionIn, SHARDS, shardPartition } from './rows.ts';
 
 const MAX_READ_ROUNDS = 8;
 export interface TableConnection {
@@ -30,7 +30,7 @@ export function readItems({ client, tableName }: TableConnection, keys: readonly
 export async function readRevisions(connection: TableConnection): Promise<readonly number[]> {
   const items = await readItems(connection, SHARDS.map(keyOfRevision));
   const byPartition = new Map(items.map((item) => [item['pk']?.S, item]));
-  return SHARDS.map((shard) => revisionIn(byPartition.get(partitionOf(shard))));
+  return SHARDS.map((shard) => revisionIn(byPartition.get(shardPartition(shard))));
 }
 
 interface PageOptions {
@@ -41,9 +41,13 @@ interface PageOptions {
 }
 
 /** Never the revision row; with a status, maybe fewer than there are. */
-export function readPage({ client, tableName }: TableConnection, shard: number, options: PageOptions): Promise<Page> {
+export function readRowsPage(
+  { client, tableName }: TableConnection,
+  shard: number,
+  options: PageOptions,
+): Promise<Page> {
   const { after, limit, status, projection } = options;
-  const pk = { S: partitionOf(shard) };
+  const pk = { S: shardPartition(shard) };
   const filter = status === undefined ? {} : { FilterExpression: '#status = :status' };
   const names = { ...projection?.ExpressionAttributeNames, ...(status === undefined ? {} : { '#status': 'status' }) };
   const values = { ':pk': pk, ':prefix': { S: '0x' }, ...(status === undefined ? {} : { ':status': { S: status } }) };

@@ -14,9 +14,9 @@ const RETRY_PAUSE_MS = 20;
 export type Planned<Outcome> = { readonly outcome: Outcome; readonly row: TableRow | 'removed' | 'kept' };
 
 /** Asked again in every attempt. @param generation of the rows it seals */
-export type Plan<Outcome> = (publicKey: string, item: Item | undefined, generation: number) => Planned<Outcome>;
+export type RowPlan<Outcome> = (publicKey: string, item: Item | undefined, generation: number) => Planned<Outcome>;
 
-export interface Change<Outcome> {
+interface KeyRowsChange<Outcome> {
   readonly planned: ReadonlyMap<string, Planned<Outcome>>;
   readonly generation: number;
 }
@@ -26,9 +26,9 @@ export async function changeShard<Outcome>(
   connection: TableConnection,
   { shard, lowestGeneration }: { readonly shard: number; readonly lowestGeneration: number },
   publicKeys: readonly string[],
-  plan: Plan<Outcome>,
-): Promise<Change<Outcome>> {
-  let lastTry: Change<Outcome> | undefined;
+  plan: RowPlan<Outcome>,
+): Promise<KeyRowsChange<Outcome>> {
+  let lastTry: KeyRowsChange<Outcome> | undefined;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     if (attempt > 1) await pause(jittered(RETRY_PAUSE_MS * attempt));
     const revisionKey = keyOfRevision(shard);
@@ -82,7 +82,7 @@ function stillAs(found: Item | undefined, attribute: 'secret' | 'revision') {
 }
 
 /** A condition also fails on the echo of our own write. A transaction is whole: one of its rows tells of all. */
-function wasWritten({ planned }: Change<unknown>, items: ReadonlyMap<string, Item>): boolean {
+function wasWritten({ planned }: KeyRowsChange<unknown>, items: ReadonlyMap<string, Item>): boolean {
   const rows = [...planned].filter(([, { row }]) => row !== 'kept');
   const puts = rows.flatMap(([, { row }]) => (typeof row === 'string' ? [] : [row]));
   if (puts.length === 0) return rows.every(([publicKey]) => !items.has(publicKey));

@@ -31,18 +31,18 @@ export function shardOf(publicKey: string): number {
   return first >> 4;
 }
 
-export function partitionOf(shard: number): string {
+export function shardPartition(shard: number): string {
   return `KEYS#${String(shard).padStart(2, '0')}`;
 }
 
 export function keyOfRow(publicKey: string): Item {
-  return { pk: { S: partitionOf(shardOf(publicKey)) }, sk: { S: publicKey } };
+  return { pk: { S: shardPartition(shardOf(publicKey)) }, sk: { S: publicKey } };
 }
 
 const REVISION = 'REVISION';
 
 export function keyOfRevision(shard: number): Item {
-  return { pk: { S: partitionOf(shard) }, sk: { S: REVISION } };
+  return { pk: { S: shardPartition(shard) }, sk: { S: REVISION } };
 }
 
 export function revisionIn(item: Item | undefined): number {
@@ -78,7 +78,7 @@ export function decodeRow(item: Item): DecodedRow {
   const sealedSecret = item['secret']?.B;
   const refuse = (refused: string): DecodedRow => ({ refused, publicKey, generation });
   if (canonicalPublicKey(publicKey) !== publicKey) return refuse('sk is not a public key');
-  if (item['pk']?.S !== partitionOf(shardOf(publicKey))) return refuse('in the shard of other keys');
+  if (item['pk']?.S !== shardPartition(shardOf(publicKey))) return refuse('in the shard of other keys');
   if (status !== 'active' && status !== 'inactive') return refuse('status is neither active nor inactive');
   if (generation === undefined) return refuse('generation is not a whole number');
   if (!TIME.test(createdAt) || !TIME.test(updatedAt)) return refuse('created_at or updated_at is not a time');

@@ -11,9 +11,9 @@ import type { Item } from '../../aws/dynamodb.ts';
 import type { KeyRefusal } from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
 import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
-import { readPage, type TableConnection } from './calls.ts';
+import { readRowsPage, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
-import { decodeRow, LOAD_PROJECTION, partitionOf, type TableRow } from './rows.ts';
+import { decodeRow, LOAD_PROJECTION, shardPartition, type TableRow } from './rows.ts';
 import type { KeySealer } from './seal.ts';
 import type { KeyStatus } from './types.ts';
 
@@ -55,7 +55,7 @@ export function shardReader(parts: ShardReaderParts): ReadShard {
     const reading = startReading(parts, { shard, revision, batch });
     let after: string | undefined;
     do {
-      const page = await readPage(parts, shard, { after, limit: PAGE_ROWS, projection: LOAD_PROJECTION });
+      const page = await readRowsPage(parts, shard, { after, limit: PAGE_ROWS, projection: LOAD_PROJECTION });
       const rows: TableRow[] = [];
       const held = await holding(batch, page.items.length, (secretKeys) =>
         inSlices(page.items, (item) => {
@@ -215,7 +215,7 @@ function openRow(
   const decoded = decodeRow(item);
   if ('refused' in decoded) return decoded;
   const { row } = decoded;
-  if (item['pk']?.S !== partitionOf(shard)) return { refused: 'in the answer for another shard' };
+  if (item['pk']?.S !== shardPartition(shard)) return { refused: 'in the answer for another shard' };
   const secretKey = sealer.open(row);
   return secretKey === undefined ? { refused: 'not sealed under this master key as it is' } : { row, secretKey };
 }

@@ -8,8 +8,8 @@ import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { type Item, MAX_BATCH_GET_ITEMS } from '../../aws/dynamodb.ts';
 import { chunks } from '../../parallel.ts';
-import { readItems, readPage, type TableConnection } from './calls.ts';
-import { changeShard, MAX_KEYS_PER_CHANGE, type Plan, type Planned } from './change.ts';
+import { readItems, readRowsPage, type TableConnection } from './calls.ts';
+import { changeShard, MAX_KEYS_PER_CHANGE, type Planned, type RowPlan } from './change.ts';
 import type { TableFreshness } from './freshness.ts';
 import { decodeRow, digestOfDetails, keyOfRow, SHARDS, shardOf, type TableRow } from './rows.ts';
 import type { KeySealer } from './seal.ts';
@@ -159,7 +159,7 @@ function rowReader(parts: KeyTableParts) {
 function shardChanger(parts: KeyTableParts) {
   const turns = SHARDS.map(() => oneAfterTheOther());
 
-  return async <Outcome>(publicKeys: readonly string[], plan: Plan<Outcome>): Promise<Map<string, Outcome>> => {
+  return async <Outcome>(publicKeys: readonly string[], plan: RowPlan<Outcome>): Promise<Map<string, Outcome>> => {
     const { freshness } = parts;
     const byShard = Map.groupBy(publicKeys, shardOf);
     const outcomes = new Map<string, Outcome>();
@@ -190,7 +190,11 @@ async function listKeys(
   const keys: TableKey[] = [];
   let { shard, after } = placeOf(cursor);
   while (shard < SHARDS.length) {
-    const page = await readPage(parts, shard, { after, status, limit: Math.min(LIST_PAGE_ROWS, limit - keys.length) });
+    const page = await readRowsPage(parts, shard, {
+      after,
+      status,
+      limit: Math.min(LIST_PAGE_ROWS, limit - keys.length),
+    });
     for (const item of page.items) {
       const row = accept(item);
       if (row !== undefined) keys.push(tableKeyOf(row));

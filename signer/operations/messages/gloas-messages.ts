@@ -1,6 +1,6 @@
 // The messages that Gloas adds, but the large one (specification/signing.md#gloas).
 
-import { MAX_BUILDER_AUTH_BYTES, refuse } from '../../api/primitives.ts';
+import { MAX_BUILDER_AUTH_BYTES, refuseValue } from '../../api/primitives.ts';
 import {
   address,
   boolean,
@@ -46,10 +46,10 @@ export const proposerPreferences = bareOrVersioned(
 ).transform(({ gas_limit, ...preferences }, context) => {
   const target_gas_limit = preferences.target_gas_limit ?? gas_limit;
   if (target_gas_limit === undefined || target_gas_limit === null)
-    return refuse(context, undefined, 'target_gas_limit is missing');
+    return refuseValue(context, undefined, 'target_gas_limit is missing');
   return gas_limit === undefined || gas_limit === null || gas_limit === target_gas_limit
     ? { ...preferences, target_gas_limit }
-    : refuse(context, undefined, 'target_gas_limit and gas_limit differ');
+    : refuseValue(context, undefined, 'target_gas_limit and gas_limit differ');
 });
 
 /** `data` is what the builder knows itself by, its host name by default: without it every builder would be meant. */

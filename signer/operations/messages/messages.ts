@@ -7,7 +7,7 @@ import {
   bytes,
   delegate,
   inputJsonSchema,
-  refuse,
+  refuseValue,
   root,
   signature,
   slotOrEpoch,
@@ -151,9 +151,9 @@ function oneShape<T extends readonly [z.ZodType, ...z.ZodType[]]>(
   return z
     .unknown()
     .transform((value, context): z.output<T[number]> => {
-      if (typeof value !== 'object' || value === null) return refuse(context, value, 'expected an object');
+      if (typeof value !== 'object' || value === null) return refuseValue(context, value, 'expected an object');
       const shape = choose(value as Record<string, unknown>);
-      if (typeof shape === 'string') return refuse(context, value, shape);
+      if (typeof shape === 'string') return refuseValue(context, value, shape);
       const message = delegate(shape, value, context);
       if (context.issues.length > 0 && statesUnknownFork(value)) {
         // A fork that we do not know explains whatever else does not fit, so it is told.
@@ -183,7 +183,7 @@ export function bareOrVersioned<Fields extends z.ZodRawShape>(fields: Fields, ma
       ({ version, data }, context): Message =>
         data.version === undefined || data.version === version
           ? { ...data, version }
-          : refuse(context, undefined, 'version is given twice and differs'),
+          : refuseValue(context, undefined, 'version is given twice and differs'),
     );
   return oneShape([versioned, bare], ({ data, ...others }) => {
     // A message may have a member `data` of its own (builder_request_auth), which is text.

@@ -13,7 +13,7 @@ import type { SlashingBackend } from '../types.ts';
 import { checkAndRecordOne, type StoreContext, signedBlockRoot, verifiedItems } from './operations/check.ts';
 import { firstWrites } from './operations/first-writes.ts';
 import { gatheringReplace } from './operations/gather.ts';
-import { countMarks, exportHistories, importHistories } from './operations/import.ts';
+import { countMarks, exportTable, importHistories } from './operations/import.ts';
 import {
   beginTenures,
   endTenures,
@@ -24,10 +24,10 @@ import {
   readTenures,
   startAfresh,
 } from './operations/keys.ts';
-import { openStore, type Store, type StoreBinding } from './tables/store.ts';
+import { openStore, type RegionBinding, type Store } from './tables/store.ts';
 import { type SlashingTable, slashingTable } from './tables/table.ts';
 
-interface DynamoDBBackendOptions extends Omit<StoreBinding, 'region'> {
+interface DynamoDBBackendOptions extends Omit<RegionBinding, 'region'> {
   readonly maxConcurrentWrites: number;
   readonly client: Omit<AwsClientOptions, 'maxSockets'>;
 }
@@ -128,7 +128,7 @@ function dynamodbBackend(
       assertUsable();
       // By the floor as it is now: the file must refuse what the store does.
       await store.read();
-      yield* exportHistories(table, store.floor, publicKeys);
+      yield* exportTable(table, store.floor, publicKeys);
     },
 
     /** There is one entry of each kind for a key. */

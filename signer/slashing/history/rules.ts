@@ -4,7 +4,7 @@
 // With the complete history (sqlite, postgres) the low-water marks are those of the history. A store that knows only
 // its last message (dynamodb) passes the highest slot and epochs as low-water marks and its last message as the entry.
 
-import { isEnded } from '../../tenure.ts';
+import { isEndedTenure } from '../../tenure.ts';
 import type {
   BlockEntry,
   BlockProposal,
@@ -31,31 +31,33 @@ export function decide(message: SlashableMessage, { blocks, attestations }: KeyH
 function decideBlock({ slot, signingRoot }: BlockProposal, blocks: readonly BlockEntry[], marks: Marks): Decision {
   const entry = blocks.find((past) => past.slot === slot);
   // Condition 1: the same block again is no second block, even at the low-water mark; anything else there is.
-  if (entry !== undefined) return sameRoot(entry.signingRoot, signingRoot) ? repeat : refused('double_block');
+  if (entry !== undefined) return sameRoot(entry.signingRoot, signingRoot) ? repeat : refusedBy('double_block');
   // Condition 2. Unlike the sources of votes, a block at the mark itself is refused.
-  return marks.slot !== null && slot <= marks.slot ? refused('block_below_low_water_mark') : safe;
+  return marks.slot !== null && slot <= marks.slot ? refusedBy('block_below_low_water_mark') : safe;
 }
 
 function decideVote(vote: Vote, votes: readonly VoteEntry[], marks: Marks): Decision {
   const { sourceEpoch, targetEpoch } = vote;
-  if (sourceEpoch > targetEpoch) return refused('source_after_target');
+  if (sourceEpoch > targetEpoch) return refusedBy('source_after_target');
   const [entry, another] = votes.filter((past) => past.targetEpoch === targetEpoch);
   if (entry !== undefined) {
     // Condition 3, double votes: the root commits to both epochs; the same root with another source is a damaged entry.
     // Where an import left two votes of one target, no vote is a repeat.
     const isSame = another === undefined && entry.sourceEpoch === sourceEpoch;
-    return isSame && sameRoot(entry.signingRoot, vote.signingRoot) ? repeat : refused('double_vote');
+    return isSame && sameRoot(entry.signingRoot, vote.signingRoot) ? repeat : refusedBy('double_vote');
   }
   // Condition 3, surround votes.
   const surrounds = votes.some((past) => past.sourceEpoch > sourceEpoch && past.targetEpoch < targetEpoch);
-  if (surrounds) return refused('surrounding_vote');
+  if (surrounds) return refusedBy('surrounding_vote');
   const isSurrounded = votes.some((past) => past.sourceEpoch < sourceEpoch && past.targetEpoch > targetEpoch);
-  if (isSurrounded) return refused('surrounded_vote');
+  if (isSurrounded) return refusedBy('surrounded_vote');
   // Condition 4: at the mark itself a source is still good.
   const isSourceBelow = marks.sourceEpoch !== null && sourceEpoch < marks.sourceEpoch;
-  if (isSourceBelow) return refused('source_below_low_water_mark');
+  if (isSourceBelow) return refusedBy('source_below_low_water_mark');
   // Condition 5.
-  return marks.targetEpoch !== null && targetEpoch <= marks.targetEpoch ? refused('target_below_low_water_mark') : safe;
+  return marks.targetEpoch !== null && targetEpoch <= marks.targetEpoch
+    ? refusedBy('target_below_low_water_mark')
+    : safe;
 }
 
 /** Whether no entry can be at the message's place, surround it or be surrounded by it: then the marks alone decide. */
@@ -85,7 +87,7 @@ export function isRolledBack(marks: Marks, floors: Marks): boolean {
 const safe: Decision = { kind: 'safe', repeat: false };
 const repeat: Decision = { kind: 'safe', repeat: true };
 
-export function refused(reason: SlashingRefusal): Decision {
+export function refusedBy(reason: SlashingRefusal): Decision {
   return { kind: 'refused', reason };
 }
 
@@ -111,7 +113,7 @@ export function judgeBlock(
   floor: StoreFloor | null,
   atSlot: readonly BlockEntry[],
 ): Judgement {
-  if (!isInTenure(message, state)) return refused('key_retired');
+  if (!isInTenure(message, state)) return refusedBy('key_retired');
   const isBeyond = isBeyondHistory(message, state.highest);
   const decision = decideBlock(message, isBeyond ? [] : atSlot, higherMarks(floor, state.lowWater));
   return decision.kind === 'safe' && !decision.repeat && !isBeyond ? { kind: 'history' } : decision;
@@ -125,7 +127,7 @@ export function judgeVote(
   atTarget: readonly VoteEntry[],
   against?: readonly VoteEntry[],
 ): Judgement {
-  if (!isInTenure(message, state)) return refused('key_retired');
+  if (!isInTenure(message, state)) return refusedBy('key_retired');
   const marks = higherMarks(floor, state.lowWater);
   if (isBeyondHistory(message, state.highest)) return decideVote(message, [], marks);
   // A source after its target is refused without a look.
@@ -142,10 +144,10 @@ export function decideWithHistory(
   floor: StoreFloor | null,
   history: KeyHistory,
 ): Decision {
-  if (!isInTenure(message, state)) return refused('key_retired');
+  if (!isInTenure(message, state)) return refusedBy('key_retired');
   return decide(message, history, higherMarks(floor, state.lowWater));
 }
 
 function isInTenure({ tenure = 0 }: SlashableMessage, state: KeyState): boolean {
-  return tenure === state.tenure && !isEnded(tenure);
+  return tenure === state.tenure && !isEndedTenure(tenure);
 }

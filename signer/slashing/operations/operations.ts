@@ -3,11 +3,11 @@
 
 import { SignerError } from '../../api/errors.ts';
 import { chunks } from '../../parallel.ts';
-import { begun, ended, isEnded } from '../../tenure.ts';
+import { begun, ended, isEndedTenure } from '../../tenure.ts';
 import { higherMarks, NEW_KEY, NO_HISTORY } from '../history/head.ts';
 import { codedHistory, mergeKey } from '../history/merge.ts';
 import { isRolledBack } from '../history/rules.ts';
-import { lowerFloor } from '../jump.ts';
+import { lowerOf } from '../jump.ts';
 import type { Marks, PublicKeyHex, SlashingBackend } from '../types.ts';
 import { historyOfFloor } from './export.ts';
 import { newPruneCursor, type PruneCursor, pruneStep } from './pruning.ts';
@@ -55,7 +55,7 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
 
     jump: (floor, lowers = false) =>
       store.changeRecord(
-        (before) => ({ ...before, floor: (lowers ? lowerFloor : higherMarks)(before.floor, floor) }),
+        (before) => ({ ...before, floor: (lowers ? lowerOf : higherMarks)(before.floor, floor) }),
         true,
       ),
 
@@ -89,7 +89,7 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
       const tenures = new Map<PublicKeyHex, number>();
       for (const page of pagesOf([...from.keys()])) {
         await moveTenures(store, page, tenures, (tenure, publicKey) =>
-          tenure === from.get(publicKey) && isEnded(tenure) ? begun(tenure) : undefined,
+          tenure === from.get(publicKey) && isEndedTenure(tenure) ? begun(tenure) : undefined,
         );
       }
       return tenures;
@@ -109,7 +109,7 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
     startAfresh: (publicKey, floor) =>
       store.transaction(async (rows) => {
         const [head] = await rows.heads([keyBytes(publicKey)]);
-        if (head === undefined || !isEnded(head.state.tenure)) return false;
+        if (head === undefined || !isEndedTenure(head.state.tenure)) return false;
         const { history, sink } = historyCollector();
         await rows.history(head, sink);
         const key = { publicKey: head.publicKey, recorded: NO_HISTORY, floor: null };

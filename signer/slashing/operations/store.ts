@@ -59,7 +59,7 @@ export interface Rows {
   blockAt(head: Head, slot: number): Promise<BlockEntry | undefined>;
 }
 
-export interface KeyPage {
+interface KeyPage {
   readonly keys: readonly Uint8Array[];
   /** Where the next page goes on; undefined: there is none. */
   readonly last: Uint8Array | undefined;

@@ -21,8 +21,8 @@ import {
   type DoubtCause,
   type EntryCounts,
   type SlashingBackend,
+  type SlashingVerdict,
   StoreInDoubt,
-  type Verdict,
 } from '../types.ts';
 import { type CheckTools, checkBatch } from './check.ts';
 import { BATCHES_IN_FLIGHT } from './connection/address.ts';
@@ -35,7 +35,7 @@ import {
 import { lineage } from './connection/lineage.ts';
 import { questionsFor, warnOfUnsafeSettings } from './connection/server.ts';
 import { look, postgresStore, stage, stagedOn } from './store.ts';
-import { bindAndRecord, checkBinding, migrate } from './tables/migrate.ts';
+import { bindAndRecord, checkBinding, migrateSchema } from './tables/migrate.ts';
 import { type StoreReader, storeReader } from './tables/store.ts';
 
 interface PostgresBackendOptions extends PostgresConnectionOptions {
@@ -58,7 +58,7 @@ export async function openPostgresBackend(
   const store = await connections.useUnhurried(async (connection): Promise<StoreReader> => {
     await confirmWritable(connection);
     const questions = await questionsFor(connection, tools.log);
-    const isNew = await migrate(connection, () => bindAndRecord(connection, { ...options, codes, questions }));
+    const isNew = await migrateSchema(connection, () => bindAndRecord(connection, { ...options, codes, questions }));
     await checkBinding(connection, options);
     if (isNew) tools.log.warn({ database: options.address.database }, NEW_STORE);
     const reader = storeReader(codes, questions);
@@ -95,7 +95,7 @@ function postgresBackend(
     batchLimits,
     witness: { name: 'the slashing database', ask: () => connections.use(timeOn) },
 
-    async checkAndRecord(messages, floors): Promise<Verdict[]> {
+    async checkAndRecord(messages, floors): Promise<SlashingVerdict[]> {
       assert.equal(messages.length, floors.length);
       const verdicts = await connections.use((connection) => checkBatch(connection, tools, messages, floors));
       if (typeof verdicts === 'string') throw inDoubt(verdicts);

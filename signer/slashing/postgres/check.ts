@@ -19,8 +19,8 @@ import type {
   Marks,
   PublicKeyHex,
   SlashableMessage,
+  SlashingVerdict,
   StoreFloor,
-  Verdict,
   Vote,
 } from '../types.ts';
 import { BEGIN_BATCH, type Connection, commit, IMPORT_LOCK, prepared } from './connection/connections.ts';
@@ -46,9 +46,9 @@ export interface CheckTools {
   readonly lineage: Lineage;
 }
 
-const DAMAGED: Verdict = { kind: 'unavailable', reason: 'slashing_integrity' };
-const HELD: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
-const ROLLED_BACK: Verdict = { kind: 'unavailable', reason: 'slashing_rollback' };
+const DAMAGED: SlashingVerdict = { kind: 'unavailable', reason: 'slashing_integrity' };
+const HELD: SlashingVerdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
+const ROLLED_BACK: SlashingVerdict = { kind: 'unavailable', reason: 'slashing_rollback' };
 
 // A vote that the message surrounds, and one that surrounds it: either is enough to refuse.
 const READ_SURROUNDING = `
@@ -74,7 +74,7 @@ export async function checkBatch(
   tools: CheckTools,
   messages: readonly SlashableMessage[],
   floors: readonly Marks[],
-): Promise<Verdict[] | DoubtCause> {
+): Promise<SlashingVerdict[] | DoubtCause> {
   const { codes, lineage } = tools;
   const expected = lineage.known;
   const read = await lockAndRead(connection, codes, tools.store, messages);
@@ -85,14 +85,14 @@ export async function checkBatch(
     return doubt;
   }
   const safe: SafeMessage[] = [];
-  const answerOf = (message: SlashableMessage, head: Head, decision: Decision | undefined): Verdict => {
+  const answerOf = (message: SlashableMessage, head: Head, decision: Decision | undefined): SlashingVerdict => {
     if (decision === undefined) return DAMAGED;
     if (decision.kind === 'safe' && !decision.repeat) {
       safe.push({ message, head, ...stateAfter(head.state, message, head.publicKey, codes) });
     }
     return decision;
   };
-  const verdicts = messages.map((message, index): Verdict | Promise<Verdict> => {
+  const verdicts = messages.map((message, index): SlashingVerdict | Promise<SlashingVerdict> => {
     const floor = floors[index];
     assert(floor !== undefined);
     const row = read.heads.get(message.publicKey);

@@ -29,11 +29,18 @@ import {
   type HeadRow,
   openHeadRow,
   SELECT_HEADS,
-  type Statement,
+  type SqlStatement,
   updateHeads,
   voteTable,
 } from './tables/rows.ts';
-import { addKeys, isSameList, listKeys, type StoreReading, type StoreRecord, writeStore } from './tables/store.ts';
+import {
+  addKeys,
+  digestKeys,
+  isSameList,
+  type PostgresStoreRecord,
+  type StoreReading,
+  writeStore,
+} from './tables/store.ts';
 
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
 
@@ -111,7 +118,7 @@ function readableRows(connection: Connection, tools: CheckTools, turn: Turns['tu
   return {
     record: async () => identityOf((await look(connection, tools)).record),
     async isKeyListWhole() {
-      const [{ record }, list] = await Promise.all([store.read(connection), listKeys(connection)]);
+      const [{ record }, list] = await Promise.all([store.read(connection), digestKeys(connection)]);
       return isSameList(record.keys, list);
     },
     async heads(publicKeys) {
@@ -169,7 +176,7 @@ function statementsOf(
   codes: CheckTools['codes'],
   head: Head,
   { state, added = NONE, replaced = NONE, removed = NONE }: KeyChange,
-): Statement[] {
+): SqlStatement[] {
   const { id } = head;
   const named = <Entry>(entries: readonly Entry[]) => entries.map((entry) => ({ id, entry }));
   return [
@@ -243,7 +250,7 @@ async function raise(
 ): Promise<StoreIdentity> {
   const { systemIdentifier, objects, timeline } = place;
   const server = { systemIdentifier, objects, timeline };
-  const raised: StoreRecord = { ...record, revision: record.revision + 1, floor, server };
+  const raised: PostgresStoreRecord = { ...record, revision: record.revision + 1, floor, server };
   await Promise.all([writeStore(connection, codes, raised), commit(connection)]);
   lineage.adopt(place, raised);
   return identityOf(raised);

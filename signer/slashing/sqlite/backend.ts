@@ -13,7 +13,7 @@ import type { Doubt, SlashingBackend } from '../types.ts';
 import { type Checkpoints, checkpointsBesideCommits } from './checkpoints.ts';
 import { DatabaseClient } from './database-client.ts';
 import { readClosedMark, removeClosedMark, writeClosedMark } from './file/closed-mark.ts';
-import { type FileLock, lockDatabase, preparePrivateFile, refuseMisplaced, unusable } from './file/file.ts';
+import { type FileLock, lockDatabase, preparePrivateFile, refuseMisplaced, unusableFile } from './file/file.ts';
 import { packBatch, unpackVerdicts } from './wire.ts';
 
 interface SqliteOptions {
@@ -55,7 +55,7 @@ export async function openSqliteBackend(
     lock.release();
     const cause = error instanceof Error ? error.cause : undefined;
     const reason = cause instanceof Error ? cause.message : 'the database worker does not start';
-    throw unusable(reason, { path, cause: error });
+    throw unusableFile(reason, { path, cause: error });
   }
   const checkpoints = checkpointsBesideCommits({ path }, log);
   return sqliteBackend({ client, lock, checkpoints, path, doubt, now }, options.genesisValidatorsRoot.toLowerCase());

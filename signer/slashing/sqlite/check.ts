@@ -14,9 +14,9 @@ import {
   judgeVote,
 } from '../history/rules.ts';
 import type { Head } from '../operations/store.ts';
-import type { BlockEntry, SlashableMessage, StoreFloor, Verdict, VoteEntry } from '../types.ts';
-import type { KeyList } from './tables/key-list.ts';
-import { type StoreRecord, storeRecord, withKeys } from './tables/record.ts';
+import type { BlockEntry, SlashableMessage, SlashingVerdict, StoreFloor, VoteEntry } from '../types.ts';
+import type { KnownKeys } from './tables/key-list.ts';
+import { type SqliteStoreRecord, storeRecord, withKeys } from './tables/record.ts';
 import { type EntryTable, type EntryTables, entryTables, headTable, inTransaction, isDamage } from './tables/rows.ts';
 import type { DatabaseOptions } from './tables/schema.ts';
 import type { PackedCheck } from './wire.ts';
@@ -25,14 +25,17 @@ import type { PackedCheck } from './wire.ts';
 const MAX_ENTRIES_READ = 20_000;
 
 /** Prepares the statements once; the function checks and records a batch, or throws and has recorded nothing. */
-export function batchChecker(connection: DatabaseSync, options: DatabaseOptions, keys: KeyList) {
+export function batchChecker(connection: DatabaseSync, options: DatabaseOptions, keys: KnownKeys) {
   const { integrity } = options;
   const codes = historyCodes(integrity);
   const heads = headTable(connection, integrity);
   const entries = entryTables(connection, integrity);
   const records = storeRecord(connection, options);
 
-  function checkOne({ publicKey, message, floors }: PackedCheck, store: StoreRecord): [Verdict, added: boolean] {
+  function checkOne(
+    { publicKey, message, floors }: PackedCheck,
+    store: SqliteStoreRecord,
+  ): [SlashingVerdict, added: boolean] {
     const { floor } = store;
     const known = heads.find(publicKey);
     if (known === undefined) keys.confirmNew(publicKey, store);
@@ -62,8 +65,8 @@ export function batchChecker(connection: DatabaseSync, options: DatabaseOptions,
     else heads.update(changed);
   }
 
-  return (batch: Iterable<PackedCheck>): Verdict[] => {
-    const verdicts: Verdict[] = [];
+  return (batch: Iterable<PackedCheck>): SlashingVerdict[] => {
+    const verdicts: SlashingVerdict[] = [];
     const checkAll = () => {
       const store = records.read();
       const added: Uint8Array[] = [];
@@ -93,8 +96,8 @@ export function batchChecker(connection: DatabaseSync, options: DatabaseOptions,
   };
 }
 
-const ROLLED_BACK: Verdict = { kind: 'unavailable', reason: 'slashing_rollback' };
-const UNDECIDED: Verdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
+const ROLLED_BACK: SlashingVerdict = { kind: 'unavailable', reason: 'slashing_rollback' };
+const UNDECIDED: SlashingVerdict = { kind: 'unavailable', reason: 'slashing_unavailable' };
 const RECORDS_ARE_LOST = new Error('records are lost');
 
 function decide(

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { historyCodes } from '../history/codes.ts';
 import { readPart, type StagedText } from '../operations/import-text.ts';
 import { keyBytes, type StagedImport } from '../operations/store.ts';
-import { bytesOf, damaged, numberOf } from './tables/rows.ts';
+import { damaged, numberOf, requiredBytes } from './tables/rows.ts';
 import type { DatabaseOptions } from './tables/schema.ts';
 
 const PAGE_ROWS = 50;
@@ -41,7 +41,8 @@ export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<Da
     },
     count: (importId: number) => Number(count.get(importId)?.['count']),
     of: (importId: number): StagedImport => ({
-      keysAfter: async (last, limit) => nextKeys.all(importId, last, limit).map((row) => bytesOf(row['public_key'])),
+      keysAfter: async (last, limit) =>
+        nextKeys.all(importId, last, limit).map((row) => requiredBytes(row['public_key'])),
       async *parts(publicKey) {
         for (let after = 0; ; ) {
           const row = nextPart.get(importId, publicKey, after);
@@ -49,7 +50,7 @@ export function stagedHistories(connection: DatabaseSync, { integrity }: Pick<Da
           const history = String(row['history']);
           after = numberOf(row['id']);
           const code = codeOf(after, importId, publicKey, history);
-          if (Buffer.compare(bytesOf(row['code']), code) !== 0) throw damaged('staged');
+          if (Buffer.compare(requiredBytes(row['code']), code) !== 0) throw damaged('staged');
           yield readPart(history);
         }
       },

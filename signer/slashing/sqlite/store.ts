@@ -8,9 +8,9 @@ import { NEW_KEY } from '../history/head.ts';
 import type { CodedEntries } from '../history/merge.ts';
 import { type CompleteStore, isDamaged, type KeyChange, type Rows, type WritableRows } from '../operations/store.ts';
 import type { OpenFiles } from './file/open-files.ts';
-import type { KeyList } from './tables/key-list.ts';
-import { identityOf, storeRecord, withKeys } from './tables/record.ts';
-import { bytesOf, damaged, entryTables, headTable, inTransaction, isDamage } from './tables/rows.ts';
+import type { KnownKeys } from './tables/key-list.ts';
+import { sqliteIdentity, storeRecord, withKeys } from './tables/record.ts';
+import { damaged, entryTables, headTable, inTransaction, isDamage, requiredBytes } from './tables/rows.ts';
 import { beginSnapshot, type DatabaseOptions, IS_PRUNABLE, openReader } from './tables/schema.ts';
 
 const MAX_IDLE = 2;
@@ -19,7 +19,7 @@ interface DatabaseStoreParts {
   readonly connection: DatabaseSync;
   readonly options: DatabaseOptions;
   readonly files: Pick<OpenFiles, 'confirm'>;
-  readonly keys: KeyList;
+  readonly keys: KnownKeys;
   readonly turns: Turns;
 }
 
@@ -83,13 +83,13 @@ export function databaseStore({ connection, options, files, keys, turns }: Datab
     async changeRecord(change) {
       const after = inTransaction(connection, () => {
         const record = records.read();
-        const { incarnation, floor } = change(identityOf(record));
+        const { incarnation, floor } = change(sqliteIdentity(record));
         const changed = { ...record, incarnation, floor };
         records.write(changed);
         return changed;
       });
       files.confirm();
-      return identityOf(after);
+      return sqliteIdentity(after);
     },
 
     close: snapshots.close,
@@ -106,12 +106,12 @@ function readableRows(connection: DatabaseSync, options: DatabaseOptions, turn: 
     );
   const pages = { all: page('TRUE'), prunable: page(IS_PRUNABLE) };
   return {
-    record: async () => identityOf(records.read()),
+    record: async () => sqliteIdentity(records.read()),
     isKeyListWhole: async () => records.isWhole(records.read()),
     heads: async (publicKeys) =>
       publicKeys.map((key) => verified(() => heads.find(key))).filter((head) => head !== undefined),
     async keysAfter(last, limit, chosen) {
-      const keys = pages[chosen].all(last, limit).map((row) => bytesOf(row['public_key']));
+      const keys = pages[chosen].all(last, limit).map((row) => requiredBytes(row['public_key']));
       return { keys, last: keys.length < limit ? undefined : keys.at(-1) };
     },
     async history(head, sink) {

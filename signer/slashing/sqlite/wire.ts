@@ -4,7 +4,7 @@
 
 import { strict as assert } from 'node:assert';
 import { SLASHING_KEY_FAULTS, SLASHING_REFUSALS } from '../../api/errors.ts';
-import type { KeyFault, Marks, SlashableMessage, SlashingRefusal, Verdict } from '../types.ts';
+import type { KeyFault, Marks, SlashableMessage, SlashingRefusal, SlashingVerdict } from '../types.ts';
 import type { FileName } from './file/open-files.ts';
 
 const PUBLIC_KEY_BYTES = 48;
@@ -77,7 +77,7 @@ export function* unpackBatch(memory: ArrayBuffer): Generator<PackedCheck> {
   }
 }
 
-export function packVerdicts(verdicts: readonly Verdict[]): Uint8Array<ArrayBuffer> {
+export function packVerdicts(verdicts: readonly SlashingVerdict[]): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(verdicts, (verdict) => {
     if (verdict.kind === 'safe') return verdict.repeat ? REPEAT : SAFE;
     const place = REASONS.indexOf(verdict.reason);
@@ -87,7 +87,7 @@ export function packVerdicts(verdicts: readonly Verdict[]): Uint8Array<ArrayBuff
 }
 
 /** @throws RangeError for a byte that no verdict has */
-export function unpackVerdicts(bytes: Uint8Array): Verdict[] {
+export function unpackVerdicts(bytes: Uint8Array): SlashingVerdict[] {
   return Array.from(bytes, (byte) => {
     if (byte === SAFE) return { kind: 'safe', repeat: false };
     if (byte === REPEAT) return { kind: 'safe', repeat: true };

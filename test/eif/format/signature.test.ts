@@ -4,7 +4,7 @@
 import { createHash, generateKeyPairSync, sign, verify, X509Certificate } from 'node:crypto';
 import { Decoder, Encoder } from 'cbor-x';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkSignature, type ImageSigner, readSigner, signImage } from '../../../eif/format/signature.ts';
+import { checkImageSignature, type ImageSigner, readSigner, signImage } from '../../../eif/format/signature.ts';
 import { readSignatureRecord, SignatureShapeError } from '../../../eif/format/signature-record.ts';
 import { signingPair } from '../signing-pair.ts';
 
@@ -71,7 +71,7 @@ describe('a signature', () => {
 
   it('is valid for its image, whoever wrote its CBOR', () => {
     for (const section of [signImage(PCR0, signer), written(PCR0)]) {
-      const check = checkSignature(section, PCR0);
+      const check = checkImageSignature(section, PCR0);
       expect(check.valid && check.certificate.raw.equals(signer.certificate.raw)).toBe(true);
     }
   });
@@ -79,7 +79,7 @@ describe('a signature', () => {
   it('is not valid for another image, under another key, of another register or algorithm', () => {
     const other = createHash('sha384').update('another').digest();
     const stranger = generateKeyPairSync('ec', { namedCurve: 'secp384r1' }).privateKey;
-    const problem = (section: Buffer): unknown => checkSignature(section, PCR0);
+    const problem = (section: Buffer): unknown => checkImageSignature(section, PCR0);
     expect(problem(written(other))).toMatchObject({ valid: false, problem: 'it signs another image' });
     expect(problem(written(PCR0, { key: stranger }))).toMatchObject({
       valid: false,
@@ -104,22 +104,22 @@ describe('a signature', () => {
     );
     expect(() => new X509Certificate(certificate).publicKey).toThrow();
     const problem = 'the key of its certificate cannot be read';
-    expect(checkSignature(written(PCR0, { certificate }), PCR0)).toMatchObject({ valid: false, problem });
+    expect(checkImageSignature(written(PCR0, { certificate }), PCR0)).toMatchObject({ valid: false, problem });
   });
 
   it('that is cut off or changed anywhere is not valid', () => {
     const section = signImage(PCR0, signer);
     for (let length = 0; length < section.length; length += 7) {
       expect(() => readSignatureRecord(section.subarray(0, length))).toThrow(SignatureShapeError);
-      expect(checkSignature(section.subarray(0, length), PCR0).valid).toBe(false);
+      expect(checkImageSignature(section.subarray(0, length), PCR0).valid).toBe(false);
     }
     const payload = section.length - 200;
     for (let at = payload; at < section.length; at += 3) {
       const changed = Buffer.from(section);
       changed[at] = (section[at] ?? 0) ^ 1;
-      expect(checkSignature(changed, PCR0).valid, `byte ${at}`).toBe(false);
+      expect(checkImageSignature(changed, PCR0).valid, `byte ${at}`).toBe(false);
     }
-    expect(checkSignature(Buffer.concat([section, Buffer.alloc(1)]), PCR0).valid).toBe(false);
+    expect(checkImageSignature(Buffer.concat([section, Buffer.alloc(1)]), PCR0).valid).toBe(false);
   });
 });
 

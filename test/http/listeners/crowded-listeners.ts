@@ -11,9 +11,9 @@ import type { FastifyInstance } from 'fastify';
 import { afterEach, beforeEach } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { createPlainLogger } from '../../../common/observe/plain-logger.ts';
-import { systemClock as pausingClock } from '../../../parent-proxy/clock.ts';
+import { pausingClock } from '../../../parent-proxy/clock.ts';
 import { listenIngress } from '../../../parent-proxy/forwarding/ingress.ts';
-import { createMetrics } from '../../../parent-proxy/metrics.ts';
+import { createProxyMetrics } from '../../../parent-proxy/metrics.ts';
 import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
 import { listenPlain, listenTls } from '../../../signer/http/listeners/ports.ts';
 import type { LostPlace } from '../../../signer/http/places.ts';
@@ -138,7 +138,7 @@ async function attested(): Promise<Listening> {
 async function throughParent(): Promise<Listening> {
   const signer = await startRatlsSigner({ maxConnections: 10 * PLACES });
   ending.push(() => signer.close());
-  const metrics = createMetrics();
+  const metrics = createProxyMetrics();
   const output = {
     write: () => true,
     drained: async () => undefined,

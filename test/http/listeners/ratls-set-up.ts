@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterEach, beforeEach, expect } from 'vitest';
-import type { Verdict } from '../../../common/attestation/verify.ts';
+import type { EvidenceVerdict } from '../../../common/attestation/verify.ts';
 import type { RefusedConnection } from '../../../enclave/ratls/listen.ts';
 import { verifyCertificate } from '../../../operator/attestation/certificate-evidence.ts';
 import { testPcr } from '../../../rehearsal/nsm/emulator.ts';
@@ -26,7 +26,7 @@ export async function restart(options: RatlsSignerOptions): Promise<void> {
   signer = await startRatlsSigner(options);
 }
 
-export function verdictOn(certificate: Buffer): Verdict {
+export function verdictOn(certificate: Buffer): EvidenceVerdict {
   return verifyCertificate(certificate, {
     provider: { name: 'test', rootSha256: signer.emulator.rootFingerprint },
     at: signer.clock.now(),

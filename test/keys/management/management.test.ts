@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { generateKeys } from '../../../signer/keys/management/generate.ts';
-import { listKeys } from '../../../signer/keys/management/list.ts';
+import { listManagedKeys } from '../../../signer/keys/management/list.ts';
 import { newTableKey } from '../../support/key-table.ts';
 import { writeKeystore, writeRawKey } from '../../support/keys.ts';
 import { changeOne, deleteOne, importOne, listAll, type ManagedSigner } from '../../support/managed-signer.ts';
@@ -201,7 +201,7 @@ describe('a key of memory that gets a row on another replica', () => {
       [KEY, ...numbers.map((number) => newTableKey(number))].map((key) => key.publicKey).sort(),
     );
     for (const limit of [1, 2, 3]) expect(await listAll(signer.parts, { limit })).toEqual(whole);
-    expect((await listKeys({ limit: 2 }, signer.parts)).keys.length).toBeLessThanOrEqual(2);
+    expect((await listManagedKeys({ limit: 2 }, signer.parts)).keys.length).toBeLessThanOrEqual(2);
   });
 
   it('stops when it is made inactive here, also when its row said so already', async () => {

@@ -7,7 +7,7 @@ import { type DynamoDBServer, dynamoDBClientOptions, startDynamoDB } from '../..
 import { createDynamoDBClient, QueryCommand } from '../../../signer/aws/dynamodb.ts';
 import { TableFreshness } from '../../../signer/keys/table/freshness.ts';
 import { type TableLoad, TableLoader } from '../../../signer/keys/table/loader.ts';
-import { digestOfDetails, encodeRow, partitionOf, shardOf } from '../../../signer/keys/table/rows.ts';
+import { digestOfDetails, encodeRow, shardOf, shardPartition } from '../../../signer/keys/table/rows.ts';
 import type { BlsCore } from '../../../signer/signing/bls/bls.ts';
 import { signingUnavailable } from '../../../signer/signing/bls/queue.ts';
 import { addonForTests } from '../../support/addon.ts';
@@ -152,7 +152,7 @@ it('an answer that has rows of another shard loads none of them', async () => {
   const replica = await open();
   const client = createDynamoDBClient(dynamoDBClientOptions(server.endpoint));
   const send = client.send.bind(client) as (command: object) => Promise<object>;
-  const [mine, other] = [0, 1].map((which) => partitionOf(SHARDS_WITH_KEYS[which] as number)) as [string, string];
+  const [mine, other] = [0, 1].map((which) => shardPartition(SHARDS_WITH_KEYS[which] as number)) as [string, string];
   const swapped = (command: object) => {
     if (!(command instanceof QueryCommand)) return command;
     const input = structuredClone(command.input);
@@ -167,7 +167,8 @@ it('an answer that has rows of another shard loads none of them', async () => {
   const loader = new TableLoader(options, { ...parts, clock: systemClock, onLoaded: (load) => loads.push(load) });
   await loader.load();
   const numbers = Array.from({ length: KEYS }, (_, number) => number + 1);
-  const inShard = (partition: string) => numbers.filter((number) => partitionOf(shardOf(keyOf(number))) === partition);
+  const inShard = (partition: string) =>
+    numbers.filter((number) => shardPartition(shardOf(keyOf(number))) === partition);
   expect(inShard(mine).map((number) => store.find(keyOf(number)))).toEqual(inShard(mine).map(() => undefined));
   expect(loads).toMatchObject([{ refusedRows: inShard(other).length, keys: { active: KEYS - inShard(mine).length } }]);
   client.destroy();

@@ -14,7 +14,7 @@ import { loadConfig } from '../../../service/config/load.ts';
 import { SERVICE_PARTS } from '../../../service/parts.ts';
 import { chamberStatusSchema } from '../../../signer/api/chamber.ts';
 import { DEFAULT_AWS_ACCESS } from '../../../signer/aws/access.ts';
-import { boot, type RunningSigner } from '../../../signer/boot/boot.ts';
+import { type BootedSigner, boot } from '../../../signer/boot/boot.ts';
 import { openCustody } from '../../../signer/boot/custody.ts';
 import { createEnding } from '../../../signer/boot/ending.ts';
 import { type OpenedKeyTable, openConfiguredKeyTable } from '../../../signer/boot/key-table.ts';
@@ -42,7 +42,7 @@ let folder: string;
 let stateTable: string;
 let keyTable: string;
 let ceremony: CeremonyBlock;
-let signers: { readonly signer: RunningSigner; readonly url: string }[] = [];
+let signers: { readonly signer: BootedSigner; readonly url: string }[] = [];
 let tables = 0;
 
 beforeAll(async () => {

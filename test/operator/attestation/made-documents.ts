@@ -3,7 +3,7 @@
 
 import { keyBinding } from '../../../common/attestation/contract.ts';
 import { parseRegisters } from '../../../common/attestation/reference-file.ts';
-import { type Verdict, type VerifyOptions, verifyDocument } from '../../../common/attestation/verify.ts';
+import { type EvidenceVerdict, type VerifyOptions, verifyDocument } from '../../../common/attestation/verify.ts';
 import { type CborValue, decodeCbor, encodeCbor } from '../../../common/formats/cbor.ts';
 import {
   createNsmEmulator,
@@ -11,7 +11,7 @@ import {
   type NsmEmulatorOptions,
   testPcr,
 } from '../../../rehearsal/nsm/emulator.ts';
-import { type Credential, type CredentialOptions, createCredential, createNsmPki } from '../../../rehearsal/nsm/pki.ts';
+import { type Certified, type CredentialOptions, createCredential, createNsmPki } from '../../../rehearsal/nsm/pki.ts';
 
 export const NOW = Date.parse('2026-11-21T12:00:00Z');
 export const HOUR_MS = 3_600_000;
@@ -40,7 +40,7 @@ export async function documentOf(options: NsmEmulatorOptions = {}): Promise<Buff
     Buffer.alloc(0)) as Buffer;
 }
 
-export function verify(bytes: Uint8Array, options: Partial<VerifyOptions> = {}): Verdict {
+export function verify(bytes: Uint8Array, options: Partial<VerifyOptions> = {}): EvidenceVerdict {
   return verifyDocument(bytes, {
     provider: { name: 'the test authority', rootSha256: pki.rootFingerprint },
     at: NOW,
@@ -51,7 +51,7 @@ export function verify(bytes: Uint8Array, options: Partial<VerifyOptions> = {}):
 }
 
 /** The step that failed and why: `chain expired`. */
-export function outcome({ expected, steps, failures }: Verdict): string {
+export function outcome({ expected, steps, failures }: EvidenceVerdict): string {
   const failed = steps.find(({ result }) => result === 'failed');
   return expected ? 'expected' : `${failed?.name} ${failures.map(({ code }) => code).join()}`;
 }
@@ -93,6 +93,6 @@ export async function withInstance(options: Partial<CredentialOptions>): Promise
   return { pki: { ...pki, chain: [...above, instance], issueLeaf: (_, at) => leafUnder(instance, at) } };
 }
 
-export function leafUnder(issuer: Credential, at: number): Promise<Credential> {
+export function leafUnder(issuer: Certified, at: number): Promise<Certified> {
   return createCredential({ name: 'leaf', issuer, notBefore: at - 3000, notAfter: at + 3 * HOUR_MS });
 }

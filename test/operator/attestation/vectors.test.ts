@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { AWS_NITRO, type DocumentProvider } from '../../../common/attestation/contract.ts';
 import { parseRegisters } from '../../../common/attestation/reference-file.ts';
-import { type Verdict, verifyDocument } from '../../../common/attestation/verify.ts';
+import { type EvidenceVerdict, verifyDocument } from '../../../common/attestation/verify.ts';
 import { vectorJson, vectorPath } from '../../support/vectors.ts';
 
 interface Vector {
@@ -56,7 +56,7 @@ function judge(vector: Vector, at: number, provider: DocumentProvider = AWS_NITR
   return inManifestWords(verdict);
 }
 
-function inManifestWords({ expected, failures }: Verdict): string {
+function inManifestWords({ expected, failures }: EvidenceVerdict): string {
   if (expected) return 'OK';
   const [failure] = failures;
   return MANIFEST_WORDS[failure?.code ?? ''] ?? `unknown: ${failure?.code}`;

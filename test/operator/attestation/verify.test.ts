@@ -6,7 +6,7 @@ import { parseRegisters } from '../../../common/attestation/reference-file.ts';
 import { STEP_NAMES } from '../../../common/attestation/verify.ts';
 import { type CborValue, encodeCbor } from '../../../common/formats/cbor.ts';
 import { type NsmEmulatorOptions, testPcr } from '../../../rehearsal/nsm/emulator.ts';
-import type { Credential } from '../../../rehearsal/nsm/pki.ts';
+import type { Certified } from '../../../rehearsal/nsm/pki.ts';
 import {
   documentOf,
   leafUnder,
@@ -117,7 +117,7 @@ describe('1 and 2: the bytes', () => {
 
 describe('4: the signature', () => {
   it('is of the leaf in the document', async () => {
-    const certificate = (await leafUnder(pki.chain[3] as Credential, NOW)).certificate;
+    const certificate = (await leafUnder(pki.chain[3] as Certified, NOW)).certificate;
     expect(await refusal(withField('certificate', certificate))).toBe('signature bad_signature');
   });
 });

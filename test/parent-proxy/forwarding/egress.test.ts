@@ -6,9 +6,9 @@ import { connect, type LookupFunction, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createPlainLogger } from '../../../common/observe/plain-logger.ts';
-import { systemClock } from '../../../parent-proxy/clock.ts';
+import { pausingClock } from '../../../parent-proxy/clock.ts';
 import { listenEgress } from '../../../parent-proxy/forwarding/egress.ts';
-import { createMetrics, type Metrics } from '../../../parent-proxy/metrics.ts';
+import { createProxyMetrics, type ProxyMetrics } from '../../../parent-proxy/metrics.ts';
 import { type ProxyUnderTest, startProxyUnderTest, tcpServer } from '../../support/parent-proxy.ts';
 import { LONGEST_WAIT_MS } from '../../support/patience.ts';
 import { hear, hearBytes } from '../../support/streams.ts';
@@ -125,11 +125,11 @@ describe('egress by name', () => {
     const proxy = await start({});
     const lines: string[] = [];
     const output = { ...nowhere, write: (line: string) => lines.push(line) > 0 };
-    const metrics = createMetrics();
+    const metrics = createProxyMetrics();
     const world = {
       transport: unixTransport(proxy.directory, 'parent'),
-      clock: systemClock,
-      logger: createPlainLogger(output, systemClock),
+      clock: pausingClock,
+      logger: createPlainLogger(output, pausingClock),
       metrics,
       output,
     };
@@ -232,7 +232,7 @@ async function hangingPort(): Promise<number> {
   return port;
 }
 
-async function seen(metrics: Metrics, line: string): Promise<void> {
+async function seen(metrics: ProxyMetrics, line: string): Promise<void> {
   while (!metrics.render().includes(line)) await pause(1);
 }
 

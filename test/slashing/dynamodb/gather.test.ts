@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { MAX_STATEMENTS } from '../../../signer/slashing/dynamodb/operations/statements.ts';
-import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { FAULTS, type Fault, faultTimes, type ProxiedRequest } from '../../support/fault-proxy.ts';
 import { recordingLog } from '../../support/recording-log.ts';
@@ -97,7 +97,7 @@ describe('each has an outcome of its own', () => {
 
   it('an item that was altered beside its old code is 503 for its key alone, and is not overwritten', async () => {
     const backend = await openWarm();
-    const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
+    const pk = markPartition({ kind: 'attestation', publicKey: publicKeyOf(5) });
     const altered = { ...(await world.tables.item(world.tableName, pk)), source_epoch: { N: '0' } };
     await world.tables.putItem(world.tableName, altered);
     const expected = all('safe');
@@ -108,7 +108,7 @@ describe('each has an outcome of its own', () => {
 
   it('an item that was deleted is not made again', async () => {
     const backend = await openWarm();
-    const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(5) });
+    const pk = markPartition({ kind: 'attestation', publicKey: publicKeyOf(5) });
     await world.tables.deleteItem(world.tableName, pk);
     const expected = all('safe');
     expected[5] = 'slashing_rollback';

@@ -1,6 +1,6 @@
 // Tables behind a proxy that keeps what arrives, new for every test, and votes of many keys that are written at once.
 
-import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import type { Fault, ProxiedRequest } from '../../support/fault-proxy.ts';
 import { publicKeyOf, vote } from '../../support/slashing.ts';
@@ -57,7 +57,7 @@ export function sharedKeys(): string[][] {
 }
 
 export async function storedTarget(key: number): Promise<string | undefined> {
-  const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(key) });
+  const pk = markPartition({ kind: 'attestation', publicKey: publicKeyOf(key) });
   return (await world.tables.item(world.tableName, pk))?.['target_epoch']?.N;
 }
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Item } from '../../../signer/aws/dynamodb.ts';
 import { tableDefinition } from '../../../signer/aws/table-definition.ts';
-import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
 import {
@@ -73,7 +73,7 @@ describe('an item that was altered', () => {
       }
       expect(await itemAt(pk)).toEqual(damaged);
       expect(
-        await world.tables.item(world.tableName, partitionOf({ kind: 'block', publicKey: publicKeyOf(2) })),
+        await world.tables.item(world.tableName, markPartition({ kind: 'block', publicKey: publicKeyOf(2) })),
       ).toBeUndefined();
     },
   );
@@ -82,7 +82,7 @@ describe('an item that was altered', () => {
     const backend = await open();
     await checkOne(backend, block(1, 10, 'a'));
     await checkOne(backend, block(2, 20, 'a'));
-    const other = await itemAt(partitionOf({ kind: 'block', publicKey: publicKeyOf(2) }));
+    const other = await itemAt(markPartition({ kind: 'block', publicKey: publicKeyOf(2) }));
     await world.tables.putItem(world.tableName, { ...other, pk: { S: BLOCK } });
     expect(await verdict(backend, block(1, 30, 'b'))).toBe('slashing_integrity');
     expect(await verdict(backend, block(2, 30, 'b'))).toBe('safe');

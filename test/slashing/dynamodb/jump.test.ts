@@ -2,7 +2,7 @@
 // with it, and items that cannot be raised.
 
 import { describe, expect, it } from 'vitest';
-import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import { nextIncarnation } from '../../../signer/slashing/incarnation.ts';
 import type { SlashableMessage, SlashingBackend, StoreFloor } from '../../../signer/slashing/types.ts';
@@ -120,7 +120,7 @@ describe('a jump that is disturbed', () => {
     }
     const slots = async () => {
       const items = Array.from({ length: 100 }, (_, key) =>
-        partitionOf({ kind: 'block', publicKey: publicKeyOf(key) }),
+        markPartition({ kind: 'block', publicKey: publicKeyOf(key) }),
       );
       return Promise.all(items.map(async (pk) => (await world.tables.item(world.tableName, pk))?.['slot']?.N));
     };
@@ -207,7 +207,7 @@ it('after a table went back in time, a jump makes its keys sign again, where the
   const older = await world.tables.item(world.tableName, VOTE);
   await checkOne(backend, vote(1, 4, 5, 'b'));
   await world.tables.putItem(world.tableName, older ?? {});
-  await world.tables.deleteItem(world.tableName, partitionOf({ kind: 'block', publicKey: publicKeyOf(1) }));
+  await world.tables.deleteItem(world.tableName, markPartition({ kind: 'block', publicKey: publicKeyOf(1) }));
   expect(await outcome(backend, vote(1, 30, 32, 'c'))).toBe('slashing_rollback');
   await (await openBeside()).jump(FLOOR);
   const floors = { slot: 900, sourceEpoch: 4, targetEpoch: 5 };

@@ -4,7 +4,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
 import type { Item } from '../../../signer/aws/dynamodb.ts';
-import { NETWORK_PARTITION, partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition, NETWORK_PARTITION } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import { NO_INCARNATION, nextIncarnation } from '../../../signer/slashing/incarnation.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
@@ -13,8 +13,8 @@ import { block, checkOne, publicKeyOf, quietLog, verdictName, vote } from '../..
 import { type SlashingTables, startSlashingTables } from '../../support/slashing-dynamodb.ts';
 
 const FLOOR = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
-const VOTE = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(1) });
-const BLOCK = partitionOf({ kind: 'block', publicKey: publicKeyOf(1) });
+const VOTE = markPartition({ kind: 'attestation', publicKey: publicKeyOf(1) });
+const BLOCK = markPartition({ kind: 'block', publicKey: publicKeyOf(1) });
 
 let tables: SlashingTables;
 let tableName: string;

@@ -4,7 +4,7 @@
 import { describe, expect, it } from 'vitest';
 import { decodeHex, encodeHex } from '../../../common/formats/hex.ts';
 import type { Item } from '../../../signer/aws/dynamodb.ts';
-import { partitionOf } from '../../../signer/slashing/dynamodb/tables/items.ts';
+import { markPartition } from '../../../signer/slashing/dynamodb/tables/items.ts';
 import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
 import { FAULTS, faultTimes, randomFaults } from '../../support/fault-proxy.ts';
 import {
@@ -80,7 +80,7 @@ describe('the items of a retired key', () => {
 describe('a mark that came after a signer looked', () => {
   /** Beside the old code, as nobody writes it: the condition itself is asked, not the code. */
   async function mark(key: number): Promise<Item> {
-    const pk = partitionOf({ kind: 'attestation', publicKey: publicKeyOf(key) });
+    const pk = markPartition({ kind: 'attestation', publicKey: publicKeyOf(key) });
     const marked = { ...(await itemAt(pk)), tenure: { N: '1' } };
     await world.tables.putItem(world.tableName, marked);
     return marked;
@@ -171,7 +171,7 @@ describe('a retirement that is disturbed', () => {
     for (const publicKey of keys) {
       const [one, two] = await Promise.all(
         (['block', 'attestation'] as const).map((kind) =>
-          world.tables.item(world.tableName, partitionOf({ kind, publicKey })),
+          world.tables.item(world.tableName, markPartition({ kind, publicKey })),
         ),
       );
       expect(one?.['tenure']).toEqual(two?.['tenure']);

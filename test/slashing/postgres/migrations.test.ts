@@ -6,7 +6,11 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { systemClock } from '../../../common/observe/clock.ts';
 import { NO_INCARNATION, nextIncarnation } from '../../../signer/slashing/incarnation.ts';
 import { PostgresConnections } from '../../../signer/slashing/postgres/connection/connections.ts';
-import { type Migration, migrate, POSTGRES_MIGRATIONS } from '../../../signer/slashing/postgres/tables/migrate.ts';
+import {
+  type Migration,
+  migrateSchema,
+  POSTGRES_MIGRATIONS,
+} from '../../../signer/slashing/postgres/tables/migrate.ts';
 import type { SlashingBackend } from '../../../signer/slashing/types.ts';
 import { guideSql } from '../../support/guide-sql.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
@@ -51,7 +55,7 @@ describe('migrations', () => {
     const tools = { log: quietLog, clock: systemClock };
     const connections = new PostgresConnections({ address, poolSize: 1, forceIpv4: false }, tools);
     opened.push(connections);
-    await connections.useUnhurried((connection) => migrate(connection, NOTHING, migrations));
+    await connections.useUnhurried((connection) => migrateSchema(connection, NOTHING, migrations));
   };
   const versions = () => server.query(database, 'SELECT version, name FROM strongroom.schema_version ORDER BY version');
 

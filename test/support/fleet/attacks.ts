@@ -7,7 +7,7 @@ import { SignerError } from '../../../signer/api/errors.ts';
 import { importKeys } from '../../../signer/keys/management/import.ts';
 import type { KeyManagementParts } from '../../../signer/keys/management/management.ts';
 import { changeStatus } from '../../../signer/keys/management/status.ts';
-import { isEnded } from '../../../signer/tenure.ts';
+import { isEndedTenure } from '../../../signer/tenure.ts';
 import { type FleetKey, KEYSTORE_PASSWORD } from './keys.ts';
 import { dropLaterCopies, startAgain } from './losses.ts';
 import { freezeMeanwhile, nameOf } from './moves.ts';
@@ -104,7 +104,7 @@ function failingAt(
       async tenures(publicKeys) {
         const tenures = await slashing.tenures(publicKeys);
         // A key that never left signs as soon as it is loaded, and nothing of its import can fail after that.
-        if (!isEnded(tenures.get(key.publicKey) ?? 0)) throw unavailable();
+        if (!isEndedTenure(tenures.get(key.publicKey) ?? 0)) throw unavailable();
         return tenures;
       },
       beginTenures: () => Promise.reject(unavailable()),

@@ -1,9 +1,9 @@
 // In a release `strongroom ceremony rehearse` says where it can be had: its stand-ins are tools of a checkout.
 
-import { CommandError, type Terminal } from '../../../ceremony/commands/command.ts';
+import { type CeremonyTerminal, CommandError } from '../../../ceremony/commands/command.ts';
 import type { Command } from '../../../common/command-line/program.ts';
 
-export const rehearse: Command<Terminal> = {
+export const rehearse: Command<CeremonyTerminal> = {
   description: {
     summary: 'Run the entire first boot of a ceremony on this machine (in a checkout of the sources)',
     notes: [

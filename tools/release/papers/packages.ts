@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { packageFolderOf } from '../../../eif/bundle/bundle.ts';
-import { BuildError, type Input, readInput } from '../../../eif/inputs.ts';
+import { BuildError, type Input, readImageInput } from '../../../eif/inputs.ts';
 import { sha256Hex } from '../../../eif/measure.ts';
 import type { Component, LicenceText } from './component.ts';
 
@@ -22,7 +22,7 @@ const BLST_PACKAGE = 'node_modules/c-kzg';
 const BLST_SOURCES = `${BLST_PACKAGE}/deps/blst`;
 
 export function packagesOf(root: string, inputs: readonly Input[]): Component[] {
-  const text = readInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
+  const text = readImageInput(join(root, 'package-lock.json'), 'the lockfile').toString('utf8');
   const { packages } = lockfileSchema.parse(JSON.parse(text));
   const folders = new Set(inputs.flatMap(({ path }) => packageFolderOf(path) ?? []));
   const component = (folder: string): Component => packageIn(root, folder, packages[folder]?.integrity);
@@ -30,7 +30,9 @@ export function packagesOf(root: string, inputs: readonly Input[]): Component[] 
 }
 
 function packageIn(root: string, folder: string, integrity: string | undefined): Component {
-  const read = manifestSchema.safeParse(JSON.parse(readInput(join(root, folder, 'package.json'), folder).toString()));
+  const read = manifestSchema.safeParse(
+    JSON.parse(readImageInput(join(root, folder, 'package.json'), folder).toString()),
+  );
   if (!read.success) throw new BuildError(`${folder} states no name, version or licence`);
   const { name, version, license } = read.data;
   return {
@@ -53,7 +55,7 @@ function hashOf(folder: string, integrity: string | undefined): Component['hash'
 
 function textsIn(root: string, folder: string): LicenceText[] {
   const names = readdirSync(join(root, folder)).filter((name) => TEXTS.test(name));
-  return names.sort().map((from) => ({ from, text: readInput(join(root, folder, from), from).toString('utf8') }));
+  return names.sort().map((from) => ({ from, text: readImageInput(join(root, folder, from), from).toString('utf8') }));
 }
 
 function blst(root: string, { name, version, hash }: Component): Component {

@@ -4,7 +4,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { BuildError, readInput } from '../../../eif/inputs.ts';
+import { BuildError, readImageInput } from '../../../eif/inputs.ts';
 import type { Library } from '../../../eif/libraries.ts';
 import { sha256Hex } from '../../../eif/measure.ts';
 import type { NodeBinary } from '../../../eif/node-binary.ts';
@@ -37,7 +37,7 @@ export function nodeOf(root: string, node: NodeBinary): Component[] {
       purl: `pkg:generic/node@${version}`,
       hash: { alg: 'SHA-256', content: sha256Hex(node.data) },
       licence: 'MIT',
-      texts: [{ from: 'LICENSE', text: readInput(licence, 'the licence of Node.js').toString('utf8') }],
+      texts: [{ from: 'LICENSE', text: readImageInput(licence, 'the licence of Node.js').toString('utf8') }],
       remark: 'The hash is of bin/node. Its licence file has the licences of what is inside it, too.',
     },
     ...parts.map(([name, partVersion]): Component => {
@@ -102,10 +102,10 @@ function ofPackage(name: string, remark: string): Component {
 /** Debian's copyright file, and the common texts that it refers to by their paths. */
 function textsOf(name: string): LicenceText[] {
   const file = `/usr/share/doc/${name}/copyright`;
-  const text = readInput(file, `the licence of ${name}`).toString('utf8');
+  const text = readImageInput(file, `the licence of ${name}`).toString('utf8');
   const common = new Set([...text.matchAll(COMMON_TEXTS)].map(([path]) => path));
   const referred = [...common].sort().filter((path) => existsSync(path));
-  return [file, ...referred].map((from) => ({ from, text: readInput(from, from).toString('utf8') }));
+  return [file, ...referred].map((from) => ({ from, text: readImageInput(from, from).toString('utf8') }));
 }
 
 function asked(...args: readonly string[]): string | undefined {

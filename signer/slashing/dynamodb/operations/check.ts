@@ -6,11 +6,11 @@
 
 import type { Log } from '../../../../common/observe/log.ts';
 import { SignerError } from '../../../api/errors.ts';
-import { isEnded } from '../../../tenure.ts';
+import { isEndedTenure } from '../../../tenure.ts';
 import type { RowIntegrity } from '../../history/codes.ts';
 import { NO_HISTORY } from '../../history/head.ts';
-import { type Decision, decide, isRolledBack, refused } from '../../history/rules.ts';
-import type { Marks, PublicKeyHex, SlashableMessage, StoreFloor, Verdict } from '../../types.ts';
+import { type Decision, decide, isRolledBack, refusedBy } from '../../history/rules.ts';
+import type { Marks, PublicKeyHex, SlashableMessage, SlashingVerdict, StoreFloor } from '../../types.ts';
 import {
   attestationMark,
   blockMark,
@@ -19,7 +19,7 @@ import {
   type Mark,
   type MarkItem,
   type MarkKey,
-  partitionOf,
+  markPartition,
   raisedMark,
   rootOf,
   sealItem,
@@ -36,10 +36,10 @@ const MAX_REMEMBERED_ITEMS = 400_000;
 export function verifiedItems() {
   const items = new Map<string, MarkItem>();
   return {
-    get: (key: MarkKey): MarkItem | undefined => items.get(partitionOf(key)),
+    get: (key: MarkKey): MarkItem | undefined => items.get(markPartition(key)),
     /** A late answer does not replace a higher item. */
     remember(key: MarkKey, item: MarkItem): void {
-      const partition = partitionOf(key);
+      const partition = markPartition(key);
       const known = items.get(partition);
       if (known === undefined && items.size >= MAX_REMEMBERED_ITEMS) return;
       if (!isRolledBack(highWaterMarks(item.mark), highWaterMarks(known?.mark))) items.set(partition, item);
@@ -63,7 +63,7 @@ export async function checkAndRecordOne(
   message: SlashableMessage,
   floors: Marks,
   { table, integrity, verified, store, writeFirst }: Omit<StoreContext, 'store' | 'log'> & { readonly store: Asked },
-): Promise<Verdict> {
+): Promise<SlashingVerdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
   const mark = message.kind === 'block' ? blockMark(message) : attestationMark(message);
@@ -98,7 +98,7 @@ export async function checkAndRecordOne(
     expected = stored;
     isFresh = true;
   }
-  throw new SignerError('slashing_unavailable', { detail: { contended: partitionOf(key) } });
+  throw new SignerError('slashing_unavailable', { detail: { contended: markPartition(key) } });
 }
 
 /** Nothing is missed if another process has jumped since. */
@@ -113,9 +113,9 @@ function judge(
   message: SlashableMessage,
   item: MarkItem | undefined,
   { floor, known }: { readonly floor: StoreFloor | null; readonly known: readonly Marks[] },
-): Verdict {
+): SlashingVerdict {
   const { tenure = 0 } = message;
-  if (tenure !== (item?.tenure ?? 0) || isEnded(tenure)) return refused('key_retired');
+  if (tenure !== (item?.tenure ?? 0) || isEndedTenure(tenure)) return refusedBy('key_retired');
   const mark = floor === null ? item?.mark : raisedMark(message.kind, item?.mark, floor);
   const marks = highWaterMarks(mark);
   if (known.some((floors) => isRolledBack(marks, floors))) return { kind: 'unavailable', reason: 'slashing_rollback' };

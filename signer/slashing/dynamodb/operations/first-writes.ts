@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { jittered } from '../../../../common/flow/backoff.ts';
 import { SignerError } from '../../../api/errors.ts';
 import type { StoreFloor } from '../../types.ts';
-import { partitionOf } from '../tables/items.ts';
+import { markPartition } from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type ReplaceOutcome, type SlashingTable } from '../tables/table.ts';
 
@@ -75,7 +75,7 @@ export function firstWrites(table: Pick<SlashingTable, 'replaceTogether'>, store
       if (write.tries < MAX_TRIES) waiting.push({ ...write, tries: write.tries + 1 });
       else
         write.reject(
-          new SignerError('slashing_unavailable', { detail: { contended: partitionOf(write.replacement.key) } }),
+          new SignerError('slashing_unavailable', { detail: { contended: markPartition(write.replacement.key) } }),
         );
     }
   }
@@ -95,7 +95,7 @@ export function takeDistinct<Write extends { readonly replacement: Replacement }
   const partitions = new Set<string>();
   const [taken, left]: [Write[], Write[]] = [[], []];
   for (const one of waiting) {
-    const partition = partitionOf(one.replacement.key);
+    const partition = markPartition(one.replacement.key);
     const goes = taken.length < most && !partitions.has(partition);
     (goes ? taken : left).push(one);
     if (goes) partitions.add(partition);

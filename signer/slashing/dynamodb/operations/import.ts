@@ -31,7 +31,7 @@ import {
   type MarkItem,
   type MarkKey,
   markKeysOf,
-  partitionOf,
+  markPartition,
   raisedMark,
   sealItem,
 } from '../tables/items.ts';
@@ -89,14 +89,14 @@ async function gather(histories: AsyncIterable<ValidatorHistory>) {
   const counts = { validators: 0, blocks: 0, attestations: 0, conflicts: 0, conflicting };
   const add = (publicKey: PublicKeyHex, mark: Mark): void => {
     const key = { kind: mark.kind, publicKey };
-    const known = entries.get(partitionOf(key));
+    const known = entries.get(markPartition(key));
     const merged = known === undefined ? undefined : mergeMarks(known.mark, mark);
     if (merged?.outcome === 'conflict') {
       counts.conflicts += 1;
       counts.conflicting = listConflicts(counts.conflicting, publicKey, [placeOf(mark)]);
     }
     if (known === undefined || merged?.mark !== known.mark) {
-      entries.set(partitionOf(key), { key, mark: merged?.mark ?? mark });
+      entries.set(markPartition(key), { key, mark: merged?.mark ?? mark });
     }
   };
   let handled = 0;
@@ -122,8 +122,8 @@ async function gather(histories: AsyncIterable<ValidatorHistory>) {
 function addLeftOut(entries: Map<string, Entry>, publicKey: PublicKeyHex, leftOut: Marks): void {
   for (const kind of MARK_KINDS) {
     const key = { kind, publicKey };
-    const mark = raisedMark(kind, entries.get(partitionOf(key))?.mark, leftOut);
-    if (mark !== undefined) entries.set(partitionOf(key), { key, mark });
+    const mark = raisedMark(kind, entries.get(markPartition(key))?.mark, leftOut);
+    if (mark !== undefined) entries.set(markPartition(key), { key, mark });
   }
 }
 
@@ -175,7 +175,7 @@ async function readVerified(keys: readonly MarkKey[], table: SlashingTable): Pro
 const KEYS_AT_ONCE = MAX_BATCH_ITEMS / 2;
 
 /** One block and one vote a key at most, in ascending order of keys. */
-export async function* exportHistories(
+export async function* exportTable(
   table: SlashingTable,
   floor: StoreFloor | null,
   publicKeys?: readonly PublicKeyHex[],

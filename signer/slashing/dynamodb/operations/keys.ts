@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { jittered } from '../../../../common/flow/backoff.ts';
 import { SignerError } from '../../../api/errors.ts';
 import { chunks, inParallel } from '../../../parallel.ts';
-import { begun, ended, isEnded, type Tenures } from '../../../tenure.ts';
+import { begun, ended, isEndedTenure, type Tenures } from '../../../tenure.ts';
 import { higherMarks, NO_MARKS } from '../../history/head.ts';
 import { isRolledBack } from '../../history/rules.ts';
 import type { KeyMarks, Marks, PublicKeyHex, StoreFloor } from '../../types.ts';
@@ -20,7 +20,7 @@ import {
   sealItem,
   unknownMark,
 } from '../tables/items.ts';
-import type { StoreRecord } from '../tables/record.ts';
+import type { DynamoStoreRecord } from '../tables/record.ts';
 import {
   MAX_BATCH_ITEMS,
   type Replacement,
@@ -81,7 +81,7 @@ async function moveAll(publicKeys: readonly PublicKeyHex[], next: NextTenure, co
 /** By both items of a key, which is in no open tenure. */
 export async function startAfresh(publicKey: PublicKeyHex, floor: StoreFloor, context: StoreContext): Promise<boolean> {
   const changed = await changeKey(publicKey, context, (tenure) =>
-    isEnded(tenure)
+    isEndedTenure(tenure)
       ? ({ kind }) => ({ mark: raisedMark(kind, undefined, floor), signed: undefined, tenure })
       : undefined,
   );
@@ -181,7 +181,7 @@ export function raisedItem(
 }
 
 /** The items first, so that a crash refuses more. No item falls below what its key has signed or imported. */
-export async function lowered(floor: StoreFloor, context: StoreContext): Promise<StoreRecord> {
+export async function lowered(floor: StoreFloor, context: StoreContext): Promise<DynamoStoreRecord> {
   await moveItems(({ key, stored: { signed, tenure, mark: before } }) => {
     if (signed === undefined) return undefined;
     const mark = raisedMark(key.kind, unknownMark(key.kind, signed), floor);

@@ -7,7 +7,7 @@ import {
   type DynamoDBClient,
 } from '../../../aws/dynamodb.ts';
 import { awsFault } from '../../../aws/errors.ts';
-import { type MarkItem, markAttributes, partitionOf } from '../tables/items.ts';
+import { type MarkItem, markAttributes, markPartition } from '../tables/items.ts';
 import type { Replacement } from '../tables/table.ts';
 
 /** The service's own limit for one request. */
@@ -37,7 +37,7 @@ export async function applyUpdates(
   updates: readonly Update[],
 ): Promise<readonly StatementOutcome[]> {
   assert(updates.length >= 1 && updates.length <= MAX_STATEMENTS);
-  const partitions = new Set(updates.map(({ key }) => partitionOf(key)));
+  const partitions = new Set(updates.map(({ key }) => markPartition(key)));
   assert.equal(partitions.size, updates.length, 'no item twice in one request');
   const Statements = updates.map((update) => statementOf(tableName, update));
   try {
@@ -75,6 +75,6 @@ function statementOf(tableName: string, { key, next, expected }: Update): BatchS
     Statement:
       `UPDATE "${tableName}" SET ${assignments.join(',')} ` +
       `WHERE "pk"=? AND ${conditions.join(' AND ')} AND "tenure" IS MISSING`,
-    Parameters: [...Object.values(set), { S: partitionOf(key) }, ...Object.values(where)],
+    Parameters: [...Object.values(set), { S: markPartition(key) }, ...Object.values(where)],
   };
 }

@@ -42,7 +42,7 @@ export const NETWORK_PARTITION = 'NETWORK';
 const PARTITIONS = { block: 'BLOCK#', attestation: 'ATTESTATION#' } as const;
 export const MARK_KINDS: readonly MarkKind[] = ['block', 'attestation'];
 
-export function partitionOf({ kind, publicKey }: MarkKey): string {
+export function markPartition({ kind, publicKey }: MarkKey): string {
   return PARTITIONS[kind] + publicKey;
 }
 
@@ -61,7 +61,7 @@ export function sealItem(key: MarkKey, content: MarkContent, integrity: RowInteg
 }
 
 export function encodeMarkItem(key: MarkKey, item: MarkItem): Item {
-  return { pk: { S: partitionOf(key) }, ...markAttributes(item) };
+  return { pk: { S: markPartition(key) }, ...markAttributes(item) };
 }
 
 export function markAttributes({ mark, tenure, signed, integrityCode }: MarkItem): Item {

@@ -10,7 +10,7 @@ import { isStill, NETWORK_PARTITION, numberAttributes, safeInteger } from './ite
 
 const FORMAT_VERSION = 1;
 
-export interface StoreRecord {
+export interface DynamoStoreRecord {
   readonly id: string;
   readonly incarnation: string;
   /** A jump raises the items of keys to it; keys without an item are judged by it. */
@@ -25,7 +25,7 @@ export interface RecordBinding {
   readonly integrity: RowIntegrity;
 }
 
-export function encodeRecord(record: StoreRecord, { genesisValidatorsRoot, integrity }: RecordBinding): Item {
+export function encodeRecord(record: DynamoStoreRecord, { genesisValidatorsRoot, integrity }: RecordBinding): Item {
   return {
     pk: { S: NETWORK_PARTITION },
     format_version: { N: String(FORMAT_VERSION) },
@@ -37,7 +37,7 @@ export function encodeRecord(record: StoreRecord, { genesisValidatorsRoot, integ
 }
 
 /** @throws SignerError slashing_unavailable: another network or format; slashing_integrity: another key, or altered */
-export function decodeRecord(item: Item, binding: RecordBinding): StoreRecord {
+export function decodeRecord(item: Item, binding: RecordBinding): DynamoStoreRecord {
   const { tableName, integrity } = binding;
   confirmNetwork(item, binding);
   const record = decodeMembers(item);
@@ -56,10 +56,10 @@ export function confirmNetwork(
 ): void {
   const detail = { table: tableName };
   if (safeInteger(item['format_version']) !== FORMAT_VERSION)
-    throw unusable('the slashing table is of a format that this version does not know', { detail });
+    throw unusableTable('the slashing table is of a format that this version does not know', { detail });
   const root = item['genesis_validators_root']?.S;
   if (root !== encodeHex(genesisValidatorsRoot))
-    throw unusable(`the slashing table is ${ofOtherNetwork(root, genesisValidatorsRoot)}`, { detail });
+    throw unusableTable(`the slashing table is ${ofOtherNetwork(root, genesisValidatorsRoot)}`, { detail });
 }
 
 export function isStillRecord(found: Item | undefined) {
@@ -68,11 +68,14 @@ export function isStillRecord(found: Item | undefined) {
   return isStill(Object.fromEntries(present), ATTRIBUTES);
 }
 
-export function isStillBound(record: StoreRecord) {
+export function isStillBound(record: DynamoStoreRecord) {
   return isStill(bindingAttributes(record), FLOOR_ATTRIBUTES);
 }
 
-export function unusable(hint: string, facts: { readonly cause?: unknown; readonly detail: Record<string, unknown> }) {
+export function unusableTable(
+  hint: string,
+  facts: { readonly cause?: unknown; readonly detail: Record<string, unknown> },
+) {
   return new SignerError('slashing_unavailable', { hint, ...facts });
 }
 
@@ -82,12 +85,12 @@ const ATTRIBUTES = [
   ...FLOOR_ATTRIBUTES,
 ];
 
-function bindingAttributes({ id, region, floor }: StoreRecord): Item {
+function bindingAttributes({ id, region, floor }: DynamoStoreRecord): Item {
   const floors = floor === null ? {} : numberAttributes(floor, 'floor_');
   return { store_id: { S: id }, store_region: { S: region }, ...floors };
 }
 
-function decodeMembers(item: Item): StoreRecord | undefined {
+function decodeMembers(item: Item): DynamoStoreRecord | undefined {
   const id = item['store_id']?.S ?? '';
   const region = item['store_region']?.S ?? '';
   const incarnation = item['incarnation']?.S;
@@ -104,7 +107,7 @@ export function decodeFloor(item: Item): StoreFloor | null | undefined {
 }
 
 /** The network and the kind of store are in every code. */
-function sealed(record: StoreRecord): Parameters<RowIntegrity['code']> {
+function sealed(record: DynamoStoreRecord): Parameters<RowIntegrity['code']> {
   const { id, incarnation, floor, region } = record;
   const floors = [floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null];
   const fields = [FORMAT_VERSION, Buffer.from(id, 'hex'), Buffer.from(incarnation), ...floors, Buffer.from(region)];

@@ -21,17 +21,17 @@ import { awsFault } from '../../../aws/errors.ts';
 import { higherMarks } from '../../history/head.ts';
 import { coversFloor } from '../../history/rules.ts';
 import { NEW_STORE, NO_INCARNATION, STORE_ID_BYTES } from '../../incarnation.ts';
-import { lowerFloor } from '../../jump.ts';
+import { lowerOf } from '../../jump.ts';
 import type { StoreFloor } from '../../types.ts';
 import { NETWORK_PARTITION } from './items.ts';
 import {
+  type DynamoStoreRecord,
   decodeRecord,
   encodeRecord,
   isStillBound,
   isStillRecord,
   type RecordBinding,
-  type StoreRecord,
-  unusable,
+  unusableTable,
 } from './record.ts';
 import { unavailable } from './table.ts';
 
@@ -39,7 +39,7 @@ const MAX_CHANGE_ATTEMPTS = 64;
 const CHANGE_PAUSE_MS = 4;
 const MAX_CHANGE_PAUSE_MS = 200;
 
-export interface StoreBinding extends RecordBinding {
+export interface RegionBinding extends RecordBinding {
   readonly region: string;
   /**
    * Open also a store bound to another region, or without its record: nothing is checked or written before a jump has
@@ -48,7 +48,7 @@ export interface StoreBinding extends RecordBinding {
   readonly isForJump?: boolean | undefined;
 }
 
-export async function openStore(client: DynamoDBClient, binding: StoreBinding, log: Log): Promise<Store> {
+export async function openStore(client: DynamoDBClient, binding: RegionBinding, log: Log): Promise<Store> {
   const explain = (error: unknown) => startFault(error, binding.tableName);
   const replication = await replicationOf(client, binding.tableName).catch(explain);
   const store = new Store(client, binding);
@@ -63,18 +63,18 @@ export async function openStore(client: DynamoDBClient, binding: StoreBinding, l
 
 interface Found {
   readonly item: Item;
-  readonly reading: StoreRecord;
+  readonly reading: DynamoStoreRecord;
 }
 
 export class Store {
   readonly #client: DynamoDBClient;
-  readonly #binding: StoreBinding;
-  #known: StoreRecord | undefined;
+  readonly #binding: RegionBinding;
+  #known: DynamoStoreRecord | undefined;
   #fault: SignerError | undefined;
   #isReplaced = false;
   readonly #inTurn = oneAfterTheOther();
 
-  constructor(client: DynamoDBClient, binding: StoreBinding) {
+  constructor(client: DynamoDBClient, binding: RegionBinding) {
     this.#client = client;
     this.#binding = binding;
   }
@@ -88,19 +88,19 @@ export class Store {
     if (this.#fault !== undefined) throw this.#fault;
   }
 
-  async read(signal?: AbortSignal): Promise<StoreRecord> {
+  async read(signal?: AbortSignal): Promise<DynamoStoreRecord> {
     const found = await this.find(signal).catch(unavailable);
     if (found === undefined) throw recordLost(this.#binding.tableName);
     return this.#learn(found.reading);
   }
 
   /** Those of this process follow each other, so they do not contend. */
-  change(after: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
+  change(after: (record: DynamoStoreRecord) => DynamoStoreRecord): Promise<DynamoStoreRecord> {
     return this.#inTurn(() => this.#change(after));
   }
 
   /** For every signer of it, and bound to this region: a jump is the one way to move a store. */
-  raise(floor: StoreFloor): Promise<StoreRecord> {
+  raise(floor: StoreFloor): Promise<DynamoStoreRecord> {
     return this.change((record) => ({
       ...record,
       // What this process has read of the floor is not lost with the table.
@@ -110,8 +110,8 @@ export class Store {
   }
 
   /** Of the future, while no other process uses the store: what was read of it before is forgotten. */
-  async lower(floor: StoreFloor): Promise<StoreRecord> {
-    const after = await this.change((record) => ({ ...record, floor: lowerFloor(record.floor, floor) }));
+  async lower(floor: StoreFloor): Promise<DynamoStoreRecord> {
+    const after = await this.change((record) => ({ ...record, floor: lowerOf(record.floor, floor) }));
     this.#known = after;
     return after;
   }
@@ -160,7 +160,7 @@ export class Store {
     if (isForJump !== true) this.assertUsable();
   }
 
-  async #change(next: (record: StoreRecord) => StoreRecord): Promise<StoreRecord> {
+  async #change(next: (record: DynamoStoreRecord) => DynamoStoreRecord): Promise<DynamoStoreRecord> {
     let found = await this.find().catch(unavailable);
     for (let attempt = 1; attempt <= MAX_CHANGE_ATTEMPTS; attempt++) {
       const record = found === undefined ? this.#forLostRecord() : this.#learn(found.reading);
@@ -175,7 +175,7 @@ export class Store {
   }
 
   /** @returns ours, or that of a process which was faster */
-  async #put(record: StoreRecord, expected: Item | undefined): Promise<Found | 'conflict'> {
+  async #put(record: DynamoStoreRecord, expected: Item | undefined): Promise<Found | 'conflict'> {
     const item = encodeRecord(record, this.#binding);
     const condition = { ...isStillRecord(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
     try {
@@ -191,13 +191,13 @@ export class Store {
     }
   }
 
-  #learn(record: StoreRecord): StoreRecord {
+  #learn(record: DynamoStoreRecord): DynamoStoreRecord {
     const known = this.#known;
     const { tableName: table, region } = this.#binding;
     // For good: nobody knows what happened in between.
     this.#isReplaced ||= known !== undefined && known.id !== record.id;
     if (this.#isReplaced) {
-      this.#fault = unusable(OTHER_STORE, { detail: { table } });
+      this.#fault = unusableTable(OTHER_STORE, { detail: { table } });
       throw this.#fault;
     }
     this.#fault =
@@ -215,12 +215,12 @@ export class Store {
     return Items.every((item) => item['pk']?.S === NETWORK_PARTITION);
   }
 
-  #forLostRecord(): StoreRecord {
+  #forLostRecord(): DynamoStoreRecord {
     if (this.#binding.isForJump !== true || this.#known !== undefined) throw recordLost(this.#binding.tableName);
     return this.#newRecord();
   }
 
-  #newRecord(): StoreRecord {
+  #newRecord(): DynamoStoreRecord {
     const id = randomBytes(STORE_ID_BYTES).toString('hex');
     return { id, incarnation: NO_INCARNATION, floor: null, region: this.#binding.region };
   }
@@ -239,7 +239,7 @@ const OTHER_REGION =
 
 function recordLost(table: string): SignerError {
   const hint = `the slashing table has lost its item ${NETWORK_PARTITION}: ${MAKE_ANEW}`;
-  return unusable(hint, { detail: { table } });
+  return unusableTable(hint, { detail: { table } });
 }
 
 function contended(): SignerError {
@@ -248,16 +248,16 @@ function contended(): SignerError {
 
 export function refuseRegion(found: Readonly<Record<'tableName' | 'region' | 'bound', string>>): SignerError {
   const { tableName: table, region: configured, bound: bound_to } = found;
-  return unusable(OTHER_REGION, { detail: { table, bound_to, configured } });
+  return unusableTable(OTHER_REGION, { detail: { table, bound_to, configured } });
 }
 
 export function startFault(error: unknown, tableName: string): never {
   const facts = { cause: error, detail: { table: tableName } };
   if (awsFault(error) === 'not_found') {
-    throw unusable('the slashing table does not exist: create it with `strongroom setup tables`', facts);
+    throw unusableTable('the slashing table does not exist: create it with `strongroom setup tables`', facts);
   }
   if (error instanceof Error && error.name === 'ValidationException') {
-    throw unusable('the slashing table is of another shape: its one key must be the string `pk`', facts);
+    throw unusableTable('the slashing table is of another shape: its one key must be the string `pk`', facts);
   }
   return unavailable(error);
 }
@@ -270,7 +270,7 @@ type Replication = 'none' | 'eventual' | 'strong';
 export async function replicationOf(client: DynamoDBClient, tableName: string): Promise<Replication> {
   const { Table } = await client.send(new DescribeTableCommand({ TableName: tableName })).catch((error: unknown) => {
     if (awsFault(error) !== 'denied') throw error;
-    throw unusable(NOT_ALLOWED, { cause: error, detail: { table: tableName } });
+    throw unusableTable(NOT_ALLOWED, { cause: error, detail: { table: tableName } });
   });
   // The first version of global tables lists no replicas.
   const isGlobal = (Table?.Replicas ?? []).length > 0 || Table?.GlobalTableVersion !== undefined;
@@ -281,8 +281,8 @@ export async function replicationOf(client: DynamoDBClient, tableName: string): 
 /** @throws SignerError slashing_unavailable @param boundRegion undefined while the record names none */
 export function checkReplication(replication: Replication, boundRegion: string | undefined, tableName: string): void {
   const detail = { table: tableName };
-  if (replication === 'strong') throw unusable(NO_TRANSACTIONS, { detail });
-  if (replication === 'eventual' && boundRegion === undefined) throw unusable(NOT_BOUND, { detail });
+  if (replication === 'strong') throw unusableTable(NO_TRANSACTIONS, { detail });
+  if (replication === 'eventual' && boundRegion === undefined) throw unusableTable(NOT_BOUND, { detail });
 }
 
 const NOT_ALLOWED =

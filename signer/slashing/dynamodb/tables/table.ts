@@ -21,7 +21,7 @@ import {
   type MarkItem,
   type MarkKey,
   markKeyOf,
-  partitionOf,
+  markPartition,
 } from './items.ts';
 
 export const MAX_BATCH_ITEMS = 100;
@@ -70,7 +70,7 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
   return {
     /** Strongly consistent. */
     async read(key: MarkKey): Promise<Stored> {
-      const Key = { pk: { S: partitionOf(key) } };
+      const Key = { pk: { S: markPartition(key) } };
       const answer = await client
         .send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }))
         .catch(unavailable);
@@ -79,11 +79,11 @@ export function slashingTable(client: DynamoDBClient, tableName: string, integri
 
     /** At most MAX_BATCH_ITEMS, no key twice, in their order. Strongly consistent item by item. */
     async readMany(keys: readonly MarkKey[]): Promise<Stored[]> {
-      const wanted = keys.map((key): Item => ({ pk: { S: partitionOf(key) } }));
+      const wanted = keys.map((key): Item => ({ pk: { S: markPartition(key) } }));
       const asked = { client, tableName, keys: wanted, maxRounds: MAX_READ_ROUNDS };
       const found = await readBatchOfItems(asked).catch(unavailable);
       const items = new Map(found.map((item) => [item['pk']?.S ?? '', item]));
-      return keys.map((key) => decode(key, items.get(partitionOf(key))));
+      return keys.map((key) => decode(key, items.get(markPartition(key))));
     },
 
     /** One round trip. A write whose answer was lost may also come back as `changed`. */

@@ -13,7 +13,7 @@ import { createStore } from './store.ts';
  * Rejects with `slashing_unavailable` when the database is not one for this program.
  * @param fill is done in a new database, in the transaction of its steps @returns whether it was new
  */
-export async function migrate(
+export async function migrateSchema(
   connection: Connection,
   fill: () => Promise<void>,
   migrations: readonly Migration[] = POSTGRES_MIGRATIONS,

@@ -165,15 +165,15 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(kind: EntryKind<Entry>
       }
     },
 
-    insert(entries: readonly NewEntry<Entry>[]): Statement {
+    insert(entries: readonly NewEntry<Entry>[]): SqlStatement {
       const values = [plainArray(entries.map(({ id }) => id)), ...cellsOf(entries.map(({ entry }) => entry))];
       return { text: texts.insert, values, rowCount: entries.length };
     },
-    replace(id: HeadRow['id'], entries: readonly Coded<Entry>[]): Statement {
+    replace(id: HeadRow['id'], entries: readonly Coded<Entry>[]): SqlStatement {
       const values = [id, ...cellsOf(entries)];
       return { text: texts.replace, values, rowCount: entries.length };
     },
-    remove(id: HeadRow['id'], entries: readonly Entry[]): Statement {
+    remove(id: HeadRow['id'], entries: readonly Entry[]): SqlStatement {
       const values = [id, ...placesOf(entries)];
       return { text: texts.remove, values, rowCount: entries.length };
     },
@@ -184,19 +184,19 @@ const OTHER_NUMBERS: readonly HeadNumber[] = ['pruned_below_slot', 'pruned_below
 const SIGNED_NUMBERS = HEAD_NUMBERS.filter((name) => !OTHER_NUMBERS.includes(name));
 
 /** What is wrong with its values is thrown before anything is sent. */
-export interface Statement {
+export interface SqlStatement {
   readonly text: string;
   readonly values: readonly unknown[];
   readonly rowCount: number;
 }
 
-export async function execute(connection: Connection, { text, values, rowCount }: Statement): Promise<void> {
+export async function execute(connection: Connection, { text, values, rowCount }: SqlStatement): Promise<void> {
   if ((await prepared(connection, text, values)).rowCount !== rowCount) throw unchanged(text);
 }
 
 export async function executeAndLocate(
   connection: Connection,
-  { text, values, rowCount }: Statement,
+  { text, values, rowCount }: SqlStatement,
   walPosition: string,
 ): Promise<number | null> {
   const located = `
@@ -229,7 +229,7 @@ function headStatement(names: readonly HeadNumber[]) {
       AS new (id, digests, code, ${names.join(', ')})
     WHERE v.id = new.id`;
   const places = names.map((number) => HEAD_NUMBERS.indexOf(number));
-  return (codes: HistoryCodes, changes: readonly ChangedHead[]): Statement => {
+  return (codes: HistoryCodes, changes: readonly ChangedHead[]): SqlStatement => {
     const rows = changes.map(({ state }) => headNumbers(state));
     const seals = changes.map(({ head, state }) => codes.sealHead(head.publicKey, state));
     const values = [

@@ -10,22 +10,22 @@ import { BEGIN, type Connection, commit, prepared } from '../connection/connecti
 import { databaseOf, type ServerIdentity, type ServerPlace, type ServerQuestions } from '../connection/server.ts';
 import { execute } from './rows.ts';
 
-export interface StoreRecord extends StoreIdentity {
+export interface PostgresStoreRecord extends StoreIdentity {
   /** Within a process, an older record has a lower one. */
   readonly revision: number;
-  readonly keys: KeyList;
+  readonly keys: KeyListDigest;
   /** The server that the store was last raised on. */
   readonly server: ServerIdentity;
 }
 
-export interface KeyList {
+interface KeyListDigest {
   readonly count: number;
   /** SHA-256 of the public keys in ascending order. */
   readonly digest: Buffer;
 }
 
 export interface StoreReading {
-  readonly record: StoreRecord;
+  readonly record: PostgresStoreRecord;
   readonly place: ServerPlace;
 }
 
@@ -89,32 +89,36 @@ export function storeReader(codes: HistoryCodes, questions: ServerQuestions) {
 }
 
 export async function createStore(connection: Connection, codes: HistoryCodes, server: ServerIdentity): Promise<void> {
-  const keys = await listKeys(connection);
+  const keys = await digestKeys(connection);
   const id = randomBytes(STORE_ID_BYTES).toString('hex');
   const record = { id, revision: 1, incarnation: NO_INCARNATION, floor: null, keys, server };
   await connection.query(INSERT_STORE, valuesOf(codes, record));
 }
 
-export async function writeStore(connection: Connection, codes: HistoryCodes, record: StoreRecord): Promise<void> {
+export async function writeStore(
+  connection: Connection,
+  codes: HistoryCodes,
+  record: PostgresStoreRecord,
+): Promise<void> {
   const values = valuesOf(codes, record);
   await execute(connection, { text: UPDATE_STORE, values, rowCount: 1 });
 }
 
-export async function listKeys(connection: Connection): Promise<KeyList> {
-  const { rows } = await prepared<KeyList>(connection, LIST_KEYS);
+export async function digestKeys(connection: Connection): Promise<KeyListDigest> {
+  const { rows } = await prepared<KeyListDigest>(connection, LIST_KEYS);
   const [list] = rows;
   if (list === undefined) throw new Error('a count has a row');
   return list;
 }
 
-export function isSameList(one: KeyList, other: KeyList): boolean {
+export function isSameList(one: KeyListDigest, other: KeyListDigest): boolean {
   return one.count === other.count && one.digest.equals(other.digest);
 }
 
-function openRow(codes: HistoryCodes, row: StoreRow): StoreRecord {
+function openRow(codes: HistoryCodes, row: StoreRow): PostgresStoreRecord {
   const { floor_slot: slot, floor_source_epoch: sourceEpoch, floor_target_epoch: targetEpoch } = row;
   const isWhole = slot !== null && sourceEpoch !== null && targetEpoch !== null;
-  const record: StoreRecord = {
+  const record: PostgresStoreRecord = {
     id: row.id.toString('hex'),
     revision: row.revision,
     incarnation: row.incarnation,
@@ -130,7 +134,7 @@ function openRow(codes: HistoryCodes, row: StoreRow): StoreRecord {
 type Cell = Buffer | string | number | null;
 
 /** In the order of CELLS. */
-function cellsOf({ id, revision, incarnation, floor, keys, server }: StoreRecord): Cell[] {
+function cellsOf({ id, revision, incarnation, floor, keys, server }: PostgresStoreRecord): Cell[] {
   return [
     ...[Buffer.from(id, 'hex'), revision, incarnation],
     ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
@@ -142,7 +146,7 @@ function codeOf(codes: HistoryCodes, cells: readonly Cell[]): Uint8Array {
   return codes.storeCode(cells.map((cell) => (typeof cell === 'string' ? Buffer.from(cell) : cell)));
 }
 
-function valuesOf(codes: HistoryCodes, record: StoreRecord): unknown[] {
+function valuesOf(codes: HistoryCodes, record: PostgresStoreRecord): unknown[] {
   const cells = cellsOf(record);
   return [...cells, codeOf(codes, cells)];
 }
@@ -174,9 +178,9 @@ export async function addKeys(
   const [, { record }, before, , after] = await Promise.all([
     connection.query(BEGIN),
     store.lock(connection),
-    listKeys(connection),
+    digestKeys(connection),
     prepared(connection, ADD_HEADS, values),
-    listKeys(connection),
+    digestKeys(connection),
   ]);
   if (!isSameList(record.keys, before)) {
     await connection.query('ROLLBACK');

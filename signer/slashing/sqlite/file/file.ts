@@ -25,13 +25,13 @@ export function preparePrivateFile(path: string, log: Log): { readonly realPath:
     makePrivate(realPath, log);
     return { realPath, isNew };
   } catch (cause) {
-    throw unusable(`the database file cannot be created or made private${faultText(cause)}`, { path, cause });
+    throw unusableFile(`the database file cannot be created or made private${faultText(cause)}`, { path, cause });
   }
 }
 
 export function refuseMisplaced(realPath: string, log: Log): void {
   const problem = misplacement(realPath, log);
-  if (problem !== undefined) throw unusable(problem, { path: realPath });
+  if (problem !== undefined) throw unusableFile(problem, { path: realPath });
 }
 
 function faultText(cause: unknown): string {
@@ -51,7 +51,7 @@ export function lockDatabase(realPath: string, log: Log) {
     const problem = isBusy(cause)
       ? 'the database is in use by another process: stop it first'
       : `the lock file of the database cannot be used: ${lockFile.realPath}`;
-    throw unusable(problem, { path: realPath, cause });
+    throw unusableFile(problem, { path: realPath, cause });
   }
   return {
     release(): void {
@@ -60,7 +60,7 @@ export function lockDatabase(realPath: string, log: Log) {
   };
 }
 
-export function unusable(hint: string, { path, cause }: { path: string; cause?: unknown }): SignerError {
+export function unusableFile(hint: string, { path, cause }: { path: string; cause?: unknown }): SignerError {
   return new SignerError('slashing_unavailable', { hint, cause, detail: { path } });
 }
 

@@ -7,15 +7,15 @@
 // in the cache. Here the missing head is noticed all the same, by the key that asks.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { StoreRecord, StoreRecords } from './record.ts';
+import type { SqliteStoreRecord, StoreRecords } from './record.ts';
 import { damaged } from './rows.ts';
 
 /** About 100 bytes a key, and nothing before the first key that is new. Ask and tell within one connection. */
-export type KeyList = ReturnType<typeof keyList>;
+export type KnownKeys = ReturnType<typeof keyList>;
 
 interface Known {
   readonly dataVersion: number;
-  readonly record: StoreRecord;
+  readonly record: SqliteStoreRecord;
   readonly keys: Set<string> | undefined;
 }
 
@@ -26,7 +26,7 @@ export function keyList(connection: DatabaseSync, records: Pick<StoreRecords, 'i
 
   const dataVersion = (): number => (version.get() as unknown as [number])[0];
 
-  function walk(record: StoreRecord): Known {
+  function walk(record: SqliteStoreRecord): Known {
     const keys = new Set<string>();
     const isWhole = records.isWhole(record, (publicKey) => keys.add(keyText(publicKey)));
     return { dataVersion: dataVersion(), record, keys: isWhole ? keys : undefined };
@@ -37,12 +37,12 @@ export function keyList(connection: DatabaseSync, records: Pick<StoreRecords, 'i
      * In a transaction that has read this record and has not written it: that a key without a head is a new one.
      * @throws SignerError slashing_integrity
      */
-    confirmNew(publicKey: Uint8Array, record: StoreRecord): void {
+    confirmNew(publicKey: Uint8Array, record: SqliteStoreRecord): void {
       if (known?.dataVersion !== dataVersion() || !isSameList(known.record, record)) known = walk(record);
       if (known.keys?.has(keyText(publicKey)) !== false) throw damaged('a validator is missing');
     },
     /** After the commit that gave these keys, each of them confirmed, a head, and wrote this record. */
-    added(publicKeys: readonly Uint8Array[], record: StoreRecord): void {
+    added(publicKeys: readonly Uint8Array[], record: SqliteStoreRecord): void {
       if (known?.keys === undefined) return;
       for (const publicKey of publicKeys) known.keys.add(keyText(publicKey));
       known = { ...known, record };
@@ -54,6 +54,6 @@ function keyText(publicKey: Uint8Array): string {
   return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.length).toString('latin1');
 }
 
-function isSameList(one: StoreRecord, other: StoreRecord): boolean {
+function isSameList(one: SqliteStoreRecord, other: SqliteStoreRecord): boolean {
   return one === other || (one.keys === other.keys && Buffer.compare(one.keysDigest, other.keysDigest) === 0);
 }

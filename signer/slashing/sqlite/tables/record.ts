@@ -6,11 +6,11 @@ import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import { historyCodes, type IntegrityField, type RowIntegrity } from '../../history/codes.ts';
 import { NO_INCARNATION } from '../../incarnation.ts';
 import type { StoreFloor, StoreIdentity } from '../../types.ts';
-import { bytesOf, damaged, numberOf, numberOrNull } from './rows.ts';
+import { damaged, numberOf, numberOrNull, requiredBytes } from './rows.ts';
 
 export const SCHEMA_VERSION = 1;
 
-export interface StoreRecord {
+export interface SqliteStoreRecord {
   readonly id: Uint8Array;
   readonly incarnation: string;
   readonly floor: StoreFloor | null;
@@ -21,16 +21,16 @@ export interface StoreRecord {
 
 export type StoreRecords = ReturnType<typeof storeRecord>;
 
-export function newRecord(id: Uint8Array): StoreRecord {
+export function newRecord(id: Uint8Array): SqliteStoreRecord {
   return { id, incarnation: NO_INCARNATION, floor: null, keys: 0, keysDigest: NO_KEYS };
 }
 
-export function withKeys(record: StoreRecord, publicKeys: readonly Uint8Array[]): StoreRecord {
+export function withKeys(record: SqliteStoreRecord, publicKeys: readonly Uint8Array[]): SqliteStoreRecord {
   const keysDigest = publicKeys.reduce(chained, record.keysDigest);
   return { ...record, keys: record.keys + publicKeys.length, keysDigest };
 }
 
-export function identityOf({ id, incarnation, floor }: StoreRecord): StoreIdentity {
+export function sqliteIdentity({ id, incarnation, floor }: SqliteStoreRecord): StoreIdentity {
   return { id: Buffer.from(id).toString('hex'), incarnation, floor };
 }
 
@@ -53,25 +53,25 @@ export function storeRecord(
   const codeOf = (cells: readonly Cell[]): Uint8Array =>
     codes.storeCode([SCHEMA_VERSION, genesisValidatorsRoot, kind, ...cells.map(fieldOf)]);
   /** The last row that passed its check. Each batch reads the row; the same bytes again have the same code. */
-  let believed: { readonly row: readonly SQLOutputValue[]; readonly record: StoreRecord } | undefined;
+  let believed: { readonly row: readonly SQLOutputValue[]; readonly record: SqliteStoreRecord } | undefined;
 
   return {
     /** @throws SignerError slashing_integrity when the row fails its check */
-    read(): StoreRecord {
+    read(): SqliteStoreRecord {
       const row: unknown = select.get();
       if (!Array.isArray(row)) throw damaged('the record of the store is missing');
       if (believed !== undefined && isSameRow(row, believed.row)) return believed.record;
       const cells = row.slice(0, COLUMNS.length) as Cell[];
-      if (Buffer.compare(bytesOf(row[COLUMNS.length]), codeOf(cells)) !== 0) throw damaged('metadata');
+      if (Buffer.compare(requiredBytes(row[COLUMNS.length]), codeOf(cells)) !== 0) throw damaged('metadata');
       const record = fromCells(cells);
       believed = { row, record };
       return record;
     },
-    write(record: StoreRecord): void {
+    write(record: SqliteStoreRecord): void {
       const cells = cellsOf(record);
       update.run(...cells, codeOf(cells));
     },
-    insert(record: StoreRecord): void {
+    insert(record: SqliteStoreRecord): void {
       const cells = cellsOf(record);
       connection
         .prepare(
@@ -81,7 +81,7 @@ export function storeRecord(
         .run(SCHEMA_VERSION, genesisValidatorsRoot, integrity.kind, ...cells, codeOf(cells));
     },
     /** Whether the heads are those of the keys that the record says. Reads every key: a commit asks `keyList`. */
-    isWhole(record: StoreRecord, onKey?: (publicKey: Uint8Array) => void): boolean {
+    isWhole(record: SqliteStoreRecord, onKey?: (publicKey: Uint8Array) => void): boolean {
       let [keys, digest] = [0, NO_KEYS];
       for (const row of allKeys.iterate()) {
         const [publicKey] = row as unknown as [SQLOutputValue];
@@ -122,7 +122,7 @@ const COLUMNS = [
 
 type Cell = Uint8Array | number | string | null;
 
-function cellsOf({ id, incarnation, floor, keys, keysDigest }: StoreRecord): Cell[] {
+function cellsOf({ id, incarnation, floor, keys, keysDigest }: SqliteStoreRecord): Cell[] {
   return [
     ...[id, incarnation],
     ...[floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null],
@@ -131,14 +131,14 @@ function cellsOf({ id, incarnation, floor, keys, keysDigest }: StoreRecord): Cel
 }
 
 /** The cells passed their code: this program wrote them. */
-function fromCells(cells: readonly Cell[]): StoreRecord {
+function fromCells(cells: readonly Cell[]): SqliteStoreRecord {
   const slot = numberOrNull(cells[2]);
   return {
-    id: bytesOf(cells[0]),
+    id: requiredBytes(cells[0]),
     incarnation: String(cells[1]),
     floor: slot === null ? null : { slot, sourceEpoch: numberOf(cells[3]), targetEpoch: numberOf(cells[4]) },
     keys: numberOf(cells[5]),
-    keysDigest: bytesOf(cells[6]),
+    keysDigest: requiredBytes(cells[6]),
   };
 }
 

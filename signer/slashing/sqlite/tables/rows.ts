@@ -96,7 +96,7 @@ function entryTable<Entry extends BlockEntry | VoteEntry>(
     const numbers = columns.map((_, index) => numberOf(row[index]));
     const entry = kind.entryOf(bytesOrNull(row[columns.length]), ...numbers);
     const { code, element } = codes.entry(kind, publicKey, entry);
-    if (Buffer.compare(bytesOf(row[columns.length + 1]), code) !== 0) throw damaged(noun);
+    if (Buffer.compare(requiredBytes(row[columns.length + 1]), code) !== 0) throw damaged(noun);
     if (isForgotten(kind, state, entry)) throw damaged(`${noun === 'block' ? 'a' : 'an'} ${noun} that was pruned`);
     return { ...entry, code, element };
   }
@@ -163,7 +163,7 @@ export function headTable(connection: DatabaseSync, integrity: RowIntegrity) {
     find(publicKey: Uint8Array): Head | undefined {
       const row: unknown = find.get(publicKey);
       if (!Array.isArray(row)) return undefined;
-      const seal = bytesOf(row[SEAL]);
+      const seal = requiredBytes(row[SEAL]);
       const [code, digests] = [seal.subarray(0, INTEGRITY_CODE_BYTES), seal.subarray(INTEGRITY_CODE_BYTES)];
       const state = codes.openHead(publicKey, row.slice(0, SEAL).map(numberOrNull), { code, digests });
       if (state === undefined) throw damaged('validator');
@@ -217,13 +217,13 @@ export function numberOrNull(value: unknown): number | null {
   return value === null ? null : numberOf(value);
 }
 
-export function bytesOf(value: unknown): Uint8Array {
+export function requiredBytes(value: unknown): Uint8Array {
   if (!(value instanceof Uint8Array)) throw damaged('bytes are missing');
   return value;
 }
 
 export function bytesOrNull(value: unknown): Uint8Array | null {
-  return value === null ? null : bytesOf(value);
+  return value === null ? null : requiredBytes(value);
 }
 
 export function cellsOf(row: unknown): readonly SQLOutputValue[] {

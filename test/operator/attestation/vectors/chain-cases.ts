@@ -1,7 +1,7 @@
 // Cases of the rules of a chain, each broken by itself: who issued, when, and what for. Importing this collects them.
 
 import { createHash, randomBytes } from 'node:crypto';
-import type { Credential, CredentialOptions } from '../../../../rehearsal/nsm/pki.ts';
+import type { Certified, CredentialOptions } from '../../../../rehearsal/nsm/pki.ts';
 import { createCredential } from '../../../../rehearsal/nsm/pki.ts';
 import { add, again, EXPECTED, type Outcome, refused } from './cases.ts';
 import { authorityUnder, field, instance, leaf, leafUnder, leafValidity, NOW, root, validity } from './evidence.ts';
@@ -24,7 +24,7 @@ const broken = chain('broken_chain');
 const misuse = chain('certificate_misuse');
 
 /** The good leaf, with other parts; the instance signs it. */
-function altered(change: (parts: Parts) => Partial<Parts>, signer: Credential = instance): Credential {
+function altered(change: (parts: Parts) => Partial<Parts>, signer: Certified = instance): Certified {
   const parts = partsOf(leaf.certificate);
   return { ...leaf, certificate: assemble({ ...parts, ...change(parts) }, signer.keys.privateKey) };
 }
@@ -32,7 +32,7 @@ async function addAltered(
   name: string,
   change: (parts: Parts) => Partial<Parts>,
   outcome: Outcome,
-  signer: Credential = instance,
+  signer: Certified = instance,
 ): Promise<void> {
   await add(name, { leaf: altered(change, signer) }, outcome);
 }
@@ -76,7 +76,7 @@ async function addNamed(what: string, issuer: Buffer, outcome: Outcome): Promise
     outcome,
   );
 }
-function ofPlainInstance(change: (parts: Parts) => Partial<Parts>): Credential {
+function ofPlainInstance(change: (parts: Parts) => Partial<Parts>): Certified {
   return altered(change, plainInstance);
 }
 await addNamed('an issuer with the same bytes', name(INSTANCE_NAME), EXPECTED);
@@ -157,7 +157,7 @@ await add(
 );
 const ended = await leafUnder(instance, { notAfter: NOW - 1000, pathLength: 0 });
 await add('a leaf that has ended and is an authority', { leaf: ended }, chain('expired'));
-function foreignRoot(): Promise<Credential> {
+function foreignRoot(): Promise<Certified> {
   return createCredential({ name: 'test.nitro-enclaves', pathLength: 'unbounded', ...validity });
 }
 
@@ -167,7 +167,7 @@ const instead =
   (oid: string, value: Buffer, critical = CRITICAL) =>
   (parts: Parts) =>
     withExtension(parts, oid, extension(oid, value, critical));
-function authority(change: (parts: Parts) => Partial<Parts>): Credential {
+function authority(change: (parts: Parts) => Partial<Parts>): Certified {
   const parts = partsOf(stranger.certificate);
   return { ...stranger, certificate: assemble({ ...parts, ...change(parts) }, root.keys.privateKey) };
 }
@@ -207,7 +207,7 @@ await addAltered('a leaf that may also decipher only', instead(OID.keyUsage, hex
 await addAltered('a leaf that may only sign certificates', instead(OID.keyUsage, hexBytes('03020204')), misuse);
 
 // The longest chain, and one certificate more. Each authority allows just as many below it as there are.
-async function lineOf(count: number): Promise<Credential[]> {
+async function lineOf(count: number): Promise<Certified[]> {
   const line = [root];
   for (let below = count - 2; below >= 0; below--) {
     const above = line.at(-1) ?? root;
@@ -245,11 +245,11 @@ forAgreement[12] = 0x02; // 1.2.840.10045.2.2 in place of id-ecPublicKey
 await addAltered('a key of another kind on the same curve', () => ({ spki: forAgreement }), misuse);
 const withNull = hexBytes('300c06082a8648ce3d0403030500');
 await addAltered('NULL behind both names of the algorithm', () => ({ algorithm: withNull, outer: withNull }), misuse);
-const leafOf = (bytes: number): Credential => ({
+const leafOf = (bytes: number): Certified => ({
   ...leaf,
   certificate: sized(partsOf(leaf.certificate), instance.keys.privateKey, bytes),
 });
-const authorityOf = (bytes: number): Credential => ({
+const authorityOf = (bytes: number): Certified => ({
   ...stranger,
   certificate: sized(partsOf(stranger.certificate), root.keys.privateKey, bytes),
 });

@@ -11,7 +11,7 @@ import {
   signPayload,
   testPcr,
 } from '../../../../rehearsal/nsm/emulator.ts';
-import { type Credential, type CredentialOptions, createCredential } from '../../../../rehearsal/nsm/pki.ts';
+import { type Certified, type CredentialOptions, createCredential } from '../../../../rehearsal/nsm/pki.ts';
 
 export const NOW = Date.parse('2026-11-22T12:00:00Z');
 export const HOUR_MS = 3_600_000;
@@ -30,20 +30,20 @@ export const root = await createCredential({ name: 'test.nitro-enclaves', pathLe
 export const instance = await authorityUnder(root, { pathLength: 0 });
 export const leaf = await leafUnder(instance, {});
 
-export function authorityUnder(issuer: Credential, options: Partial<CredentialOptions>): Promise<Credential> {
+export function authorityUnder(issuer: Certified, options: Partial<CredentialOptions>): Promise<Certified> {
   return createCredential({ name: 'instance.test.nitro-enclaves', ...validity, issuer, ...options });
 }
 
-export function leafUnder(issuer: Credential, options: Partial<CredentialOptions>): Promise<Credential> {
+export function leafUnder(issuer: Certified, options: Partial<CredentialOptions>): Promise<Certified> {
   return createCredential({ name: `${MODULE_ID}.us-test-1.aws`, ...leafValidity, issuer, ...options });
 }
 
 export interface Made extends DocumentShape {
   readonly fields?: Readonly<Record<string, CborValue | undefined>>;
-  readonly chain?: readonly Credential[];
-  readonly leaf?: Credential;
+  readonly chain?: readonly Certified[];
+  readonly leaf?: Certified;
   /** Whose key signs it; default: the leaf's. */
-  readonly signer?: Credential;
+  readonly signer?: Certified;
 }
 
 export function registers(changed: Readonly<Record<number, Buffer | undefined>> = {}): CborValue {
