@@ -1,4 +1,5 @@
-// The budget of CONTRIBUTING.md: how much of each thing there may be at most. It may only get less: who adds takes away.
+// The budget of CONTRIBUTING.md: how much of each thing there may be at most. It may only get less: who adds takes
+// away.
 // Lines are of code, neither blank nor comment alone, so that comments that teach cost nothing.
 
 import { readdirSync, readFileSync } from 'node:fs';
