@@ -21,7 +21,7 @@ export const AUDIT_MEMBERS = {
   signing_root:
     'The 32 bytes that the signature is over, `0x` and hex, also when slashing protection refused them. Absent when the request was refused before the root was known to be right.',
   client_fault:
-    'What was wrong with the fork that the client stated, when its message was signed with the fork of the schedule (`signing.heal`): `earlier_fork`, `later_fork`, `unknown_fork`, or `stated_version`.',
+    'What was wrong with the fork that the client stated, when its message was signed with the fork of the schedule: `earlier_fork`, `later_fork`, `unknown_fork`, or `stated_version`.',
   fee_recipient: 'Where the message or its payload says that a proposer is paid.',
   gas_limit: 'The gas limit that the message or its payload states, as decimal text.',
   builder:

@@ -60,7 +60,6 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
         inFlight: parts.inFlight,
         equivocation,
         builder: signing.builder,
-        heal: signing.heal,
         priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
         canaryKeys: new Set(config.canary_keys),
         onRetired: (publicKey, tenure) => parts.loading.keys.noteRefused(publicKey, tenure),

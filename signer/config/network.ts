@@ -79,7 +79,7 @@ function describe(options: NetworkOptions, readConfigFile: ReadConfigFile): Netw
     genesisTimeSeconds: custom.genesis_time,
   };
   if (network.name === 'ephemery') {
-    return { network: ephemeryNetwork({ ...genesis, depositChainId: custom.deposit_chain_id }), unknownForks: [] };
+    return { network: ephemeryNetwork(genesis), unknownForks: [] };
   }
   const { config_file: file } = custom;
   const read = file === undefined ? { config: byMembers(custom) } : (readConfigFile?.(file) ?? NO_FILES);
@@ -102,10 +102,10 @@ function byMembers(custom: Config['custom_network']): ConsensusConfig {
   const { fork_versions, genesis_fork_version: phase0, capella_fork_version: capella } = custom;
   const versions = fork_versions ?? { phase0, capella };
   return {
-    configName: custom.config_name,
+    configName: undefined,
     preset: custom.preset ?? 'mainnet',
     slotDurationMs: custom.slot_duration_ms ?? DEFAULT_SLOT_DURATION_MS,
-    depositChainId: custom.deposit_chain_id,
+    depositChainId: undefined,
     forks: FORK_NAMES.flatMap((name): Fork[] => {
       const version = (versions as Partial<Record<typeof name, string | undefined>>)[name];
       return version === undefined

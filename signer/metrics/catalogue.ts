@@ -51,7 +51,7 @@ export const METRICS = {
   ),
   healedRequests: counter(
     'svc_healed_requests_total',
-    'Messages that were signed with the fork of the schedule although the client stated another (`signing.heal`), by what was wrong; any increase is a fault of a client.',
+    'Messages that were signed with the fork of the schedule although the client stated another, by what was wrong; any increase is a fault of a client.',
     { client_fault: clientFault },
   ),
   signingQueueDepth: gauge('svc_signing_queue_depth', 'Signing requests that wait for a permit.', { pool }),

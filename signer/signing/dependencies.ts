@@ -23,8 +23,6 @@ export interface SigningDependencies {
   readonly equivocation: Pick<EquivocationGuard, 'claim'>;
   /** Without it bids are refused, which commit the money of a builder. */
   readonly builder?: boolean;
-  /** The schedule's fork is signed with where the client's root proves that it is meant. */
-  readonly heal?: boolean;
   readonly priorityOperations: ReadonlySet<Operation>;
   /** Asked right before a signature is released. */
   readonly hindrance: () => ErrorReason | undefined;

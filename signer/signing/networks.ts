@@ -87,10 +87,8 @@ export function publicNetwork(name: PublicNetworkName): Network {
   });
 }
 
-export function ephemeryNetwork(
-  period: Pick<NetworkParts, 'genesisValidatorsRoot' | 'genesisTimeSeconds' | 'depositChainId'>,
-): Network {
-  return makeNetwork({ ...sharedParts('ephemery', PUBLIC_NETWORKS.ephemery), ...period });
+export function ephemeryNetwork(period: Pick<NetworkParts, 'genesisValidatorsRoot' | 'genesisTimeSeconds'>): Network {
+  return makeNetwork({ ...sharedParts('ephemery', PUBLIC_NETWORKS.ephemery), ...period, depositChainId: undefined });
 }
 
 function sharedParts(name: PublicNetworkName | 'ephemery', { preset, slotDurationMs, forks }: NetworkConstants) {

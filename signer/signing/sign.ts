@@ -64,7 +64,7 @@ export async function sign(
 export function rootToSign(
   request: SignRequest,
   { onHealed }: Pick<SigningContext, 'onHealed'>,
-  { network, rootOf, heal, builder }: SigningDependencies,
+  { network, rootOf, builder }: SigningDependencies,
 ): Uint8Array | Refused {
   const { operation, givenSigningRoot: given } = request;
   const { option }: OperationRow = ROWS[operation];
@@ -81,7 +81,7 @@ export function rootToSign(
     if (given === undefined || Buffer.compare(root, given) === 0) return root;
     refusal = { kind: 'refused', reason: 'signing_root_mismatch' };
   }
-  const healed = heal === true ? healedRoot(request, network, fork) : undefined;
+  const healed = healedRoot(request, network, fork);
   if (healed === undefined) return refusal;
   onHealed?.(healed.fault);
   return healed.root;

@@ -73,8 +73,6 @@ describe('custom_network.config_file', () => {
   it.each([
     'preset: minimal',
     'slot_duration_ms: 12000',
-    'deposit_chain_id: 1',
-    'config_name: a',
     'fork_versions: {}',
     'genesis_fork_version: "0x00000001"',
     'capella_fork_version: "0x00000001"',
@@ -92,15 +90,16 @@ describe('custom_network by members', () => {
   const VERSIONS =
     'fork_versions: {phase0: "0x10000038", capella: "0x40000038", fulu: "0x7000003A", gloas: "0x80000038"}';
 
-  it('says the same as the file', () => {
+  it('says the same as the file, but for the name and the chain id of deposits', () => {
     const versions = ['phase0', 'altair', 'bellatrix', 'capella', 'deneb', 'electra', 'fulu', 'gloas']
       .map((name, index) => `${name}: "0x${index + 1}0000038"`)
       .join(', ');
     const yaml = members(
-      `, genesis_time: 1795348820, config_name: testnet, deposit_chain_id: 3151908, fork_versions: {${versions}}`,
+      `, genesis_time: 1795348820, fork_versions: {${versions}}`,
       '{altair: 0, bellatrix: 0, capella: 0, deneb: 0, electra: 0, fulu: 0, gloas: 1}',
     );
-    expect(networkIn(yaml)).toEqual(networkIn(FILE, PACKAGE_CONFIG));
+    const ofFile = networkIn(FILE, PACKAGE_CONFIG);
+    expect(networkIn(yaml)).toEqual({ ...ofFile, configName: 'custom', depositChainId: undefined });
   });
 
   it('knows the versions that are stated, and of epochs only what is', () => {
@@ -157,10 +156,6 @@ describe('custom_network by members', () => {
       'custom_network.genesis_fork_version is set, and custom_network.fork_versions states it',
     ],
     [`, ${VERSIONS}, preset: minimal`, 'custom_network.slot_duration_ms is missing, and the preset is minimal'],
-    [
-      `, ${VERSIONS}, config_name: "a/b"`,
-      'custom_network.config_name must be a name of up to 64 letters, digits, spaces and . _ -',
-    ],
   ])('%j is refused', (text, sentence) => {
     expect(sentencesOf({ yaml: members(text) })).toContain(sentence);
   });

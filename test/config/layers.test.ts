@@ -20,7 +20,6 @@ function accepted(path: OptionPath): unknown {
     'custom_network.genesis_validators_root': `0x${'ab'.repeat(32)}`,
     'custom_network.genesis_fork_version': '0x00000001',
     'custom_network.capella_fork_version': '0x00000002',
-    'custom_network.config_name': 'devnet-1',
     'custom_network.fork_versions': { phase0: '0x00000001', capella: '0x00000002' },
     'network.fork_schedule': { gloas: 500_000 },
     'signer_state.table': 'state',

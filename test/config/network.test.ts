@@ -79,13 +79,10 @@ describe('ephemery', () => {
   const ephemery = (text: string) => `network: ephemery\ncustom_network: {${text}}`;
 
   it('has its forks built in, and its genesis in the configuration', () => {
-    const network = networkIn(
-      ephemery(`genesis_validators_root: "${ROOT}", genesis_time: 1790277000, deposit_chain_id: 39438164`),
-    );
+    const network = networkIn(ephemery(`genesis_validators_root: "${ROOT}", genesis_time: 1790277000`));
     expect(network).toMatchObject({
       name: 'ephemery',
       configName: 'ephemery',
-      depositChainId: 39_438_164,
       slotsPerEpoch: 32,
     });
     expect(encodeHex(network.genesisValidatorsRoot)).toBe(ROOT);

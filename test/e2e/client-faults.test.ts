@@ -74,18 +74,3 @@ describe('faults of clients', () => {
     expect(line).toMatchObject({ client_fault: healed?.client_fault, signed: 1 });
   });
 });
-
-it('nothing is healed with signing.heal: false', async () => {
-  const signer = await deployKeys(keys, { network: 'sepolia', signing: { heal: false } }).start();
-  try {
-    for (const { name, request, client_fault, signature } of vectors) {
-      if (client_fault === undefined) continue;
-      const answer = await signCall(signer.url, key.pubkey, request, json);
-      // The version of an unknown fork was never refused for its own sake: its root is another one.
-      expect([name, answer.status]).toEqual([name, 400]);
-      expect(answer.text).not.toContain(signature ?? 'a signature');
-    }
-  } finally {
-    await signer.stop();
-  }
-});

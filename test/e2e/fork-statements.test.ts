@@ -71,7 +71,7 @@ const HEADS = [`0x${'a1'.repeat(32)}`, `0x${'a2'.repeat(32)}`];
 describe('what a client says of forks', () => {
   let signer: RunningSigner;
   beforeAll(async () => {
-    signer = await deploy(1, { network: 'sepolia', signing: { heal: true, builder: true } }).start();
+    signer = await deploy(1, { network: 'sepolia', signing: { builder: true } }).start();
   });
   afterAll(() => signer.stop());
 

@@ -100,12 +100,12 @@ function rootOn(body: Body, chain: Chain): string | undefined {
 function signedRoot(body: Body, network: Network): string | undefined {
   const parsed = parseSignRequest(Buffer.from(JSON.stringify(body)));
   if (parsed.kind === 'refused') return undefined;
-  const options = { network, builder: true, heal: true } as SigningDependencies;
+  const options = { network, builder: true } as SigningDependencies;
   const root = rootToSign(parsed.request, {}, options);
   return root instanceof Uint8Array ? encodeHex(root) : undefined;
 }
 
-describe('a signer with everything on (heal, builder)', () => {
+describe('a signer with everything on', () => {
   it('signs nothing that is good on another network, whatever is said of forks and chains', () => {
     let [signed, goodElsewhere] = [0, 0];
     fc.assert(

@@ -2,17 +2,9 @@
 
 import { z } from 'zod';
 import { FORK_NAMES, type ForkName } from '../../api/forks.ts';
-import { CONFIG_NAME_PATTERN, SLOT_DURATION_MS_LIMITS } from '../../signing/networks.ts';
+import { SLOT_DURATION_MS_LIMITS } from '../../signing/networks.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
-import { hex, integer, type Kind, object, oneOf, text } from '../values/values.ts';
-
-const CONFIG_NAME = 'a name of up to 64 letters, digits, spaces and . _ -';
-
-const configName: Kind<string> = {
-  expects: CONFIG_NAME,
-  form: 'text',
-  schema: z.string(`must be ${CONFIG_NAME}`).regex(CONFIG_NAME_PATTERN, `must be ${CONFIG_NAME}`),
-};
+import { hex, integer, object, oneOf, text } from '../values/values.ts';
 
 const VERSION = 'must be 4 bytes of hex, 0x and 8 digits';
 const forkVersion = z
@@ -58,11 +50,6 @@ export const NETWORK_OPTIONS = {
     undefined,
     'The consensus config.yaml of a devnet, in place of the members that it states; not in an enclave',
   ),
-  'custom_network.config_name': unflagged(
-    configName,
-    undefined,
-    'What the network calls itself (CONFIG_NAME), for deposit data; custom unless given',
-  ),
   'custom_network.preset': unflagged(
     oneOf('mainnet', 'gnosis', 'minimal'),
     undefined,
@@ -72,11 +59,6 @@ export const NETWORK_OPTIONS = {
     integer(SLOT_DURATION_MS_LIMITS.min, SLOT_DURATION_MS_LIMITS.max),
     undefined,
     'Length of a slot (SLOT_DURATION_MS); 12,000 unless given, and needed with another preset than mainnet',
-  ),
-  'custom_network.deposit_chain_id': unflagged(
-    integer(0, 999_999_999_999_999),
-    undefined,
-    'Chain id of its deposit contract (DEPOSIT_CHAIN_ID)',
   ),
   'custom_network.fork_versions': unflagged(
     object('an object of fork versions, phase0 to gloas', forkVersionsSchema),

@@ -48,11 +48,6 @@ export const SIGNING_OPTIONS = {
     [],
     'Operations routed to the priority pool; without any there is none',
   ),
-  'signing.heal': unflagged(
-    booleanValue,
-    true,
-    'Sign with the fork of the schedule when a client sent another one with the right signingRoot (docs/specification/signing.md#healing)',
-  ),
   'signing.builder': unflagged(booleanValue, false, 'Sign EXECUTION_PAYLOAD_BID, which commits the money of a builder'),
   'signing.root_tables': unflagged(
     booleanValue,

@@ -122,8 +122,8 @@ const FOR_HOSTS: readonly (ConfigFinding & { readonly unless?: (config: Config) 
     at: 'custom_network.config_file',
     problem: `${NO_DISK}: what is not in its configuration is not measured`,
     remedy:
-      'write what the file says into the configuration: preset, slot_duration_ms, fork_versions and deposit_chain_id under ' +
-      'custom_network, the epochs under network.fork_schedule',
+      'write what the file says into the configuration: preset, slot_duration_ms and fork_versions under custom_network, ' +
+      'the epochs under network.fork_schedule',
   },
   { at: 'receipts.path', problem: NO_DISK, remedy: 'set receipts.storage: state_table, and remove it' },
   {

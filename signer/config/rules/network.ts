@@ -6,21 +6,19 @@ import { type ConfigFinding, type ConfigRule, type Facts, when } from './rule.ts
 
 /** What a config.yaml states too. */
 const IN_FILE = [
-  'config_name',
   'preset',
   'slot_duration_ms',
-  'deposit_chain_id',
   'fork_versions',
   'genesis_fork_version',
   'capella_fork_version',
 ] as const;
-const EPHEMERY = ['genesis_validators_root', 'genesis_time', 'deposit_chain_id'];
+const EPHEMERY = ['genesis_validators_root', 'genesis_time'];
 const OLD_VERSIONS = ['genesis_fork_version', 'capella_fork_version'] as const;
 const NEEDED_FORKS = ['phase0', 'capella'] as const;
 
 export const NETWORK_RULES: readonly ConfigRule[] = [
   {
-    says: '`network: custom` needs `custom_network.genesis_validators_root`, and either `config_file`, `fork_versions` with `phase0` and `capella`, or `genesis_fork_version` and `capella_fork_version`. `network: ephemery` needs `genesis_validators_root`, and takes `genesis_time` and `deposit_chain_id`. Another network takes none of `custom_network`.',
+    says: '`network: custom` needs `custom_network.genesis_validators_root`, and either `config_file`, `fork_versions` with `phase0` and `capella`, or `genesis_fork_version` and `capella_fork_version`. `network: ephemery` needs `genesis_validators_root`, and takes `genesis_time`. Another network takes none of `custom_network`.',
     broken: (config, facts) => {
       const { name } = config.network;
       if (name === 'custom') return [...missingRoot(config), ...missingVersions(config)];
