@@ -1,6 +1,6 @@
 // What the programs say of themselves, for help and completion: read from descriptions.json, which `make docs` writes
 // from their sources and a test holds to them. The schemas behind the options of the server alone take longer to load
-// than somebody who presses the Tab key waits. A release says less of what it cannot do
+// than a person who presses the Tab key waits. A release says less of what it cannot do
 // (tools/release/absent/described.ts).
 
 import type { Description } from '../common/command-line/command.ts';

@@ -1,4 +1,4 @@
-// `strongroom completion`: the script of a shell, and the names that the script asks for while somebody types.
+// `strongroom completion`: the script of a shell, and the names that the script asks for while the user types.
 
 import { basename } from 'node:path';
 import { ArgumentsError, withAdvice } from '../common/command-line/arguments.ts';

@@ -147,7 +147,7 @@ interface Given {
   readonly inputs: readonly Input[];
 }
 
-/** In the record files have their names alone: where they lie on the build host is nobody's concern, and differs. */
+/** The record names files without their folders: these differ between build hosts, and say nothing of the image. */
 function readGiven({ ceremonyFile, configurationFile, authorities: hosts, signing }: BuildRequest): Given {
   const ceremonyText = readImageInput(ceremonyFile, 'the ceremony');
   const configuration = configurationFile === undefined ? undefined : readConfiguration(configurationFile);

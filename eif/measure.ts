@@ -1,5 +1,5 @@
 // What the platform measures of an image, and what the signer adds once it runs (specification/evidence.md#registers).
-// A measurement says which bytes were started; that they are good is for whoever read and built them.
+// A measurement says which bytes were started; only a person who read and built the sources can say that they are good.
 
 import { createHash, hash } from 'node:crypto';
 import { extendedOnce } from '../common/formats/register.ts';

@@ -196,7 +196,7 @@ export async function readMeasurements(nsm: Nsm): Promise<Measurements> {
   return measurements;
 }
 
-/** Nobody who checks its documents will believe such an enclave. */
+/** No verifier believes such an enclave: in its documents PCR0 to PCR2 are zeros. */
 export function isDebugMode(measurements: Measurements): boolean {
   const zero = UNUSED.toString('hex');
   return IMAGE_PCRS.every((index) => measurements[index] === zero);

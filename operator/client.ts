@@ -29,7 +29,7 @@ export interface ApiRequest extends Asked {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly json?: unknown;
   readonly upload?: AsyncIterable<Uint8Array>;
-  /** A status beside 2xx whose body is the answer, too. */
+  /** A status other than 2xx whose body is an answer, too, and no error. */
   readonly alsoAnswers?: number;
 }
 

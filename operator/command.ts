@@ -1,5 +1,5 @@
-// What a command of the operator is made of: its description, and what it does. A remote command has a client for the
-// signer of the settings, whose flags stand in its help beside its own.
+// What a command of the operator is made of: its description, and what it does. A remote command is given a client of
+// the signer that the settings name; the flags of the settings stand in its help after its own.
 
 import type { DocumentProvider } from '../common/attestation/contract.ts';
 import type { Description, Flag, Flags, Values } from '../common/command-line/command.ts';
@@ -20,7 +20,7 @@ import { readToken } from './token.ts';
 export const PROGRAM = 'strongroom operator';
 export const SETTINGS_HEADING = 'Options for the signer, and settings';
 
-/** What a command can do beside asking the signer; the program that has it hands it in. */
+/** What a command can do besides asking the signer. The program that can do it hands it in. */
 export interface OperatorParts {
   readonly openLatchTable?: OpenLatchTable;
 }

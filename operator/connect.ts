@@ -49,7 +49,10 @@ export async function connectAttested(peer: AttestedPeer, signal: AbortSignal): 
   });
 }
 
-/** What the peer proves, whoever it is, for a report. The connection is closed. @throws the socket's own error */
+/**
+ * What the peer proves, for a report: also when it is not the expected signer. The connection is closed.
+ * @throws the socket's own error
+ */
 export async function examine({ url, attestation }: AttestedPeer, signal: AbortSignal): Promise<PeerEvidence> {
   return withAttestedSocket({ url, attestation }, signal, async (socket) => {
     const inquiry = { host: url.host, signal, goOn: ({ authentic }: { readonly authentic: boolean }) => authentic };
@@ -66,7 +69,7 @@ async function withAttestedSocket<T>(
   use: (socket: TLSSocket) => Promise<T>,
 ): Promise<T> {
   const socket = await open((onReady) => dialAttested(url, onReady), signal);
-  socket.on('error', () => undefined); // between two requests nobody else listens; whoever uses it next sees it closed
+  socket.on('error', () => undefined); // between requests there is no other listener; the next one sees it closed
   try {
     return await use(socket);
   } catch (error) {

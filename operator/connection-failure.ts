@@ -90,7 +90,7 @@ export function isReset(error: unknown): boolean {
   return ['ECONNRESET', 'EPIPE'].includes(codeOf(error));
 }
 
-/** Nobody listens there. */
+/** No program listens there. */
 export function isRefused(error: unknown): boolean {
   return codeOf(error) === 'ECONNREFUSED';
 }

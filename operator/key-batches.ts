@@ -102,7 +102,10 @@ export interface KeyResult {
   readonly file?: string;
 }
 
-/** The results; whoever failed is named, and the command fails. @throws CommandFailure when there are errors */
+/**
+ * Prints the results and names each key that failed; then the command fails.
+ * @throws CommandFailure when there are errors
+ */
 export function showResults<Result extends KeyResult>(output: AnswerOutput, results: readonly Result[]): void {
   showValue(output, { data: results }, ({ data }) => renderResults(data));
   const errors = results.filter(({ status }) => status === 'error').length;

@@ -1,5 +1,5 @@
-// Rules for the four holders of tokens that every deployment has, so that nobody ends with `{"effect":"allow"}`. Each
-// names its scopes: a scope that a later version brings is in none of them.
+// Rules for the four holders of tokens that every deployment has, so that no operator falls back on
+// `{"effect":"allow"}`. Each preset lists its scopes: none gains a scope that a later version brings.
 
 import { OPERATIONS } from '../signer/api/operations.ts';
 import type { Policy } from '../signer/api/policy.ts';

@@ -1,5 +1,5 @@
-// The file of profiles: what it holds, and the names in it, for completion while somebody types. What a
-// profile may say, and who may have written it, is profile.ts's to judge: its schemas take longer to load.
+// The file of profiles: what it holds, and the names in it, for completion while the user types. profile.ts judges what
+// a profile may say and who may have written it: its schemas take longer to load.
 
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:fs';
 import { profilePath } from '../common/command-line/profile-path.ts';

@@ -80,7 +80,7 @@ function parseProfiles(path: string, content: string): z.output<typeof fileSchem
   throw localFailure(`${path}: ${bounded(`${place === '' ? 'the file' : place}: ${issue?.message}`, 200)}`);
 }
 
-/** Whoever can write it can have a token sent to a signer of their own. Root can do that anyway. */
+/** A user who can write the file can have a token sent to a signer of their own. Root can do that anyway. */
 function refuseWhenForeign(path: string, { mode, uid }: Stats): void {
   if (uid !== 0 && uid !== process.getuid?.()) {
     throw localFailure(

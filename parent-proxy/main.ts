@@ -166,7 +166,10 @@ function answerSignals(proxy: RunningProxy, logger: ProxyLogger, output: Output)
   });
 }
 
-/** A bug leaves the process in a state nobody has thought about: the service manager starts it afresh. */
+/**
+ * A bug leaves the process in a state that its authors did not foresee: the process ends and the service manager starts
+ * it again.
+ */
 function endOnBugs(logger: ProxyLogger, output: Output): void {
   const end = async (error: unknown): Promise<void> => {
     const stack = error instanceof Error ? error.stack : undefined;

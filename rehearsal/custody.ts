@@ -25,7 +25,7 @@ export interface CustodyWorld {
   environment(endpoints?: { readonly dynamodb?: string; readonly kms?: string }): Record<string, string>;
   createKey(): string;
   createCeremony(options?: { readonly keys?: number; readonly threshold?: number }): CeremonyBlock;
-  /** A fresh state table, and beside it a table for the slashing protection of its fleet. */
+  /** Makes a fresh state table, and a second table for the slashing protection of its fleet. */
   createTable(): Promise<string>;
   /** `signer_state`, `ceremony` and the fleet's `anti_slashing` of a signer on this table. */
   configuration(table: string, ceremony: CeremonyBlock): Record<string, unknown>;

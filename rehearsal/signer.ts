@@ -85,7 +85,7 @@ export async function startSigner(options: SignerOptions = {}): Promise<RunningS
   try {
     await (options.waitFor === 'listening' ? logged('listening', { listener: 'http' }) : logged('ready'));
   } catch (error) {
-    await kill(child); // nobody else has it
+    await kill(child); // no caller has it yet
     if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
     throw error;
   }
@@ -221,7 +221,7 @@ export async function kill(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-// Leaving in another way: an exception that nobody caught.
+// The process ends in another way, by an exception that was not caught.
 process.once('exit', () => {
   for (const child of children) child.kill('SIGKILL');
 });

@@ -1,5 +1,5 @@
 // What a look at a part of a service finds for `server --check`: what would stop a start, and what is to be said of it.
-// The look stands beside the opening of its part, opens nothing for good, and writes nothing.
+// The look stands in the file that opens its part; it opens nothing for good, and writes nothing.
 
 import type { Violation } from '../common/command-line/violations.ts';
 import { errorCode } from '../common/formats/error-code.ts';

@@ -1,6 +1,6 @@
-// No slashing protection at all: every vote and every block is called safe and nothing is recorded. It exists for
-// test networks, behind `--allow-unsafe-noop-anti-slashing`; whoever calls this has checked the flag. The
-// process remembers tenures, for a deletion that looks at them; it refuses nothing.
+// No slashing protection at all: every vote and every block is called safe and nothing is recorded. It exists for test
+// networks, behind `--allow-unsafe-noop-anti-slashing`; the caller has checked the flag. The process remembers tenures,
+// for a deletion that looks at them; it refuses nothing.
 
 import { NO_INCARNATION } from '../signer/slashing/incarnation.ts';
 import type { PublicKeyHex, SlashingBackend, ValidatorHistory } from '../signer/slashing/types.ts';

@@ -1,6 +1,7 @@
-// Receipts in a folder of the host (specification/receipts.md#tiles), apart because only the program of a host has a
-// disk. Whoever can write the folder can withhold, and forge nothing of another boot. A file is whole and on the disk
-// before the log counts it; a head of an earlier start that cannot be read is an error, so that the log says a gap.
+// Receipts in a folder of the host (specification/receipts.md#tiles), in a file of its own because only the program of
+// a host has a disk. A person who can write the folder can withhold receipts, but not forge those of another boot. A
+// file is whole and on the disk before the log counts it; a head of an earlier start that cannot be read is an error,
+// so that the log says a gap.
 
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -107,7 +107,7 @@ export class Reload {
     this.#status = { status, lastOperationTime: this.#now(), lastError: problems.join('; ') };
   }
 
-  /** Answers what is wrong, in words for whoever asked; the log has all of it. */
+  /** Answers what is wrong, in words for the operator who asked; the log has all of it. */
   #reloadTokens(): readonly string[] {
     const { config, readConfiguration, replaceTokens, log } = this.#parts;
     const loaded = readConfiguration();
@@ -139,7 +139,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Secrets are not compared. A listener that was opened without known clients asks nobody for a certificate. */
+/** Secrets are not compared. A listener that was opened without known clients asks no client for a certificate. */
 function changedOptions(before: Config, now: Config): OptionPath[] {
   const asksClients = before.tls.known_clients.length > 0;
   const isReread = (path: OptionPath): boolean =>

@@ -1,5 +1,5 @@
-// What the commands read: the configuration as the signer reads it, the ceremony beside it, and the measurements of
-// images. Files are read and nothing is called. What is missing is refused with where it is to be had.
+// What the commands read: the configuration as the signer reads it, the ceremony definition that it names, and the
+// measurements of images. Files are read and nothing is called. For what is missing the refusal says where to get it.
 
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';

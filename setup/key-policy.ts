@@ -1,6 +1,6 @@
 // The policy of a custody key. The signer's roles decrypt for the listed images only. Administrators and the root user
-// of the account can change the policy, so that nobody is locked out, and none of them decrypts. It refuses what would
-// let an administrator open the master key alone.
+// of the account can change the policy, so that the account is not locked out of it, and none of them decrypts. It
+// refuses what would let an administrator open the master key alone.
 
 import type { Deployment } from '../ceremony/definition.ts';
 import { type Phase, type PolicyDocument, type PolicyStatement, policyBytes, policyOf } from './policy-document.ts';
@@ -16,14 +16,14 @@ export interface AttestedImage {
 export interface KeyPolicyRequest {
   /** Principals of the key's own account: KMS lets no other account change a key's policy. */
   readonly administrators: readonly string[];
-  /** Whoever decrypts: the role of a plain service, or those of the parents. */
+  /** The roles that decrypt: that of a plain service, or those of the parents. */
   readonly signers: readonly string[];
   /**
    * They encrypt shares in the phases that make some. `the signers`: for a plain service, and where the parents write
    * the tables.
    */
   readonly tableUsers: readonly string[] | 'the signers';
-  /** `without attestation`: whoever has the signers' role decrypts. For a service that runs in no enclave. */
+  /** `without attestation`: any holder of the signers' role decrypts. For a service that runs in no enclave. */
   readonly images: readonly AttestedImage[] | 'without attestation';
   readonly phase: Phase;
   readonly deployment: Deployment;
@@ -131,7 +131,9 @@ const SIGNERS_ADMINISTER_NOTHING = {
   Action: ADMINISTRATION_ACTIONS.filter((action) => action !== 'kms:DescribeKey'),
 } as const;
 
-/** An explicit deny is above every allow: a grant of earlier times, or a statement that somebody adds later. */
+/**
+ * An explicit deny wins over every allow: over an older grant, and over a statement that an administrator adds later.
+ */
 const NOT_UNATTESTED: PolicyStatement = {
   Sid: 'NobodyWithoutAttestation',
   ...DENIED,
@@ -139,7 +141,7 @@ const NOT_UNATTESTED: PolicyStatement = {
   Condition: { Null: { 'kms:RecipientAttestation:ImageSha384': 'true' } },
 };
 
-/** A grant would decrypt beside this policy; ReEncrypt gives a share to another key, and takes no attestation. */
+/** A grant would allow what this policy does not; ReEncrypt gives a share to another key, and takes no attestation. */
 const NO_WAY_AROUND: PolicyStatement = {
   Sid: 'NoWayAround',
   ...DENIED,

@@ -54,7 +54,7 @@ export const TABLE_ACTIONS: Readonly<Record<TableKind, readonly TableAction[]>> 
   ],
 };
 
-/** What nobody needs on the slashing table: nothing deletes a record. */
+/** Actions that no role needs on the slashing table: nothing deletes a record. */
 export const DELETIONS: readonly string[] = ['DeleteItem', 'BatchWriteItem', 'PartiQLDelete'];
 
 /** As a policy spells them. @param byArn whether the configuration names the table by its ARN */

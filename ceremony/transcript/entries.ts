@@ -45,7 +45,7 @@ const name = z
   .max(MAX_NAME_CHARACTERS, `must have at most ${MAX_NAME_CHARACTERS} characters`)
   .refine((text) => isShown(text, UNSHOWN), 'must be one line without control characters and outer blanks');
 
-/** Of a person: nobody else in the ceremony may look the same. */
+/** A person's name: no two people of a ceremony may have names that look the same. */
 const personName = name
   .refine((text) => /\p{L}/u.test(nameSkeleton(text)), 'must have letters that can be seen')
   .refine((text) => !BLANK.test(text), 'must have no code point that is drawn as nothing, or that is none')
@@ -144,7 +144,9 @@ export type StartEntry = Extract<Entry, { entry: 'start' }>;
 export type PersonEntry = Extract<Entry, { entry: 'person' }>;
 export type MasterKeyEntry = Extract<Entry, { entry: 'master_key' }>;
 
-/** An entry as somebody says it: number, time and link are given to it when it is written. */
+/**
+ * An entry as its author states it: the writer of the file adds its number, its time and its link to the line before.
+ */
 export type EntryDraft = Entry extends infer One
   ? One extends Entry
     ? Omit<One, 'number' | 'at' | 'previous'>

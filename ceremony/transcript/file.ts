@@ -66,7 +66,7 @@ export function newFileOf(path: string): string {
 
 interface NewFile {
   write(bytes: Buffer): Promise<void>;
-  /** It becomes the transcript, in place of the one there. From then on the name beside it may be another writer's. */
+  /** Renames the new file over the transcript. From then on the new file's name may belong to another writer. */
   putInPlace(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// The evidence of what an enclave wrote beside its master key (specification/evidence.md#rows).
+// The evidence that an enclave writes next to its master key, into the same row (specification/evidence.md#rows).
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';

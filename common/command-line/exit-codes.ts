@@ -14,7 +14,7 @@ export const EXIT = {
   noReferenceValues: 8,
   /** Slashable messages stand in what was imported, or between it and the records; everything was merged. */
   conflicts: 9,
-  /** The same image as a record of which nobody can get the sources: no commit, or changed ones. */
+  /** The image is the record's, but the record names no commit or changed sources: no reader can get them. */
   unknownSources: 10,
   /** Receipts: a log was altered, or part of it withheld. */
   receiptsBroken: 11,

@@ -9,7 +9,7 @@ const PROGRAM = 'strongroom';
 const INDENT = '  ';
 /** A term that is longer stands on a line of its own. */
 const MAX_TERM_CHARACTERS = 28;
-/** A text beside terms that is narrower is not worth reading. */
+/** A text in the column after the terms is hard to read when it is narrower than this. */
 const MIN_TEXT_COLUMNS = 30;
 
 export function renderHelp(path: readonly string[], description: Description, columns = DEFAULT_COLUMNS): string {

@@ -34,7 +34,10 @@ export async function checkOutput(path: string, isForced: boolean): Promise<void
   if (there?.isFile() === false) throw new OutputFileError(path, 'is no regular file: name another one');
 }
 
-/** First beside it, then in its place: what is broken never looks whole. @throws OutputFileError */
+/**
+ * Writes a partial file in the same folder, and renames it when it is whole: a broken file never looks whole.
+ * @throws OutputFileError
+ */
 export async function writeOutput(path: string, isForced: boolean, write: (file: FileHandle) => Promise<void>) {
   await checkOutput(path, isForced);
   const partial = partialOf(path);
@@ -83,7 +86,7 @@ function partialOf(path: string): string {
   return `${path}.${randomBytes(6).toString('hex')}.partial`;
 }
 
-/** Somebody may have made the file meanwhile: it is not replaced then, either. */
+/** Another program may have made the file in the meantime: that file is not replaced, either. */
 async function place(partial: string, path: string, isForced: boolean): Promise<void> {
   const linked = isForced ? false : await link(partial, path).then(() => true, withoutLinks(path));
   if (!linked) await rename(partial, path).catch(refused(path));

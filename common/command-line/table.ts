@@ -44,7 +44,9 @@ export function renderTable(
     .join('');
 }
 
-/** Lines of a last column, each behind its indent. The first stands beside the other columns, and may be empty. */
+/**
+ * Lines of a last column, each with its indent. The first continues the line of the other columns, and may be empty.
+ */
 function wrapCell(text: string, room: number, before: number, columns: number): string[] {
   const indent = ' '.repeat(before);
   const isTooLong = (word: string) => word.length > room && word.length + WHOLE_WORD_INDENT.length <= columns;

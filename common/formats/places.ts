@@ -3,7 +3,7 @@
 
 import { addressText, parsePeerAddress } from './ip-address.ts';
 
-/** Whoever holds a /64 of IPv6 has as many addresses as it likes. */
+/** A client with a /64 of IPv6 can call from as many addresses as it likes: they count as one. */
 const IPV6_SHARE_BYTES = 8;
 
 export class Places<Member extends object> {

@@ -12,7 +12,10 @@ export interface Span {
 }
 
 export interface Tracing {
-  /** A root of its own: with a client's `traceparent`, whoever may send a request would choose what is sampled. */
+  /**
+   * Each request starts a trace of its own. If a client's `traceparent` counted, the client would choose what is
+   * sampled.
+   */
   startRequest(request: TracedRequest): Span;
   /** A collector that does not answer costs at most `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;

@@ -23,7 +23,7 @@ export interface Bundle {
   readonly inputs: readonly Input[];
 }
 
-/** What stands in the place of a module: a file beside the bundle, another source of the project, or a text. */
+/** What replaces a module: a file in the folder of the bundle, another source of the project, or a text. */
 export type InPlace = { readonly beside: string } | { readonly source: string } | { readonly text: string };
 
 export interface Program {
@@ -173,7 +173,7 @@ function bundlingFailed(error: unknown): unknown {
   return new BuildError('the program cannot be bundled', lines);
 }
 
-/** Everything but Node's own modules and files beside the bundle would be looked for in the running image. */
+/** The running image would look in vain for any import but Node's own modules and the files in the bundle's folder. */
 function checkImports({ inputs }: Metafile, { inPlaceOf }: Program): void {
   const beside = [...inPlaceOf.values()].flatMap((inPlace) => ('beside' in inPlace ? [`./${inPlace.beside}`] : []));
   const wrong = Object.entries(inputs).flatMap(([importer, { imports }]) =>
@@ -226,7 +226,7 @@ function assembled(root: string, { outputFiles, metafile }: Result): Bundle {
 // The lockfile says which packages are for development, and which are for another C library than the pinned Node.js.
 // npm 9 installs packages of every libc, later ones do not; a bundle is the same whichever installed it.
 
-/** The pinned Node.js, and so everything beside it. */
+/** The C library of the pinned Node.js, and so of everything that is loaded with it. */
 const LIBC = 'glibc';
 
 const lockfileSchema = z.object({

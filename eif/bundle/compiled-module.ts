@@ -1,5 +1,5 @@
-// The module that takes the place of `enclave/compiled.ts`. It stays a file beside the bundle, so that the bundle is
-// the same in every image and the ceremony can be read from any of them.
+// The module that takes the place of `enclave/compiled.ts`. It stays a file of its own next to the bundle, so that the
+// bundle is the same in every image and the ceremony can be read from any of them.
 
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';

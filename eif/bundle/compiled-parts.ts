@@ -31,7 +31,7 @@ export function readCompiledPart(root: string, { path, sources, what, target = '
 }
 
 /**
- * Compiles the sources once more, beside their place: they give the same bytes in any folder.
+ * Compiles the sources once more, in another folder: they give the same bytes in any folder.
  * @throws BuildError
  */
 export async function holdCompiledParts(root: string): Promise<void> {

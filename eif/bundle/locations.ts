@@ -1,5 +1,5 @@
-// How the signer's sources name files beside them. In the image all lie in one folder, so the bundler rewrites these
-// names. A use of `import.meta` that it does not know is refused while the image is built.
+// How the signer's sources name files by their own place. In the image all lie in one folder, so the bundler rewrites
+// these names. A use of `import.meta` that it does not know is refused while the image is built.
 
 import { basename, dirname, join, relative } from 'node:path';
 import { BuildError } from '../inputs.ts';

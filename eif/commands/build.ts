@@ -112,7 +112,7 @@ function signingOf(
   return { keyFile, certificateFile };
 }
 
-/** The record last: whoever finds it finds its image. */
+/** The record is written last: where there is a record, its image is whole. */
 async function writeBoth(folder: string, { image, record }: BuiltImage): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });

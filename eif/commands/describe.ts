@@ -1,5 +1,5 @@
-// `strongroom eif describe`: what an image holds and what will be measured of it, for whoever did not build it. Exit 1
-// when its signature is not valid, or the configuration that is asked about is not the one baked in.
+// `strongroom eif describe`: what an image holds and what will be measured of it, for a reader who did not build it.
+// Exit 1 when its signature is not valid, or the configuration that is asked about is not the one baked in.
 
 import { X509Certificate } from 'node:crypto';
 import { ceremonyBlock, ceremonyDigest } from '../../ceremony/definition.ts';

@@ -83,7 +83,7 @@ function readAndWipe(operation: NsmOperation, answer: Buffer): NsmFields | strin
   }
 }
 
-/** The device cannot be interrupted: whoever waits behind a call that hangs runs into the time limit. */
+/** A call of the device cannot be interrupted: when one hangs, the callers behind it run into their time limit. */
 function serialised(
   exchange: NsmDevice,
   { timeoutMs, maxCalls }: { readonly timeoutMs: number; readonly maxCalls: number },

@@ -56,7 +56,7 @@ export function cachedDocuments(
       }
       const entry = { madeAt: now, evidence: make(fields) };
       cache.delete(name);
-      cache.set(name, entry); // whoever asks meanwhile shares it
+      cache.set(name, entry); // callers that ask in the meantime share it
       const [oldest] = cache.keys();
       if (cache.size > MAX_CACHED_DOCUMENTS && oldest !== undefined) cache.delete(oldest);
       try {

@@ -117,7 +117,7 @@ async function get(socket: Awaited<ReturnType<Transport['connect']>>, signal: Ab
     resolve,
   );
   request.on('error', reject);
-  // Also for a 101 that nobody asked for, which ends a request without a word.
+  // Also for an unrequested answer 101, after which Node ends a request with no other event.
   request.once('close', () => reject(new UnusableCredentials('there is none')));
   request.end();
   const response = await promise;

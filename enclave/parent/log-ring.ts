@@ -93,7 +93,7 @@ export class LogRing {
     };
     this.#onChunkSent();
     if (this.#state === 'ready') this.#send();
-    if (this.#state === 'pausing') void this.#connect(); // at once: nobody waits for longer than this
+    if (this.#state === 'pausing') void this.#connect(); // at once: `end` waits no longer than its time
     await promise;
     clearTimeout(timer);
     await this.#close();
@@ -127,7 +127,7 @@ export class LogRing {
       }
       this.#adopt(socket);
     } catch {
-      this.#broken(undefined); // nobody there: the lines wait
+      this.#broken(undefined); // the parent does not listen: the lines wait in the ring
     }
   }
 

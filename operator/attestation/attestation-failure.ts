@@ -1,6 +1,6 @@
-// A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and of
-// somebody else, 8 when no reference values were given, 14 when they do not say everything. The code of each failing
-// check is in the message.
+// A verdict that is no success, as the failure of a command: exit 5 when the evidence is bad, 6 when it is good and
+// another program's, 8 when no reference values were given, 14 when they do not say everything. The code of each
+// failing check is in the message.
 
 import { type EvidenceFailure, FAILURES, type Fault } from '../../common/attestation/failure.ts';
 import type { EvidenceVerdict } from '../../common/attestation/verify.ts';

@@ -1,5 +1,5 @@
-// What a pcrs.json says beside its measurements, for a report. None of it is compared with a document but through the
-// registers, and what has another form than ours is passed over.
+// What a pcrs.json says besides its measurements, for a report. A document is compared with the measurements only;
+// members of another form than ours are passed over.
 
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';

@@ -1,5 +1,5 @@
 // The pages of `operator verify --report`, as data: the verdict first, then what a terminal shows, too, and every value
-// beside what it was compared with. What cannot be seen of a text, or turns the writing direction, is spelled out.
+// next to the one it was compared with. What cannot be seen of a text, or turns the writing direction, is spelled out.
 
 import { CEREMONY_PCR, CONFIGURATION_PCR, type DocumentProvider } from '../../common/attestation/contract.ts';
 import { keySections } from '../../common/attestation/key-sections.ts';

@@ -130,7 +130,7 @@ async function readKeystores(
   return keystores;
 }
 
-/** Text that is not JSON counts as one: the signer then says what is wrong with it, instead of nobody. */
+/** Text that is not JSON counts as a keystore, so that the signer is sent it and says what is wrong with it. */
 function isKeystore(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,4 +1,4 @@
-// `strongroom operator auth policy …`. What --dry-run shows is what would be sent, beside what the signer has.
+// `strongroom operator auth policy …`. With --dry-run they show what would be sent, next to what the signer has.
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Paint } from '../../common/command-line/paint.ts';

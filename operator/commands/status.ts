@@ -147,7 +147,7 @@ function originText(origin: Origin, state: ChamberStatus['state']): string {
   return `made ${by} at ${first.made_at}, in generation ${first.generation}`;
 }
 
-/** What an enclave wrote beside the key: who can write the table cannot make these. */
+/** What an enclave wrote next to the master key: a person who can write the table cannot make it. */
 function rowFields(custody: ChamberStatus['custody']): [string, string][] {
   if (custody === null) return [];
   const { root_token: token, seal_removal: removal } = custody;

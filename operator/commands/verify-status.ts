@@ -32,7 +32,7 @@ import { explained } from '../output-file.ts';
 
 const MAX_CHARACTERS = 200;
 
-/** Which key is the right one: beside --pcrs, flags that only a status has. */
+/** Flags that only the verification of a status has, besides --pcrs: they say which master key is the right one. */
 export const TERMS = {
   ceremony: { placeholder: 'FILE', meaning: 'For the status of a signer: the ceremony that its key has to be of' },
   deployment: {

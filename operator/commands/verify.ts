@@ -244,7 +244,7 @@ async function findAtUrl(written: string, attestation: AttestationPolicy, timeou
   }
 }
 
-// What is read from the command line beside files: times, nonces, URLs and reference values.
+// What is read from the command line besides files: times, nonces, URLs and reference values.
 
 const RFC3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
 const MAX_NONCE_BYTES = 1024;

@@ -1,5 +1,6 @@
-// Logs as the commands have them: in the folder that was named, or from the signer, in a folder that goes afterwards;
-// and who attests them. Reference values say of which images. Without them an attested log is attested by nobody.
+// Logs as the commands have them: in the folder that was named, or fetched from the signer into a folder that is
+// removed afterwards; and which enclave attests them. Reference values say which images are good: without them no
+// attestation of a log counts.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

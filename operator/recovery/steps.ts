@@ -30,7 +30,9 @@ const RESTART: RecoveryStep = {
   command: 'systemctl restart strongroom',
 };
 
-/** Everything that is wrong, the sealed chamber first: beside it nothing else can be put right. */
+/**
+ * Everything that is wrong. A sealed chamber comes first, and alone: while it is sealed nothing else can be put right.
+ */
 export function troublesOf({ checks }: Health, table: string | undefined): readonly Trouble[] {
   const down = new Map(checks.filter(({ status }) => status !== 'UP').map((check) => [check.id, check]));
   const chamber = down.get('chamber');
@@ -44,7 +46,7 @@ export function troublesOf({ checks }: Health, table: string | undefined): reado
   ];
 }
 
-/** Somebody copies the line into a shell, and what told the accessor may be no signer. */
+/** The operator copies the line into a shell, and the peer that named the accessor may be no signer. */
 const ACCESSOR = /^acc_[0-9a-f]{32}$/;
 
 /** What is left to do when the latch is gone. @param accessor whose token sealed the fleet, where it is known */

@@ -72,7 +72,7 @@ export interface Rates {
   readonly refusedByScope: ReadonlyMap<string, number>;
 }
 
-/** A counter that fell began anew: the signer was restarted. */
+/** A counter that fell started at zero again: the signer was restarted. */
 function risen(now: number, before: number): number {
   return now >= before ? now - before : now;
 }

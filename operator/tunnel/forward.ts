@@ -132,7 +132,7 @@ function ask(
   return promise;
 }
 
-/** What moves sets the clock anew; more than the limit ends it. */
+/** Each byte that moves restarts the time limit; more bytes than the limit end the transfer. */
 function limited(deadline: Deadline, maxBytes: number): Meter {
   return async function* meter(source) {
     let bytes = 0;

@@ -1,5 +1,5 @@
-// A request that asks for nothing, over a connection that nobody needs just now: it keeps the connection from being
-// closed as idle, so that the next request finds one that is verified already. It carries no token.
+// A request that asks for nothing, over a connection that no client uses now: it keeps the connection from being closed
+// as idle, so that the next request finds a connection that is verified already. It carries no token.
 
 import { request as httpRequest } from 'node:http';
 import type { Socket } from 'node:net';

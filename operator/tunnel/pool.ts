@@ -113,7 +113,7 @@ export class ConnectionPool {
       waiter.resolve(this.#lease(connection));
       return;
     }
-    // Bytes that nobody asked for would be taken for an answer.
+    // Bytes that arrive without a request would be taken for the answer of the next one.
     connection.socket.setTimeout(this.#options.idleMs).on('timeout', connection.rest).on('data', connection.end);
     this.#connections.delete(connection);
     this.#connections.add(connection); // at the end: used last

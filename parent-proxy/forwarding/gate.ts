@@ -35,7 +35,7 @@ export function createGate(service: ServiceName, port: number, maxConnections: n
   return {
     open,
     admit(socket, isEstablished = true) {
-      socket.on('error', ignore); // before anything else can happen: whoever uses the socket sees its close
+      socket.on('error', ignore); // before anything else can happen: the code that uses the socket sees its close
       const displaced = places.enter(socket, socket.remoteAddress);
       displaced?.destroy();
       if (displaced === socket) {

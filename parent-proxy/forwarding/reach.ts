@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import type { PausingClock } from '../clock.ts';
 import type { Limits, ProxyWorld } from '../world.ts';
 
-/** All of them say that nobody is there (specification/enclave.md#transport). */
+/** Each says that the enclave does not listen (specification/enclave.md#transport). */
 const NOBODY_THERE: ReadonlySet<unknown> = new Set([
   'ECONNRESET',
   'ECONNREFUSED',

@@ -44,7 +44,7 @@ export function attestedBy(
   return publicKey === undefined ? { refused: 'the document has no public key' } : { pcrs, publicKey };
 }
 
-/** What a document says, whoever made it. @throws when it is none */
+/** What an attestation document says; who signed it is not checked. @throws when it is no document */
 export function saidBy(document: Buffer): AttestedRecipient {
   const [, , payload] = decodeCbor(document, { tag: 18 }) as readonly [unknown, unknown, Buffer];
   const { pcrs, publicKey } = readPayload(payload);

@@ -81,7 +81,7 @@ export async function lookAtStart(
   const listeners = await lookAtListeners(config);
   const found: CheckFinding[] = [files, listeners, ...(await lookAtHardening(config))];
   const isStoreBroken = files.violations.some(({ path }) => path.startsWith('anti_slashing.'));
-  // A config.yaml, or the schedule beside it, that does not hold: there is no network then.
+  // When config.yaml or the schedule next to it is refused there is no network.
   if (!files.violations.some(({ path }) => /^(custom_network|network)\b/.test(path))) {
     const network = networkOf(config, readConfigFile);
     const { signerRuns = false } = listeners;

@@ -1,6 +1,7 @@
-// The row SEAL_OVERRIDE for whoever recovers a fleet (`strongroom operator recover --yes`): it is read, and deleted on
-// the condition that it still says what was read, so that a second seal that came in between stays. No signer and no
-// image has this: a signer writes a latch and never deletes one (specification/custody.md#states).
+// The latch: the row SEAL_OVERRIDE, which keeps a fleet sealed. An operator who recovers the fleet (`strongroom
+// operator recover --yes`) reads it, and deletes it on the condition that it still says what was read, so that a second
+// seal in between stays. No signer and no image has this code: a signer writes a latch and never deletes one
+// (specification/custody.md#states).
 
 import { createDynamoDBClient, DeleteItemCommand, GetItemCommand } from '../../signer/aws/dynamodb.ts';
 import { awsFault } from '../../signer/aws/errors.ts';

@@ -1,4 +1,4 @@
-// What a command by hand leaves in a store beside its records, for the signers that use the store afterwards.
+// What an operator's command writes into a store besides its records, for the signers that use the store afterwards.
 
 import { incarnationText, readIncarnations } from '../../signer/slashing/incarnation.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';

@@ -1,5 +1,5 @@
 // How a database of Web3Signer is named where a store remembers it: the host, the port and the name of the database,
-// whoever asks for it and with whatever parameters. A database under another name is another one: it is merged again.
+// without the user and the parameters. A database under another name counts as another one: it is merged again.
 
 const DEFAULT_PORT = 5432;
 

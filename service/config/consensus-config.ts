@@ -149,8 +149,8 @@ function preset(reader: Reader): Preset | undefined {
 }
 
 /**
- * SECONDS_PER_SLOT is the older key, and rounded where a slot is no whole number of seconds: beside the other one it is
- * only compared.
+ * SECONDS_PER_SLOT is the older key, and rounded where a slot is no whole number of seconds: where the newer key is
+ * given, too, the older one is only compared with it.
  */
 function slotDuration(reader: Reader): number | undefined {
   const [inMs, inSeconds] = ['SLOT_DURATION_MS', 'SECONDS_PER_SLOT'] as const;

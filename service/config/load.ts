@@ -26,7 +26,7 @@ export interface Build {
   readonly compiledCeremony: Ceremony | false;
   /** The configuration is looked at and not run, as with `--check`: it may be one for an image. */
   readonly onlyRead?: boolean;
-  /** Nobody will be authenticated: the tokens of unset variables are not asked for. */
+  /** No client will be authenticated: tokens in unset environment variables are no fault then. */
   readonly withoutTokens?: boolean;
 }
 

@@ -29,7 +29,7 @@ const KEYSTORES_AT_ONCE = 128;
 const MAX_NAMED = 3;
 
 /**
- * @param passwordFile of keystores that have none beside them
+ * @param passwordFile the password of keystores that have no password file next to them
  * @throws FirstStepFailure; nothing is written
  */
 export async function openKeys(

@@ -7,7 +7,7 @@ import { delimiter, dirname, join } from 'node:path';
 const NAME = 'strongroom';
 
 /**
- * @param entry the script that Node.js runs: of a checkout it lies in bin/, of a release beside it
+ * @param entry the script that Node.js runs: in a checkout it lies in bin/, in a release next to bin/
  * @returns undefined where a shell finds this program already
  */
 export function pathLine(entry: string | undefined, path: string | undefined): string | undefined {

@@ -13,7 +13,8 @@ import {
 import type { Latch } from '../../signer/chamber/state-rows.ts';
 
 /**
- * For a command beside the signers: the master key of a table that they have initialised; nothing is ever written.
+ * For a command that runs while the signers do: the master key of a table that they have initialised; nothing is ever
+ * written.
  * @throws StateTableFailure, also for a table that is fresh or sealed; CustodyFailure
  */
 export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {

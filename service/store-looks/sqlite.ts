@@ -16,7 +16,7 @@ import { SILENT_LOG } from '../look.ts';
 
 interface LookOptions extends ExpectedMetadata {
   readonly path: string;
-  /** A signer that runs has it open: only what can be said beside it is. */
+  /** A running signer has the file open: the look says only what it can learn without locking it. */
   readonly isInUse: boolean;
   readonly onFloor: (floor: StoreFloor | null) => void;
   /** The keys that sign over it; told where nothing of the file is still in its log. */
@@ -69,7 +69,7 @@ function confirmMetadata(
 ): 'new' | 'good' {
   const isClean = !existsSync(`${realPath}-wal`);
   const url = pathToFileURL(realPath);
-  url.search = 'immutable=1'; // the one way to read that makes no file beside it; the log is not looked at then
+  url.search = 'immutable=1'; // the one way to read that makes no file in its folder; SQLite ignores the log then
   let connection: DatabaseSync | undefined;
   try {
     connection = new DatabaseSync(url, { readOnly: true });

@@ -1,5 +1,5 @@
-// Who may call: Web3Signer asks nobody who he is, unless it is given a file of known clients, whose certificates it
-// then asks for. The same becomes of it here; a client of the file may do what anybody may do otherwise.
+// Who may call: Web3Signer asks no client who it is, unless it is given a file of known clients; then it asks for their
+// certificates. It is the same here; a client of the file may do what any client may do otherwise.
 
 import { resolve } from 'node:path';
 import { type GivenOptions, isOn } from './given.ts';

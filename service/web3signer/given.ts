@@ -1,4 +1,4 @@
-// What somebody gave of Web3Signer's options: text with the place where it was written. Values never appear in
+// The options of Web3Signer that the user gave: text with the place where it was written. Values never appear in
 // messages: some are secrets.
 
 import type { Violation } from '../../common/command-line/violations.ts';
@@ -11,7 +11,7 @@ export interface GivenOption {
   readonly origin: string;
 }
 
-/** What somebody should know of an option that keeps nothing from starting. */
+/** What the user should know of an option that does not keep the signer from starting. */
 export interface OptionWarning {
   readonly at: string;
   /** Completes it to a sentence, and says what happens. */

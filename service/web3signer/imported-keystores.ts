@@ -1,7 +1,7 @@
 // Keystores that are imported over the Key Manager API stay, as with Web3Signer, which writes them and their passwords
-// into --key-store-path. Here they are in a folder of their own in it, with the passwords under a secret beside them:
-// who reads the folder has the keys, as there. It never makes a secret where keystores wait for another, and never does
-// without one that is there.
+// into --key-store-path. Here they are in a folder of their own in it, with the passwords encrypted under a secret that
+// lies in the same folder: who reads the folder has the keys, as there. This file never makes a secret where keystores
+// need one that is missing, and always uses the secret that is there.
 
 import { randomBytes } from 'node:crypto';
 import {

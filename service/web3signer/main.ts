@@ -151,7 +151,9 @@ interface RecordCommand {
   readonly argv: (given: (name: string) => string) => readonly string[];
 }
 
-/** A jump by hand refuses all that a low watermark refuses: nobody who voted up to its epoch had a later source. */
+/**
+ * A jump by hand refuses all that a low watermark refuses: a key that voted up to its target epoch had no later source.
+ */
 const COMMANDS: Readonly<Record<Web3SignerCommand, RecordCommand>> = {
   export: { needs: ['to'], argv: (given) => ['export', `--output=${given('to')}`, '--force'] },
   import: { needs: ['from'], argv: (given) => ['import', given('from')] },

@@ -1,6 +1,6 @@
-// `--network`: a name that strongroom knows, or the path of a consensus config.yaml. The genesis validators root is
-// not in that file, and is never taken from a request: the first one would decide for which network this signer's
-// record is. It is stated, or stands beside the config.yaml in genesis_validators_root.txt, as the tools that make
+// `--network`: a name that strongroom knows, or the path of a consensus config.yaml. The genesis validators root is not
+// in that file, and is never taken from a request: the first one would decide for which network this signer's record
+// is. It is stated, or read from genesis_validators_root.txt in the folder of config.yaml, as the tools that make
 // devnets write it.
 
 import { readFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
 // One option of Web3Signer and what becomes of it here: honoured, accepted with a warning that says what happens
-// instead, or refused with the reason. There is no fourth way, so nothing that somebody wrote is silently ignored.
+// instead, or refused with the reason. There is no fourth way, so no option that the user wrote is silently ignored.
 
 import type { OptionPath } from '../../signer/config/options.ts';
 

@@ -69,7 +69,10 @@ function translateListening(given: GivenOptions, hasMetrics: boolean, to: Transl
   }
 }
 
-/** The container image sets it for everybody (tools/release/image.ts): nobody who starts one has to be told. */
+/**
+ * The container image sets it (tools/release/image.ts): a user who starts the image did not choose it and is not
+ * warned.
+ */
 function isOfImage({ option, value, origin }: GivenOption): boolean {
   return origin.startsWith('environment ') && option.names[0] === 'metrics-host' && value === '0.0.0.0';
 }
@@ -110,8 +113,8 @@ const KEYSTORES = [
 ] as const;
 
 /**
- * Without --data-path it lies beside the keys: their folder lasts as long as they do. The folder of the start may go
- * with its container.
+ * Without --data-path it lies in the folder of the keys, which lasts as long as they do. The folder where the program
+ * was started may go with its container.
  */
 function translateStore(given: GivenOptions, folder: string, to: Translation): void {
   const place = given.get('data-path') ?? given.get('key-store-path') ?? given.get('keystores-path');

@@ -10,7 +10,7 @@ const chamberStateSchema = z.enum(['Unsealed', 'Sealed']);
 /** What the latch holds; of several calls, the first one's. */
 export const sealAnswerSchema = z.object({
   state: z.literal('Sealed'),
-  /** Null when somebody made the row by hand without it. */
+  /** Null when an operator made the row by hand without it. */
   sealed_at: timestamp.nullable(),
   reason: z.string().nullable(),
 });
@@ -43,7 +43,7 @@ const masterKeyOriginSchema = z.object({
   ),
 });
 
-/** What an enclave wrote beside the master key, as this start verified it (specification/evidence.md#rows). */
+/** What an enclave wrote next to the master key, as this start verified it (specification/evidence.md#rows). */
 const rowEvidenceSchema = z.object({
   purpose: z.enum(['root_token', 'seal_removed']),
   deployment: z.object({ network: z.string(), id: z.string() }),
@@ -113,7 +113,7 @@ export const chamberStatusSchema = z.object({
         target_epoch: z.int().nullable(),
       }),
     ),
-    /** What whoever holds the parents of two enclaves could do; null outside an enclave. */
+    /** What a person who controls the parent instances of two enclaves could do; null outside an enclave. */
     warning: z.string().nullable(),
   }),
   network: z.string(),

@@ -6,7 +6,7 @@ import { z } from 'zod';
 /** How far the first load of the keys is, as long as it goes on. */
 export const keysLoadingSchema = z.object({
   done: z.int(),
-  /** Null while nobody knows: key folders are still being read, or a key table is. */
+  /** Null while the signer does not know it yet: it is still reading key folders or a key table. */
   total: z.int().nullable(),
   remaining_seconds: z.number().nullable(),
 });

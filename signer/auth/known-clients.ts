@@ -65,7 +65,7 @@ function keyOf(match: ClientMatch): string {
   return `${match.kind} ${match.kind === 'subject' ? match.subject : match.sha256}`;
 }
 
-/** A file of known clients states a common name beside the fingerprint: both have to be right. */
+/** A file of known clients states a common name with each fingerprint: both have to be right. */
 function hasName(certificate: ClientCertificate, match: ClientMatch): boolean {
   if (match.kind !== 'certificate' || match.commonName === undefined) return true;
   const wanted = match.commonName.toLowerCase();

@@ -1,5 +1,5 @@
-// With which credentials and roots the clients of AWS are made, and what KMS opened beside them. A signer that uses
-// none of them loads no client.
+// With which credentials and roots the clients of AWS are made, and what KMS decrypted with those credentials. A signer
+// that uses none of them loads no client.
 
 import type { AwsClientOptions } from './client.ts';
 import type { KmsOptions } from './kms.ts';

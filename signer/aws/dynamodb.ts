@@ -1,4 +1,4 @@
-// The one file through which the DynamoDB client enters the program. Whoever reads an item checks its integrity.
+// The one file through which the DynamoDB client enters the program. The readers of items check their integrity.
 
 import { strict as assert } from 'node:assert';
 import { randomUUID } from 'node:crypto';
@@ -65,7 +65,7 @@ export function onAnswerDate(command: GetItemCommand, told: (date: number) => vo
 
 export function createDynamoDBClient(options: AwsClientOptions): DynamoDBClient {
   const client = new DynamoDBClient(awsClientConfiguration(options));
-  // It copies every answer for a logger that nobody gave.
+  // This middleware copies every answer for a logger, and the client has none.
   client.middlewareStack.remove('loggerMiddleware');
   if (options.onCall !== undefined) client.middlewareStack.add(callWatcher(options.onCall), CALL_WATCHER_STEP);
   return client;

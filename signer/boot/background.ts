@@ -1,5 +1,6 @@
-// The work beside the requests: it polls the slashing database for /healthcheck, and sets the gauges. Step "state
-// watcher": it seals the chamber when a latch appears in the state table.
+// What the signer does between requests: it polls the slashing database for /healthcheck, and sets the gauges. Step
+// "state watcher": it seals the chamber when a latch (the row that keeps every replica sealed) appears in the state
+// table.
 
 import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';

@@ -165,7 +165,7 @@ export function rootTokenMaker(clock: World['clock']): MakeRootToken {
 
 type RootTokenWrite = Omit<NewRootToken, 'token'>;
 
-/** @param rootToken the caller encrypts and wipes it @throws Error when somebody altered the head's revision */
+/** @param rootToken the caller encrypts and wipes it @throws Error when the revision of the stored head was altered */
 export function replaceRootToken(
   keys: AuthKeys,
   head: AuthHead | undefined,

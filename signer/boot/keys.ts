@@ -93,7 +93,7 @@ export async function startLoadingKeys(
     keys.completeFirstLoad();
     void table?.loader.keepRefreshing();
   });
-  loaded.catch(() => undefined); // whoever waits for it hears of a failure; a start that ends earlier does not wait
+  loaded.catch(() => undefined); // who awaits it learns of a failure; a start that ends earlier does not wait
   const reload =
     keyFiles &&
     (async (takeOut: TakeOut): Promise<FilesystemLoad> => {

@@ -1,4 +1,4 @@
-// Step "slashing protection": the configured store, with the grouping of checks in front of it, and pruning beside it.
+// Step "slashing protection": the configured store, with the grouping of checks in front of it, and its pruning.
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -132,7 +132,7 @@ export async function openSlashingProtection(
   }
   const isBusy = () => slashing.load.queued + slashing.load.inFlight > 0;
   const pruning = startPruning({ backend: store, isBusy, hindrance: store.hindrance, log, clock: world.clock });
-  // A step that hangs in its store ends with it: nobody waits for it before.
+  // A step of pruning that hangs in its store ends when the store is closed: the end does not wait for it longer.
   opened.defer(() => inTime(pruning.stop(), ending.leftMs() / 4, () => undefined));
   if (store.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: store.name }, 'slashing protection is open');

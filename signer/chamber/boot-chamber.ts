@@ -119,7 +119,7 @@ async function openWith(row: MasterKeyRow, rows: BootRows, parts: BootChamberPar
   });
 }
 
-/** The latch of the last seal is gone, so somebody removed it: this enclave states that it found it so. */
+/** The latch of the last seal is gone, so an operator removed it: this enclave states that it found it so. */
 async function accountForSeal(
   row: MasterKeyRow,
   origin: KeyOrigin | undefined,

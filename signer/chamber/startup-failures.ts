@@ -73,7 +73,7 @@ export class CustodyFailure extends Error {
 
 export function recordIn(row: MasterKeyRow): MasterKeyRecord {
   const record = parseRecord(row.record);
-  // The copy beside the record is for the watcher; whoever changed one alone has altered the row.
+  // The copy outside the record is for the watcher; where the two differ the row was altered.
   if (record === undefined || record.generation !== row.generation) throw new CustodyFailure(malformedRecord());
   return record;
 }

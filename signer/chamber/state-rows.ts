@@ -27,7 +27,10 @@ export interface RootTokenRow {
   readonly evidence: string | undefined;
 }
 
-/** SEAL_OVERRIDE. Members are null when somebody made the row by hand without them: it seals all the same. */
+/**
+ * The latch, the row SEAL_OVERRIDE: while it is there every replica stays sealed. Members are null when an operator
+ * made the row by hand without them: it seals all the same.
+ */
 export interface Latch {
   readonly reason: string | null;
   readonly accessor: string | null;

@@ -41,7 +41,7 @@ import {
 
 export type BootRows = Awaited<ReturnType<StateTable['readBoot']>>;
 
-/** Beside a latch nothing else counts, nor is it looked at: a row that cannot be read keeps nobody from sealing. */
+/** Where there is a latch the other rows are not looked at: one that cannot be read keeps no replica from sealing. */
 export type WatchedRows = Awaited<ReturnType<StateTable['watch']>>;
 export type StateTable = ReturnType<typeof stateTable>;
 

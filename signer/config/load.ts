@@ -78,7 +78,7 @@ export function readLayers(layers: readonly Layer[], parts: ReadingParts): Confi
 
   const slips = new Set(violations.flatMap(({ path }) => (optionWrittenAt(path) === undefined ? sectionOf(path) : [])));
   for (const path of OPTION_PATHS) {
-    // A slip beside it may have meant it.
+    // A mistyped name may have meant this option.
     const isMissing = !settings.has(path) && optionAt(path).default === undefined;
     if (isMissing && sectionOf(path).some((section) => slips.has(section))) failed.add(path);
   }

@@ -33,7 +33,7 @@ export const SECTION_PATHS: ReadonlySet<string> = new Set(OPTION_PATHS.flatMap(s
 /** An option that is a section too (`network`) has its own value under this name in the section. */
 export const OWN_MEMBER = 'name';
 
-/** `network` may be written as `network.name`, beside `network.fork_schedule`. */
+/** `network` may be written as `network.name`, so that `network.fork_schedule` can stand with it. */
 export function optionWrittenAt(path: string): OptionPath | undefined {
   if (isOptionPath(path)) return path;
   const section = path.endsWith(`.${OWN_MEMBER}`) ? path.slice(0, -OWN_MEMBER.length - 1) : '';

@@ -176,7 +176,7 @@ function allowedBefore(
   return isAllowed(request, evaluateBeforeBody(rules, { scope: access.scope, publicKey }));
 }
 
-/** After the policy, so that whoever may not use a key does not learn whether it is here. */
+/** After the policy, so that a client that may not use a key does not learn whether it is here. */
 function keyRefusal(request: HttpRequest, { keys }: AdmissionDependencies): ErrorReason | undefined {
   const { publicKey } = request.context;
   if (publicKey !== undefined && keys.find(publicKey) !== undefined) return undefined;

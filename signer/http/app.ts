@@ -166,7 +166,7 @@ async function mountKeys(
 function installContext(app: FastifyInstance, clock: Clock): void {
   app.decorateRequest('context');
   app.addHook('onRequest', (request, reply, done) => {
-    const { config, url } = request.routeOptions; // made anew by each look
+    const { config, url } = request.routeOptions; // Fastify makes both again at each access
     const route: Route = { url, access: config.access, streamsBody: config.streamsBody === true };
     request.context = newContext(route, clock.monotonic(), peerAddressOf(request.raw.socket));
     reply.header('x-request-id', request.id);

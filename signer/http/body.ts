@@ -20,7 +20,7 @@ export function readBody(request: HttpRequest, stream: Readable, admission: Admi
     onEnd(end);
   };
   const onData = (chunk: Buffer): void => {
-    if (isOver) return void chunk.fill(0); // nobody looks at the rest; the answer closes the connection
+    if (isOver) return void chunk.fill(0); // the rest is not read; the answer closes the connection
     const needed = length + chunk.length;
     try {
       if (held === undefined) held = firstOf(request, chunk, admission);

@@ -7,7 +7,7 @@ export const MAX_PER_TURN = 16;
 export const MAX_WAITING_OF_CALLER = 4096;
 /** Of all callers; beyond it a caller has one place. */
 export const MAX_WAITING = 2 * MAX_WAITING_OF_CALLER;
-/** Two epochs of 32 slots: whoever has validators asks in each. */
+/** Two epochs of 32 slots: a client that has validators asks in each epoch. */
 const ALONE_AFTER_MS = 2 * 32 * 12_000;
 
 export type GoOn = (hasWaited: boolean) => void;

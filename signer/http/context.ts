@@ -148,7 +148,7 @@ export function headerValues({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>
   return values;
 }
 
-// What is known of a connection beside its bytes. Behind a transport the socket has no address: the PROXY header's is
+// What is known of a connection besides its bytes. Behind a transport the socket has no address: the PROXY header's is
 // remembered here (specification/enclave.md#shape).
 
 interface AttestedIdentity {

@@ -84,7 +84,10 @@ export class FairQueue {
     waiter.begin();
   }
 
-  /** @param share what the one who asks would hold then: nobody loses a place to one who holds as many */
+  /**
+   * @param share the places that the caller would then hold: another caller loses its newest place only when it holds
+   * more
+   */
   #makeRoom(share: number): boolean {
     let most: Waiter[] = [];
     for (const waiters of this.#waiting.values()) if (waiters.length > most.length) most = waiters;

@@ -7,7 +7,7 @@ import type { HttpRequest } from './context.ts';
 /** Requests of one connection that wait for their answer. No client of ours pipelines; a flood that does is cut. */
 export const MAX_UNANSWERED_REQUESTS = 16;
 
-/** For the rest of a body that nobody reads: as long as an admitted client has for a whole one. */
+/** For the rest of a body that the signer does not read: as long as an admitted client has for a whole body. */
 const UNREAD_BODY_MS = 30_000;
 
 interface OpenRequests {

@@ -65,7 +65,10 @@ export function errorBody({ status, reason, message }: SignerError, id: string):
   return { code: status, reason, message, request_id: id };
 }
 
-/** For the client to read the answer and hang up; whoever does not is cut off, whatever else it sends. */
+/**
+ * The time in which the client reads the answer and hangs up; a client that does not is cut off, whatever else it
+ * sends.
+ */
 const FAREWELL_MS = 1_000;
 
 export function answerClientError(error: NodeJS.ErrnoException, socket: Duplex): void {

@@ -1,4 +1,4 @@
-// Where secret keys lie: a BLS core, as far as a signer's keys need it. Nobody gets a secret back.
+// Where secret keys lie: a BLS core, as far as a signer's keys need it. No caller gets a secret back.
 
 export const SECRET_KEY_BYTES = 32;
 

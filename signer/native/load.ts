@@ -1,5 +1,5 @@
-// The one door to the native addon. An addon that was never built is a value (undefined); one that does not load is an
-// error, because somebody meant to have it.
+// The one door to the native addon. An addon that was never built is a value (undefined); one that is there and does
+// not load is an error, because it was built to be used.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -16,7 +16,7 @@ export type Keyring = object & { readonly __brand: 'Keyring' };
 type Connecting = object & { readonly __brand: 'Connecting' };
 
 /**
- * A descriptor that is returned belongs to whoever called; a negative number is a negated errno. Outside Linux the
+ * A descriptor that is returned belongs to the caller; a negative number is a negated errno. Outside Linux the
  * functions of vsock, of the NSM and of the filter throw "unsupported platform". A keyring's handles are positive whole
  * numbers; a stale one names no other key.
  */
@@ -55,7 +55,10 @@ export interface Addon {
   signGroup(keyring: Keyring, handles: Float64Array, root: Uint8Array): Promise<ArrayBuffer>;
   /** Of the process, by whether they are locked and left out of core dumps. */
   secretMemory(): { readonly lockedBytes: number; readonly unlockedBytes: number };
-  /** Zeroed memory like the keys'. Wiped when it is collected; whoever is done with it earlier fills it with zeros. */
+  /**
+   * Zeroed memory like the keys'. Wiped when it is collected; a caller that is done with it earlier fills it with
+   * zeros.
+   */
   allocateSecret(lengthBytes: number, policy: MemoryPolicy): ArrayBuffer;
   /** On Linux also marks the process not dumpable. @throws Error when the system refuses */
   disableCoreDumps(): void;

@@ -22,7 +22,7 @@ export interface Transport {
   listen(port: number, onConnection: (socket: Socket) => void, options?: ListenOptions): Promise<TransportListener>;
 }
 
-/** `code` is the system's: ECONNRESET, ENODEV, ECONNREFUSED and ETIMEDOUT all mean that nobody is there. */
+/** `code` is the system's: ECONNRESET, ENODEV, ECONNREFUSED and ETIMEDOUT all mean that the peer is not there. */
 export class TransportError extends Error {
   readonly code: string;
 

@@ -33,7 +33,7 @@ export const MAX_REMEMBERED_BODY_BYTES = 2048;
 const DIGEST_STEP = 3;
 const DIGEST_FACTOR = 0x01000193;
 
-/** What both give back is shared: nobody writes to it. */
+/** What both return is shared between requests: callers must not write to it. */
 interface RememberedRequests<Fork> {
   readonly parse: (body: Uint8Array) => ParsedSignRequest;
   readonly rootOf: (request: SignRequest, fork?: Fork) => Uint8Array;

@@ -246,7 +246,7 @@ export class ReceiptLog {
     const full = new Set(files.map(({ path }) => path));
     const replaced = [...this.#partials].filter((path) => full.has(path.slice(0, path.indexOf(PARTIAL))));
     for (const path of replaced) this.#partials.delete(path);
-    // Files that stay are in nobody's way.
+    // Files that cannot be removed do no harm.
     await storage.remove(this.boot, replaced).catch(() => undefined);
   }
 

@@ -1,6 +1,6 @@
 // Entries that are older than `receipts.retention_days` leave the storage, tile by tile, and their hashes take their
 // place: every head is verified as before (specification/receipts.md#retention). It removes nothing before a head that
-// is kept says so. It believes the heads of the storage: whoever can forge one there can remove the entries, too.
+// is kept says so. It believes the heads of the storage: a person who can forge one there can remove the entries, too.
 
 import type { Log } from '../../common/observe/log.ts';
 import { type ReadHead, readHead, removableBefore } from '../../common/receipts/head.ts';

@@ -1,6 +1,7 @@
 // Receipts in the state table, apart from the log as a folder is: an item for each file, and items that list the boots,
-// because a signer never scans the table. It needs no right that a signer does not have there. Whoever writes the table
-// can withhold a log, and forge nothing of another boot. A boot leaves the first list only once a further one has it.
+// because a signer never scans the table. It needs no right that a signer does not have there. A person who can write
+// the table can withhold a log, but not forge one of another boot. A boot leaves the first list only once a further one
+// has it.
 
 import { readHead } from '../../common/receipts/head.ts';
 import { CHECKPOINT } from '../../common/receipts/tiles.ts';

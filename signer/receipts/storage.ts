@@ -1,6 +1,6 @@
 // Where logs of receipts are kept, as the log, its routes and a start see it: a folder of the host
-// (service/receipts-folder.ts) or the state table (state-table.ts). Whoever can write there can withhold a log, and
-// forge nothing of another boot. What is read back is judged by whoever reads it.
+// (service/receipts-folder.ts) or the state table (state-table.ts). A person who can write there can withhold a log,
+// but not forge one of another boot. The reader judges what is read back.
 
 export interface ReceiptFile {
   /** In the folder of the boot (specification/receipts.md#tiles). */

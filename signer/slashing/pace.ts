@@ -4,7 +4,10 @@ import type { Clock } from '../../common/observe/clock.ts';
 import type { CheckQueue, WaitingCheck } from './check-queue.ts';
 import type { SlashingBackend } from './types.ts';
 
-/** In one commit: when no single message has come for a second, when one has, and beside one, which waits for it. */
+/**
+ * Messages of batches in one commit: when no single message has come for a second; when one has; when the commit holds
+ * a single message, which waits for it.
+ */
 const MAX_YIELDING = { undisturbed: 128, lately: 48, beside: 16 };
 const LATELY_MS = 1000;
 

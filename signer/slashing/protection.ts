@@ -264,7 +264,7 @@ export class SlashingProtection {
     } catch (error) {
       failure = error ?? new Error('the backend rejected without a reason');
     }
-    // The memory first: whoever reads the answers finds it up to date.
+    // The memory first: the readers of the answers find it up to date.
     for (const [place, message] of messages.entries()) {
       if (failure !== undefined) this.#memory.attempted(message);
       else if (verdicts[place]?.kind === 'safe') this.#memory.recorded(message);

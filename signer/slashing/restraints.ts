@@ -42,8 +42,8 @@ interface Restraints {
 }
 
 /**
- * In this order, from the store outwards: its doubts, the floor of this start, the clock, the right to use the store at
- * all, which nobody has in doubt.
+ * In this order, from the store outwards: its doubts, the floor of this start, the clock, and the right to use the
+ * store at all, which a signer in doubt does not have.
  */
 export function restrainStore(bare: SlashingBackend, restraints: Restraints): RestrainedStore {
   const { doubts, future, latest, close = bare.close } = restraints;
@@ -276,7 +276,7 @@ function belowFloor(message: SlashableMessage, floor: StoreFloor): SlashingVerdi
   return decision.kind === 'refused' ? decision : undefined;
 }
 
-/** Raised to the floor: whoever reads the file must refuse what this process does. */
+/** Raises each history to the floor: a signer that imports the file must refuse what this process refuses. */
 async function* raised(
   backend: SlashingBackend,
   floor: StoreFloor,

@@ -44,7 +44,7 @@ export type SlashableMessage = BlockProposal | Vote;
 export type SlashingRefusal = (typeof SLASHING_REFUSALS)[number];
 
 /**
- * `unavailable` verdicts concern one key only (its record fails its check, or somebody else holds it: nothing was
+ * `unavailable` verdicts concern one key only (its record fails its check, or another transaction holds it: nothing was
  * decided or recorded); the rest of the batch is good.
  */
 export type SlashingVerdict =
@@ -100,10 +100,10 @@ export interface LeftOutEntries extends Marks {
 }
 
 /**
- * How a file is merged beside records of a key: `by_key` (the rule): a key that the store has records of as `minimal`,
- * a key that is new to it with the file's entries; `minimal`: everything at or below the file's highest entries is
- * refused, for new keys too; `complete`: the complete strategy of EIP-3076, for whoever knows that the file lists
- * everything the key ever signed.
+ * How a file is merged with the records of a key: `by_key` (the rule): a key that the store has records of as
+ * `minimal`, a key that is new to it with the file's entries; `minimal`: everything at or below the file's highest
+ * entries is refused, for new keys too; `complete`: the complete strategy of EIP-3076, for an operator who knows that
+ * the file lists everything the key ever signed.
  */
 export type MergeStrategy = 'by_key' | 'minimal' | 'complete';
 

@@ -36,7 +36,9 @@ export function replacePolicy(
   });
 }
 
-/** Also deletes a policy whose row was altered or removed: whoever puts it back revives nothing. */
+/**
+ * Also deletes a policy whose row was altered or removed: a person who puts the row back does not revive the policy.
+ */
 export function deletePolicy(
   auth: StatefulAuthenticator,
   accessor: string,

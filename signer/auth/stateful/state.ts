@@ -40,7 +40,7 @@ export interface AuthState {
   ): Promise<'committed' | 'conflict'>;
 }
 
-/** Sub-keys of the master key (specification/custody.md#master-key). Whoever holds them wipes them. */
+/** Sub-keys of the master key (specification/custody.md#master-key). Their holder wipes them. */
 export interface AuthKeys {
   /** `strongroom/auth-row-hmac/v1`, 32 bytes. */
   readonly rows: Uint8Array;

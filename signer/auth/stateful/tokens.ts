@@ -47,7 +47,7 @@ export async function issueToken(
   }
 }
 
-/** Also revokes a token whose row was altered or removed: whoever puts it back revives nothing. */
+/** Also revokes a token whose row was altered or removed: a person who puts the row back does not revive the token. */
 export function revokeToken(
   auth: StatefulAuthenticator,
   actor: string,

@@ -63,7 +63,7 @@ function slashingCheck({ slashing: { health, ahead }, binding, trouble }: Parts,
     const detail = `${counted(ahead.keys.size, 'key')} with records ahead of the clock: no blocks, or no votes, are signed there until then`;
     return { id: 'anti_slashing', status: 'DEGRADED', detail };
   }
-  // It has let go of the store by itself: nobody has to look for another one.
+  // A sealed signer has let go of the store itself: no operator has to look for another signer that uses it.
   if (refusal === 'sealed') return check('anti_slashing', 'the signer is sealed and signs over no store');
   return check('anti_slashing', ERROR_REASONS.slashing_unbound.message);
 }

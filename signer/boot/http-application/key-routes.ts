@@ -60,7 +60,7 @@ export async function keyRoutes(
       },
       generate: generate.enabled ? itemLimits(generate) : undefined,
       generateKeys: generate_keys.enabled ? itemLimits(generate_keys) : undefined,
-      // Whoever may make keys here may have what was made with them.
+      // A client that may make keys here may fetch the backups that were made with them.
       backups: generate_keys.enabled ? itemLimits(generate_keys) : generate.enabled ? itemLimits(generate) : undefined,
       depositData: deposit_data.enabled
         ? { ...itemLimits(deposit_data), allowRecompute: deposit_data.allow_recompute }

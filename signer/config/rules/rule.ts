@@ -17,7 +17,10 @@ export interface Facts {
   /** Which hosts the image has authorities of their own for; undefined where no image is read. */
   readonly compiledAuthorities: AuthoritiesOf | undefined;
   readonly runs: boolean;
-  /** For a command beside the signer, such as `setup`, which may come before everything in it is made. */
+  /**
+   * The configuration is read for a command other than the signer, such as `setup`, which may run before everything
+   * that the configuration names is there.
+   */
   readonly onlyRead: boolean;
   readonly allowUnsafeNoopAntiSlashing: boolean;
 }

@@ -1,4 +1,5 @@
-// Rules on stateless authorization: its place beside stateful mode, and names and secrets that must not be ambiguous.
+// Rules on stateless authorization: how it goes together with stateful mode, and names and secrets that must not be
+// ambiguous.
 
 import type { Config } from '../options.ts';
 import { type ConfigFinding, type ConfigRule, repeated, when } from './rule.ts';

@@ -113,7 +113,7 @@ function literalSlip(text: string): BrokenReference | undefined {
   return undefined;
 }
 
-/** Undefined when a text can be a secret that somebody sends. */
+/** Undefined when a client can send the text as a secret. */
 export function unsendable(text: string): BrokenReference | undefined {
   const problem = surrounded(text);
   if (problem !== undefined || !/\p{Cc}/u.test(text)) return problem;

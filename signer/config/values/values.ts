@@ -155,7 +155,7 @@ export const corsOrigins: Kind<string[] | null> = {
 
 const HOST_NAME = 'a host name or an IP address, without a port';
 
-/** In lower case, as `Host` is compared. An empty list would answer nobody. */
+/** In lower case, as `Host` is compared. With an empty list no client would be answered. */
 export const hostNames: Kind<string[] | null> = {
   expects: `a list, each ${HOST_NAME}; or null`,
   form: 'list',

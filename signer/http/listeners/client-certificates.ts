@@ -13,7 +13,7 @@ import { rememberConnection, streamOf } from '../context.ts';
 export interface AskForClients {
   readonly caInForce: () => unknown;
   readonly now: () => number;
-  /** Why nobody with this certificate is served. Undefined: every connection is. */
+  /** Why no client with this certificate is served. Undefined: every connection is. */
   readonly refusal: ((certificate: ClientCertificate | undefined, peer: string | undefined) => Refusal) | undefined;
   readonly log: Log;
 }

@@ -58,7 +58,7 @@ async function answer(
   }
   try {
     const { contentType, body } = await source.render();
-    // One scrape a connection: nobody queues up many on one.
+    // One scrape a connection: a client cannot queue many on one.
     response.writeHead(200, { 'content-type': contentType, connection: 'close' }).end(body);
   } catch {
     response

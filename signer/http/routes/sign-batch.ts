@@ -163,7 +163,7 @@ async function signAllowed(
   if (refused !== undefined) throw refusalError(refused);
 }
 
-/** In the order of the route of one key, so that whoever may not use a key does not learn whether it is here. */
+/** In the order of the route of one key, so that a client that may not use a key does not learn whether it is here. */
 function allowedKey(results: BatchResults, place: number, { keys, recordDecision }: BatchParts): LoadedKey | undefined {
   const { request, batch } = results;
   const access = request.context.caller?.access;

@@ -8,7 +8,7 @@ import { decodeHex } from '../../../common/formats/hex.ts';
 import { parseStrictYamlStream } from '../../../common/formats/yaml.ts';
 import type { ForeignKind } from './foreign-file.ts';
 
-/** A raw secret is wiped by whoever takes the descriptor. */
+/** The code that takes a descriptor wipes its raw secret. */
 export type KeyDescriptor =
   | { readonly type: 'file-raw'; readonly secretKey: Uint8Array }
   | { readonly type: 'file-keystore'; readonly keystoreFile: string; readonly passwordFile: string };

@@ -1,5 +1,5 @@
-// Files that are on disk before anybody is told of them: written beside their place, flushed, put in place, and the
-// folder flushed, for a name is durable when its folder is.
+// Files that are on disk before a caller is told of them: written under another name, flushed and renamed; then the
+// folder is flushed, because a name is durable when its folder is.
 
 import { open, unlink } from 'node:fs/promises';
 

@@ -1,6 +1,6 @@
-// Files that tools leave beside keystores and that hold no key of a validator: no fault of the keys. Only what is known
-// is ignored: anything else may be a keystore that was damaged. What has a `crypto` is judged as a keystore, whatever
-// its name is.
+// Files that tools leave in folders of keystores and that hold no key of a validator: no fault of the keys. Only what
+// is known is ignored: anything else may be a keystore that was damaged. What has a `crypto` is judged as a keystore,
+// whatever its name is.
 
 import { basename } from 'node:path';
 

@@ -28,7 +28,7 @@ const MAX_CACHE_BYTES = 2 ** 28;
 const OWNER_ALONE = 0o600;
 /** Of n keystores, a start opens about √n / 4 slices, and a keystore that is gone costs about 4 √n others. */
 const slicesFor = (keystores: number): number => Math.ceil(Math.sqrt(keystores) / 4);
-/** More slices than this often as many as there should be are made anew, when everything is at hand. */
+/** When the cache has this many times more slices than it should, all are written again, once everything is at hand. */
 const MANY_SLICES = 2;
 
 /** What an entry is bound to, as text. */

@@ -87,7 +87,7 @@ export class LoadReport {
     this.#step();
   }
 
-  /** A file beside the keys that holds none. */
+  /** A file in a folder of keys that holds no key. */
   ignore(kind: ForeignKind): void {
     this.#ignored.set(kind, (this.#ignored.get(kind) ?? 0) + 1);
     this.#step();

@@ -40,7 +40,7 @@ export class ReadAhead {
     return ahead ?? readKeystoreFile(place);
   }
 
-  /** What nobody took: the look was ended before. */
+  /** Wipes what was read and not taken, because the scan was ended before. */
   wipe(): void {
     for (const read of this.#read.values()) if (!('refused' in read)) read.password.fill(0);
     this.#read.clear();

@@ -1,5 +1,5 @@
 // The thread that decrypts keystores, one at a time: libuv's pool stays free for signing. Passwords and secrets come
-// and go as transferred buffers: nobody else has a copy.
+// and go as transferred buffers: no other thread has a copy.
 
 import assert from 'node:assert/strict';
 import { parentPort } from 'node:worker_threads';

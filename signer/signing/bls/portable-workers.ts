@@ -26,7 +26,7 @@ export interface PinnedJob {
   readonly job: Job;
 }
 
-/** Keys whose public keys somebody waits for. */
+/** Keys whose public keys a caller waits for. */
 export interface Derivation {
   readonly handles: readonly KeyHandle[];
   resolve(publicKeys: readonly (Uint8Array | undefined)[]): void;

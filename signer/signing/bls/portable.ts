@@ -186,7 +186,7 @@ export class PortableBlsCore implements BlsCore {
     const message: BatchMessage = { number: this.#nextBatch++, jobs: encodeBatch(batch) };
     worker.batches.set(message.number, batch);
     worker.outstanding += batch.length;
-    worker.thread.ref(); // the process stays while somebody waits for a signature, and only then
+    worker.thread.ref(); // the process stays while a caller waits for a signature, and only then
     worker.thread.postMessage(message, [message.jobs.buffer]);
   }
 

@@ -1,4 +1,4 @@
-// Reads large signing bodies beside the main thread: parsing and hashing 10 MiB takes half a second. The worker has its
+// Reads large signing bodies on a thread of its own: parsing and hashing 10 MiB takes half a second. The worker has its
 // own heap, so a body that needs too much memory ends the worker and not the signer.
 
 import { Worker } from 'node:worker_threads';

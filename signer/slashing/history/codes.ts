@@ -136,11 +136,12 @@ function writeField(message: Uint8Array, numbers: DataView, field: IntegrityFiel
 
 // The codes of a complete store's rows, and the multiset hash by which a head knows its entries.
 //
-// Every entry has one keyed hash of 32 bytes. The first half is its code, stored beside it. The second half is its
-// element, stored nowhere. The digest of a history is the XOR of its elements, stored under a mask from a fresh nonce
-// (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh, ASIACRYPT 2003, section 4). So a person who can write rows
-// but has no key cannot find another set of rows with the digest of the head: the codes do not reveal the elements, nor
-// do two digests, because no mask is used twice. Without a key all of this is a checksum against accidents.
+// Every entry has one keyed hash of 32 bytes. The first half is its code, stored in the entry's row. The second half is
+// its element, stored nowhere. The digest of a history is the XOR of its elements, stored under a mask from a fresh
+// nonce (MSet-XOR-Hash: Clarke, Devadas, van Dijk, Gassend, Suh, ASIACRYPT 2003, section 4). So a person who can write
+// rows but has no key cannot find another set of rows with the digest of the head: the codes do not reveal the
+// elements, nor do two digests, because no mask is used twice. Without a key all of this is a checksum against
+// accidents.
 
 const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;
@@ -152,7 +153,7 @@ export interface HeadSeal {
 }
 
 export interface EntryCodes {
-  /** 16 bytes, stored beside the entry. */
+  /** 16 bytes, stored in the entry's row. */
   readonly code: Uint8Array;
   /** 16 bytes, stored nowhere. */
   readonly element: Uint8Array;

@@ -212,7 +212,10 @@ function sameRoot(one: Uint8Array | null, other: Uint8Array | null): boolean {
   return one === null || other === null ? one === other : Buffer.compare(one, other) === 0;
 }
 
-/** Votes that EIP-3076 condition 3 forbids beside one of these: another one for its target, or one around the other. */
+/**
+ * Finds votes that condition 3 of EIP-3076 forbids together with one of these: another vote for its target, or a vote
+ * that surrounds it or is surrounded by it.
+ */
 function rivalsOf(votes: readonly VoteEntry[]): (vote: VoteEntry) => boolean {
   const sourcesOf = new Map<number, Set<number>>();
   for (const { sourceEpoch, targetEpoch } of votes)
@@ -242,7 +245,7 @@ function countBelow(bySource: readonly VoteEntry[], source: number): number {
   return from;
 }
 
-/** Nobody goes through more by hand. */
+/** A person does not go through more by hand. */
 const MAX_LISTED_CONFLICTS = 100;
 
 export function listConflicts(

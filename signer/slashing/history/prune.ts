@@ -49,7 +49,7 @@ export function forget({ lowWater, prunedBelow }: Forgotten, forgotten: Marks, l
   };
 }
 
-/** Then somebody put a forgotten entry back. */
+/** True for an entry that pruning has removed: when the store holds it, it was put back from a copy. */
 export function isForgotten<Entry extends BlockEntry | VoteEntry>(
   { markOf, mark }: EntryKind<Entry>,
   state: Pick<KeyState, 'prunedBelow'>,

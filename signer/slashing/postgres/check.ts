@@ -1,5 +1,6 @@
-// Checks and records one batch in one transaction, of two round trips when nobody else holds its keys. Every row that a
-// verdict rests on is verified; a key whose record fails, or that is held for long, does not touch the others.
+// Checks and records one batch in one transaction, of two round trips when no other transaction holds its keys. Every
+// row that a verdict rests on is verified; a key whose record fails, or that is held for long, does not touch the
+// others.
 
 import { strict as assert } from 'node:assert';
 import { type EntryCodes, type HistoryCodes, stateAfter } from '../history/codes.ts';

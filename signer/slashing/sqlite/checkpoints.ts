@@ -1,4 +1,4 @@
-// Checkpoints beside the commits: SQLite's own come in the middle of a commit, and kept the whole batch waiting for 10
+// Checkpoints between the commits: SQLite's own come in the middle of a commit, and kept the whole batch waiting for 10
 // to 40 ms. Without this SQLite makes them in a commit, when the log has grown to its bound (tables/schema.ts).
 
 import { Worker } from 'node:worker_threads';

@@ -84,7 +84,7 @@ export function decodeMarkItem(key: MarkKey, item: Item, integrity: RowIntegrity
   return { ...content, integrityCode: encodeHex(code) };
 }
 
-/** Every attribute: the code alone would accept an item whose numbers were lowered beside their old code. */
+/** Every attribute: the code alone would accept an item whose numbers were lowered while its code stayed. */
 export function isStillStored(expected: MarkItem | undefined): {
   readonly ConditionExpression: string;
   readonly ExpressionAttributeValues?: Item;

@@ -194,7 +194,7 @@ export class Store {
   #learn(record: DynamoStoreRecord): DynamoStoreRecord {
     const known = this.#known;
     const { tableName: table, region } = this.#binding;
-    // For good: nobody knows what happened in between.
+    // For good, even when the first store comes back: what was recorded in between is not known.
     this.#isReplaced ||= known !== undefined && known.id !== record.id;
     if (this.#isReplaced) {
       this.#fault = unusableTable(OTHER_STORE, { detail: { table } });
@@ -203,7 +203,7 @@ export class Store {
     this.#fault =
       record.region === region ? undefined : refuseRegion({ tableName: table, region, bound: record.region });
     const floor = known?.floor == null ? record.floor : higherMarks(record.floor, known.floor);
-    // The same object while nothing changes: whoever judged by it can tell.
+    // The same object while nothing changes: code that judged by it sees that the floor is still the same.
     const isSame = known !== undefined && (floor === null || coversFloor(known.floor, floor));
     this.#known = { ...record, floor: isSame ? known.floor : floor };
     return record;

@@ -134,7 +134,7 @@ export class PostgresConnections {
       );
     };
     this.#sessions.add(close);
-    // `pg` says nothing to whoever waits for a connection that is ended before it is made.
+    // `pg` never answers a caller that waits for a connection when it is ended before it is made.
     const ended = Promise.withResolvers<never>();
     ended.promise.catch(() => undefined);
     client.once('end', () => ended.reject(new Error('the connection was ended')));
@@ -310,7 +310,7 @@ async function endInTime(work: Promise<void>, waitMs: number, sockets: Iterable<
   });
 }
 
-// The key of an advisory lock is any 64-bit number that nobody else uses; ours are eight letters in ASCII.
+// The key of an advisory lock is any 64-bit number that no other program uses; ours are eight letters in ASCII.
 
 /** Whatever the database or the role is set to. */
 export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on';

@@ -95,7 +95,7 @@ export function databaseOf(connection: Connection, { systemIdentifier }: ServerQ
     if (row === undefined) throw new Error('a connection has a database');
     return row;
   });
-  // Whoever waits for it gets the error; when the connection broke before, nobody does.
+  // The caller that awaits it gets the error; when the connection broke before, no caller awaits it.
   asked.catch(() => undefined);
   identities.set(connection, asked);
   return asked;

@@ -1,7 +1,7 @@
-// The mark beside a database that was closed in order, with all its commits: which file it was, and the number that the
-// last commit wrote into it. A database without its mark may be an older copy, or have lost its write-ahead log. The
-// mark has no code: a person who may write here may also put back file and mark together, which only a state table
-// notices.
+// The closed mark: a file next to a database that was closed in order, with all its commits. It says which file the
+// database was, and the number that the last commit wrote into it. A database without its mark may be an older copy, or
+// have lost its write-ahead log. The mark has no code: a person who may write here may also put back file and mark
+// together, which only a state table notices.
 
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

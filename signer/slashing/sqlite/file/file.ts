@@ -1,6 +1,6 @@
 // The database file itself: who may read it, where it may lie, that one process has it, and the mark of its end in
 // order. Safety does not rest on the lock; it keeps a second signer and the offline commands from starting by mistake.
-// The lock is the operating system's, on a file beside the database: it ends with the process, however that ends.
+// The lock is the operating system's, on a file next to the database: it ends with the process, however that ends.
 
 import { chmodSync, closeSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

@@ -1,6 +1,6 @@
-// Beside a database are its write-ahead log and its lock, under its name: a file that is mounted by itself, or has a
-// second name, has them elsewhere for somebody, and what was committed last is lost, or two signers start. On a network
-// file system neither locks nor syncs are what SQLite takes them for.
+// A database's write-ahead log and its lock are in the same folder, under its name. When a database file is mounted by
+// itself, or has a second name, a process that opens it by the other path looks for them elsewhere: the last commits
+// are lost, or two signers start. On a network file system neither locks nor syncs are what SQLite takes them for.
 
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';

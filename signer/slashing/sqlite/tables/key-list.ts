@@ -3,8 +3,8 @@
 // walk that gave the number and the digest of the store's record, and the keys that this connection has added since. It
 // is believed only while the record (under a code, read in each transaction) has the same number and digest. A key that
 // is in it and has no head is damage; one that is not in it is new. A commit of any other connection changes
-// `data_version`, which leads to a new walk. A file that is written beside SQLite need not show in a walk: pages stay
-// in the cache. Here the missing head is noticed all the same, by the key that asks.
+// `data_version`, which leads to a new walk. When another program writes the file without SQLite, a walk need not show
+// it: pages stay in the cache. Here the missing head is noticed all the same, by the key that asks.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { SqliteStoreRecord, StoreRecords } from './record.ts';

@@ -87,7 +87,10 @@ function bind(connection: DatabaseSync, options: DatabaseOptions): void {
   }
 }
 
-/** Made anew at each opening, so that it is of these words and of these heads, whatever another process left. */
+/**
+ * Each opening makes the index again, so that it has this condition and covers these heads, whatever another process
+ * left.
+ */
 function indexPrunable(connection: DatabaseSync): void {
   try {
     inTransaction(connection, (open) => {
