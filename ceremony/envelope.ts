@@ -86,7 +86,7 @@ export async function unwrapMasterKey(
   }
 }
 
-interface Asked {
+interface ShareAnswer {
   readonly index: number;
   readonly arns: readonly string[];
   readonly answer: KeyAnswer;
@@ -128,7 +128,7 @@ async function encryptShares(
   masterKey: Buffer,
   { ceremony, deployment }: EnvelopeTerms,
   custodyKeys: CustodyKeys,
-): Promise<readonly Asked[]> {
+): Promise<readonly ShareAnswer[]> {
   const { generation, kmsKeys, kmsThreshold } = ceremony;
   const shares = await splitSecret(masterKey, kmsKeys.length, kmsThreshold);
   try {
@@ -146,7 +146,7 @@ function decryptShares(
   record: MasterKeyRecord,
   ceremony: Ceremony,
   custodyKeys: CustodyKeys,
-): Promise<readonly Asked[]> {
+): Promise<readonly ShareAnswer[]> {
   const accepted = ceremonyArns(ceremony);
   return askAll(record.shares, async ({ index, arns, ciphertext }: WrappedShare) => {
     // The row keeps them sorted; the ceremony says which replica comes first.
@@ -167,7 +167,7 @@ function decryptShares(
 async function askAll<Key extends { readonly index: number; readonly arns: readonly string[] }>(
   keys: readonly Key[],
   ask: (key: Key) => Promise<KeyAnswer>,
-): Promise<readonly Asked[]> {
+): Promise<readonly ShareAnswer[]> {
   const settled = await Promise.allSettled(
     keys.map(async (key) => ({ index: key.index, arns: key.arns, answer: await ask(key) })),
   );
@@ -178,11 +178,11 @@ async function askAll<Key extends { readonly index: number; readonly arns: reado
   throw bug.reason;
 }
 
-function keyResult({ index, arns, answer }: Asked): CustodyKeyResult {
+function keyResult({ index, arns, answer }: ShareAnswer): CustodyKeyResult {
   return { index, arns, ok: answer.ok, attempts: answer.ok ? [] : answer.attempts };
 }
 
-function wipeAnswers(asked: readonly Asked[]): void {
+function wipeAnswers(asked: readonly ShareAnswer[]): void {
   for (const { answer } of asked) if (answer.ok) answer.bytes.fill(0);
 }
 
@@ -210,7 +210,10 @@ async function recover(
   return undefined;
 }
 
-/** Shares that do not give the master key in place of one of the run, and copies, whose redundancy is none. */
+/**
+ * Wrong shares: with one of them in place of a share of the run the master key does not come out. And copies of shares,
+ * which do not count as further ones.
+ */
 async function strangers(
   masterKey: Buffer,
   shares: readonly OpenedShare[],

@@ -50,7 +50,7 @@ export async function buildImage(
 ): Promise<BuiltImage> {
   const { root, architecture, version } = request;
   const parts = readImageFile(request.imageFile, architecture);
-  const given = readGiven(request);
+  const given = readBuildInputs(request);
   const init = readCompiledPart(root, INIT);
   const node = readNode(root, architecture);
   const amazonRoots = caBundle(join(root, node.path));
@@ -99,7 +99,7 @@ export async function buildImage(
 
 function namedConfiguration(
   { configurationFile }: BuildRequest,
-  { configuration }: Given,
+  { configuration }: BuildInputs,
 ): NamedConfiguration | undefined {
   if (configurationFile === undefined || configuration === undefined) return undefined;
   return { name: basename(configurationFile), bytes: configuration };
@@ -110,7 +110,12 @@ interface Taken {
   readonly held: HeldPackages;
 }
 
-function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, { inputs, held }: Taken): BuiltImage {
+function finish(
+  request: BuildRequest,
+  unsigned: EnclaveImage,
+  given: BuildInputs,
+  { inputs, held }: Taken,
+): BuiltImage {
   const { signer, ceremony, configuration } = given;
   const digest = ceremonyDigest(ceremony);
   const measurements = measureImage(unsigned, {
@@ -138,7 +143,7 @@ function finish(request: BuildRequest, unsigned: EnclaveImage, given: Given, { i
   };
 }
 
-interface Given {
+interface BuildInputs {
   readonly ceremony: Ceremony;
   readonly configuration: Buffer | undefined;
   readonly source: 'baked' | 'fetched';
@@ -148,7 +153,7 @@ interface Given {
 }
 
 /** The record names files without their folders: these differ between build hosts, and say nothing of the image. */
-function readGiven({ ceremonyFile, configurationFile, authorities: hosts, signing }: BuildRequest): Given {
+function readBuildInputs({ ceremonyFile, configurationFile, authorities: hosts, signing }: BuildRequest): BuildInputs {
   const ceremonyText = readImageInput(ceremonyFile, 'the ceremony');
   const configuration = configurationFile === undefined ? undefined : readConfiguration(configurationFile);
   const authorities = readAuthorities(hosts);

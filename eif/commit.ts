@@ -9,7 +9,7 @@ import { BuildError } from './inputs.ts';
 
 /**
  * @param given for sources without git's folder, such as an archive of a tag
- * @throws BuildError for a commit that is none, or given where git knows it
+ * @throws BuildError for a text that is no commit, or a commit that was given where git knows it
  */
 export function sourceCommit(root: string, given: string | undefined): string {
   const known = isCheckout(root);

@@ -14,7 +14,7 @@ import { connect, type Peer } from './connect.ts';
 import { connectionFailure, isRefused, isReset } from './connection-failure.ts';
 import { createDeadline, type Deadline } from './deadline.ts';
 import { CommandFailure, ForeignAnswer } from './exit.ts';
-import { type Asked, readErrorBody, signerRefusal } from './refusal.ts';
+import { type AskedRoute, readErrorBody, signerRefusal } from './refusal.ts';
 import { authorizationHeader } from './token.ts';
 
 /** A list of every policy of a large deployment, with its keys, stays below it. */
@@ -25,7 +25,7 @@ const MAX_GET_ATTEMPTS = 2;
 const PLAIN_SIGNER_URL = 'http://127.0.0.1:9000';
 const LOOK_SECONDS = 2;
 
-export interface ApiRequest extends Asked {
+export interface ApiRequest extends AskedRoute {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly json?: unknown;
   readonly upload?: AsyncIterable<Uint8Array>;

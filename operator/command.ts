@@ -51,22 +51,22 @@ export interface LocalCall<F extends Flags> {
   readonly provider: DocumentProvider;
 }
 
-interface Said<F extends Flags> extends Pick<Description, 'summary' | 'notes' | 'argument'> {
+interface OperatorDescription<F extends Flags> extends Pick<Description, 'summary' | 'notes' | 'argument'> {
   readonly flags: F;
   readonly examples: readonly [string, string];
 }
 
-interface RemoteSaid<F extends Flags> extends Said<F> {
+interface RemoteDescription<F extends Flags> extends OperatorDescription<F> {
   readonly timeoutSeconds?: number;
 }
 
 export function remoteCommand<const F extends Flags>(
-  said: RemoteSaid<F>,
+  description: RemoteDescription<F>,
   run: (call: RemoteCall<F>) => Promise<void>,
 ): Command<OperatorWorld> {
-  const { timeoutSeconds: ownTimeoutSeconds } = said;
+  const { timeoutSeconds: ownTimeoutSeconds } = description;
   return command(
-    descriptionOf(said, { ...said.flags, ...SETTINGS }),
+    descriptionOf(description, { ...description.flags, ...SETTINGS }),
     async ({ values, argument }, world: OperatorWorld) => {
       const settings = resolveSettings(values, world.env, world.provider, ownTimeoutSeconds);
       const { peer, token: source, timeoutSeconds, output } = settings;
@@ -92,10 +92,10 @@ export function remoteCommand<const F extends Flags>(
 }
 
 export function localCommand<const F extends Flags>(
-  said: Said<F>,
+  description: OperatorDescription<F>,
   run: (call: LocalCall<F>) => Promise<void>,
 ): Command<OperatorWorld> {
-  return command(descriptionOf(said, said.flags), ({ values, argument }, world: OperatorWorld) =>
+  return command(descriptionOf(description, description.flags), ({ values, argument }, world: OperatorWorld) =>
     run({ values: values as unknown as Values<F>, argument, terminal: world, provider: world.provider }),
   );
 }
@@ -104,7 +104,7 @@ const SETTINGS: Flags = Object.fromEntries(
   Object.entries(COMMON_FLAGS).map(([name, flag]): [string, Flag] => [name, { ...flag, heading: SETTINGS_HEADING }]),
 );
 
-function descriptionOf({ summary, notes, argument, examples }: Said<Flags>, flags: Flags) {
+function descriptionOf({ summary, notes, argument, examples }: OperatorDescription<Flags>, flags: Flags) {
   return {
     summary,
     flags,

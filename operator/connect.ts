@@ -40,7 +40,11 @@ export async function connect(peer: Peer, signal: AbortSignal): Promise<Socket> 
 /** @throws the socket's own error, or an AttestationFailure: also when the verdict is only "not expected" */
 export async function connectAttested(peer: AttestedPeer, signal: AbortSignal): Promise<AttestedConnection> {
   return withAttestedSocket(peer, signal, async (socket) => {
-    const inquiry = { host: peer.url.host, signal, goOn: ({ expected }: { readonly expected: boolean }) => expected };
+    const inquiry = {
+      host: peer.url.host,
+      signal,
+      accepts: ({ expected }: { readonly expected: boolean }) => expected,
+    };
     const { certificate, fresh, expiresAt } = await collectEvidence(socket, peer.attestation, inquiry);
     if (!certificate.expected) throw new AttestationFailure(certificate, `the peer at ${peer.url.origin}`);
     if (fresh?.expected !== true)
@@ -55,7 +59,7 @@ export async function connectAttested(peer: AttestedPeer, signal: AbortSignal): 
  */
 export async function examine({ url, attestation }: AttestedPeer, signal: AbortSignal): Promise<PeerEvidence> {
   return withAttestedSocket({ url, attestation }, signal, async (socket) => {
-    const inquiry = { host: url.host, signal, goOn: ({ authentic }: { readonly authentic: boolean }) => authentic };
+    const inquiry = { host: url.host, signal, accepts: ({ authentic }: { readonly authentic: boolean }) => authentic };
     const evidence = await collectEvidence(socket, attestation, inquiry);
     socket.destroy();
     return evidence;

@@ -31,7 +31,7 @@ const ADVICE: Partial<Record<ErrorReason, string>> = {
   starting: 'try again when the signer is ready',
 };
 
-export interface Asked {
+export interface AskedRoute {
   readonly path: string;
   /** What the path names, where that can be missing: `policy named monitoring`. */
   readonly subject?: string;
@@ -39,7 +39,7 @@ export interface Asked {
   readonly needs?: string;
 }
 
-export function signerRefusal(status: number, text: string, asked: Asked): CommandFailure {
+export function signerRefusal(status: number, text: string, asked: AskedRoute): CommandFailure {
   const body = readErrorBody(text);
   if (body === undefined) {
     return new ForeignAnswer(
@@ -59,7 +59,7 @@ export function signerRefusal(status: number, text: string, asked: Asked): Comma
   );
 }
 
-function adviceOn({ reason, message }: ErrorBody, { path, subject, needs }: Asked): string | undefined {
+function adviceOn({ reason, message }: ErrorBody, { path, subject, needs }: AskedRoute): string | undefined {
   if (reason === 'not_found') return subject === undefined ? adviceOnPath(needs) : LISTS;
   if (reason === 'denied') return adviceOnRights(path, message);
   if (reason === 'invalid_token_request' && message.includes('there is no policy')) {

@@ -120,13 +120,13 @@ function configurationOf(bytes: Buffer, { endpoints, parentProxy, ...values }: F
   };
 }
 
-interface Found {
+interface ConfigurationProblem {
   readonly path: readonly PropertyKey[];
   readonly problem: string;
 }
 
 /** specification/operating.md#startup-failures, 11; and the enclave's listeners among themselves. */
-function takenVsockPorts({ endpoints, tls, probes, metrics }: FileValues): Found[] {
+function takenVsockPorts({ endpoints, tls, probes, metrics }: FileValues): ConfigurationProblem[] {
   const listeners: readonly (readonly [Ingress, number])[] = [
     ['tls', tls],
     ['probes', probes],
@@ -145,7 +145,7 @@ function takenVsockPorts({ endpoints, tls, probes, metrics }: FileValues): Found
   return [...shared, ...taken];
 }
 
-function sharedTcpPorts(values: FileValues): Found[] {
+function sharedTcpPorts(values: FileValues): ConfigurationProblem[] {
   const { ingress, metrics } = values.parentProxy;
   const listeners = [
     ...INGRESS.map((name) => ({

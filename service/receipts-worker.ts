@@ -47,7 +47,9 @@ function writeNew(target: string, content: Uint8Array): void {
   }
 }
 
-/** From the one that holds the file up to that of all boots: a folder that was made is in the one above it. */
+/**
+ * The file's folder and its parents, up to the folder of all boots: a new folder is durable when its parent is synced.
+ */
 function foldersOf(path: string): string[] {
   const folders = ['..'];
   for (let above = dirname(path); above !== '.'; above = dirname(above)) folders.push(above);

@@ -13,7 +13,7 @@ import { type Config, OPTION_PATHS, type OptionPath } from '../signer/config/opt
 import { wipeSecrets } from '../signer/config/values/secret.ts';
 import { mountReload } from '../signer/http/routes/reload.ts';
 import type { FilesystemLoad } from '../signer/keys/files/load-report.ts';
-import { whileStopped } from '../signer/keys/management/stop.ts';
+import { withKeysTakenOut } from '../signer/keys/management/stop.ts';
 
 export const openReload: OpenReload = (
   config,
@@ -32,7 +32,7 @@ export const openReload: OpenReload = (
     reloadKeys: () =>
       reload((gone) =>
         turns(gone, () =>
-          whileStopped(gone, { store, table, drain }, async (copies) => {
+          withKeysTakenOut(gone, { store, table, drain }, async (copies) => {
             for (const publicKey of copies.keys()) store.remove(publicKey);
           }),
         ),

@@ -214,7 +214,7 @@ function sharesEncrypted(signers: readonly string[], deployment: Deployment): Po
   };
 }
 
-/** A parent that encrypts could write a master key of its own; whatever else allows it, this is above it. */
+/** A parent that encrypts could write a master key of its own. An explicit deny wins over every allow. */
 function parentsEncryptNothing(signers: readonly string[]): PolicyStatement {
   return {
     Sid: 'ParentsEncryptNothing',

@@ -1,5 +1,5 @@
-// The ARN of whom a policy names: a role or a user of one account. It refuses an account's root, which is all of its
-// IAM, a session, which ends, and wildcards.
+// The ARN of a principal that a policy names: a role or a user of one account. It refuses an account's root, which is
+// all of its IAM, a session, which ends, and wildcards.
 
 export interface AwsPrincipal {
   readonly partition: string;

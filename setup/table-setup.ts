@@ -111,11 +111,11 @@ async function hasBackups(client: DynamoDBClient, tableName: string | undefined)
   return recovery?.PointInTimeRecoveryStatus === 'ENABLED';
 }
 
-type Found = NonNullable<Awaited<ReturnType<typeof describe>>>;
+type ExistingTable = NonNullable<Awaited<ReturnType<typeof describe>>>;
 
 function unusableBecause(
   { KeySchema, AttributeDefinitions }: CreateTableCommandInput,
-  found: Found,
+  found: ExistingTable,
 ): string | undefined {
   const sameKeys =
     spelled(found.KeySchema) === spelled(KeySchema) &&
@@ -123,7 +123,7 @@ function unusableBecause(
   return sameKeys ? undefined : `its primary key is not ${spelled(KeySchema)}`;
 }
 
-function differencesOf(found: Found, recovery: string | undefined): readonly string[] {
+function differencesOf(found: ExistingTable, recovery: string | undefined): readonly string[] {
   const differences = [
     found.BillingModeSummary?.BillingMode === 'PAY_PER_REQUEST' ? undefined : 'capacity is not on demand',
     found.DeletionProtectionEnabled === true ? undefined : 'deletion protection is off',

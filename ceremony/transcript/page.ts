@@ -95,7 +95,7 @@ export function groupedDigits(hex: string): string {
   return (hex.match(/.{1,8}/g) ?? []).join(' ');
 }
 
-/** Everything that a line says, each member below the other: a text of several lines is none of them. */
+/** Everything that a line says, each member below the other: a text of several lines cannot look like members. */
 function said(line: Entry): Value {
   const { registers = {}, deployment = {}, ...own } = { registers: undefined, deployment: undefined, ...line };
   const members = Object.entries({ ...own, ...deployment, ...registers }).filter(([name]) => !ELSEWHERE.has(name));

@@ -4,15 +4,20 @@ import { quoted } from './printable.ts';
 import { note, type Printed } from './terminal.ts';
 import { suggest } from './violations.ts';
 
-type Said = Pick<Printed, 'stderr'>;
+type ErrorOutput = Pick<Printed, 'stderr'>;
 
-export function sayFailure(said: Said, title: string, problem: string, remedies: readonly string[] = []): void {
+export function sayFailure(
+  output: ErrorOutput,
+  title: string,
+  problem: string,
+  remedies: readonly string[] = [],
+): void {
   const lines = remedies.flatMap((remedy) => remedy.split('\n')).map((line) => `  ${line}`);
-  note(said, [`${title}: ${problem}`, ...lines].join('\n'));
+  note(output, [`${title}: ${problem}`, ...lines].join('\n'));
 }
 
-export function sayNoCommand(said: Said, title: string, written: string, known: readonly string[]): void {
-  sayFailure(said, title, noCommand(written, known), [seeHelp(title)]);
+export function sayNoCommand(output: ErrorOutput, title: string, written: string, known: readonly string[]): void {
+  sayFailure(output, title, noCommand(written, known), [seeHelp(title)]);
 }
 
 export function noCommand(written: string, known: readonly string[]): string {

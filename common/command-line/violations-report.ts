@@ -6,11 +6,11 @@ import { boundOf, type Shown, wrap } from './wrap.ts';
 
 /** One mistake repeated over a list of keys must not bury the others. */
 const MAX_RENDERED = 200;
-export function writeViolations(violations: readonly Violation[], { stderr, env }: Said): void {
+export function writeViolations(violations: readonly Violation[], { stderr, env }: ReportOutput): void {
   stderr.write(renderViolations(violations, boundOf(stderr), painter(stderr, env)));
 }
 
-interface Said {
+interface ReportOutput {
   readonly stderr: Shown & { write(text: string): unknown };
   readonly env: Readonly<Record<string, string | undefined>>;
 }

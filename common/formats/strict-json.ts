@@ -121,16 +121,16 @@ function step(scan: Scan): string | undefined {
     case CLOSE_ARRAY:
       return closing(scan, FIRST_VALUE);
     case COLON:
-      return goOn(scan, scan.next === MEMBER_COLON, VALUE);
+      return advance(scan, scan.next === MEMBER_COLON, VALUE);
     case COMMA:
       scan.values += 1;
-      return goOn(scan, scan.next === AFTER_VALUE && scan.open.length > 0, scan.open.at(-1) === null ? VALUE : NAME);
+      return advance(scan, scan.next === AFTER_VALUE && scan.open.length > 0, scan.open.at(-1) === null ? VALUE : NAME);
     default:
       return scalar(scan, code);
   }
 }
 
-function goOn(scan: Scan, isPossible: boolean, next: number): string | undefined {
+function advance(scan: Scan, isPossible: boolean, next: number): string | undefined {
   if (!isPossible) return NOT_JSON;
   scan.at += 1;
   scan.next = next;
@@ -140,7 +140,7 @@ function goOn(scan: Scan, isPossible: boolean, next: number): string | undefined
 function opening(scan: Scan, names: SeenNames | null, next: number): string | undefined {
   scan.values += 1;
   if (scan.open.push(names) > MAX_JSON_DEPTH) return `the body is nested deeper than ${MAX_JSON_DEPTH} levels`;
-  return goOn(scan, scan.next <= FIRST_VALUE, next);
+  return advance(scan, scan.next <= FIRST_VALUE, next);
 }
 
 /** @param whenEmpty what is expected when it has nothing yet */
@@ -148,21 +148,21 @@ function closing(scan: Scan, whenEmpty: typeof FIRST_NAME | typeof FIRST_VALUE):
   const isArray = scan.open.at(-1) === null;
   const isOpen = scan.open.length > 0 && isArray === (whenEmpty === FIRST_VALUE);
   scan.open.pop();
-  return goOn(scan, isOpen && (scan.next === AFTER_VALUE || scan.next === whenEmpty), AFTER_VALUE);
+  return advance(scan, isOpen && (scan.next === AFTER_VALUE || scan.next === whenEmpty), AFTER_VALUE);
 }
 
 function string(scan: Scan): string | undefined {
   const { text, at, next } = scan;
   const end = endOfString(text, at);
   scan.at = end;
-  if (next <= FIRST_VALUE) return goOn(scan, true, AFTER_VALUE);
+  if (next <= FIRST_VALUE) return advance(scan, true, AFTER_VALUE);
   if (next !== NAME && next !== FIRST_NAME) return NOT_JSON;
   const name = unescaped(text.slice(at + 1, end));
   if (name === undefined) return `a member name with escapes has more than ${MAX_ESCAPED_NAME_CHARACTERS} characters`;
   const seen = scan.open.at(-1);
   if (seen?.add(name) === false) return `the member ${quote(name)} is given twice`;
   if (seen != null && seen.size > MAX_JSON_MEMBERS) return `an object has more than ${MAX_JSON_MEMBERS} members`;
-  return goOn(scan, true, MEMBER_COLON);
+  return advance(scan, true, MEMBER_COLON);
 }
 
 function scalar(scan: Scan, code: number): string | undefined {
@@ -186,7 +186,7 @@ function excessBesideInexact({ values, inexactNumbers }: Scan): string | undefin
   return `the body has more than ${MAX_JSON_VALUES_BESIDE_INEXACT} values and a number that is no plain integer`;
 }
 
-/** Past the text when there is none. */
+/** The position after the text when there is no such character. */
 function endOfString(text: string, start: number): number {
   const end = text.indexOf('"', start + 1);
   if (end === -1) return text.length;

@@ -117,16 +117,16 @@ export function openOutput(target: string, options: OutputOptions): Output {
     const own = `${isMidLine ? '\n' : ''}${missing}`; // a line that was cut is ended
     const bytes = Buffer.from(own + batch.text);
     underWay = { batch, bytes, ownBytes: Buffer.byteLength(own), named: lostLines, written: 0 };
-    goOn(underWay);
+    writeRest(underWay);
   };
-  const goOn = (one: Write): void => {
+  const writeRest = (one: Write): void => {
     const { bytes, written } = one;
     isWriting = true;
     write(descriptor, bytes, written, bytes.length - written, null, (error, count) => {
       isWriting = false;
       closeRetired();
       if (error !== null && isBusy(error)) {
-        later(busyMs, () => goOn(one));
+        later(busyMs, () => writeRest(one));
         busyMs = Math.min(2 * busyMs, RETRY_MS);
         if (hasEnded) timer?.unref();
         return;
@@ -134,7 +134,7 @@ export function openOutput(target: string, options: OutputOptions): Output {
       busyMs = FIRST_BUSY_MS;
       if (error !== null) return void failed(one, error);
       one.written += count;
-      if (one.written < bytes.length) goOn(one);
+      if (one.written < bytes.length) writeRest(one);
       else succeeded(one);
     });
   };

@@ -40,14 +40,14 @@ export interface PeerEvidence {
 interface Inquiry {
   readonly host: string;
   readonly signal: AbortSignal;
-  readonly goOn: (certificate: EvidenceVerdict) => boolean;
+  readonly accepts: (certificate: EvidenceVerdict) => boolean;
 }
 
 /** @throws the socket's own error; CommandFailure when there is no answer to judge */
 export async function collectEvidence(
   socket: TLSSocket,
   policy: AttestationPolicy,
-  { host, signal, goOn }: Inquiry,
+  { host, signal, accepts }: Inquiry,
 ): Promise<PeerEvidence> {
   const der = socket.getPeerX509Certificate()?.raw; // works once on Node 20 to 24: it is kept
   if (der === undefined) {
@@ -57,7 +57,7 @@ export async function collectEvidence(
   const at = policy.now();
   const { verdict: certificate, evidence } = verifyCertificate(der, { ...policy, at, live: true });
   const first: JudgedEvidence = { kind: 'certificate', bytes: der, sha256: sha256Of(der), at, live: true };
-  if (evidence === undefined || !goOn(certificate))
+  if (evidence === undefined || !accepts(certificate))
     return { certificate, fresh: undefined, expiresAt: 0, judged: [first] };
   const second = await fetchFresh(socket, policy, { host, signal });
   const fresh = verifyFresh(second, policy, evidence);

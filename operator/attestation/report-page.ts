@@ -75,7 +75,7 @@ export function masterKeyPage(finding: KeyFinding, page: MasterKeyPage, provider
   });
 }
 
-interface Said {
+interface PageContent {
   readonly tone: Tone;
   readonly said: Fields;
   readonly judged: Fields;
@@ -85,7 +85,7 @@ interface Said {
 function pageOf(
   page: VerificationPage | MasterKeyPage,
   verdict: VerdictName,
-  { tone, said, judged, sections }: Said,
+  { tone, said, judged, sections }: PageContent,
 ): string {
   const title = VERDICTS[verdict];
   const last: Fields = [

@@ -34,7 +34,7 @@ interface Finding {
 }
 
 /** What a check says: that all is well, what to do about a warning, or that nothing could be asked. */
-type Said = string | { readonly detail: string; readonly todo: string } | { readonly skipped: string };
+type CheckAnswer = string | { readonly detail: string; readonly todo: string } | { readonly skipped: string };
 
 export const doctor = localCommand(
   {
@@ -68,11 +68,11 @@ export const doctor = localCommand(
 type Ask = <Value>(
   check: string,
   step: () => Value | Promise<Value>,
-  describe: (value: Value) => Said,
+  describe: (value: Value) => CheckAnswer,
 ) => Promise<Value | undefined>;
 
 function asker(findings: Finding[]): Ask {
-  return async <Value>(check: string, step: () => Value | Promise<Value>, describe: (value: Value) => Said) => {
+  return async <Value>(check: string, step: () => Value | Promise<Value>, describe: (value: Value) => CheckAnswer) => {
     let value: Value | undefined;
     try {
       value = await step();
@@ -86,7 +86,7 @@ function asker(findings: Finding[]): Ask {
   };
 }
 
-function findingOf(said: Said): Pick<Finding, 'status' | 'detail' | 'todo'> {
+function findingOf(said: CheckAnswer): Pick<Finding, 'status' | 'detail' | 'todo'> {
   if (typeof said === 'string') return { status: 'ok', detail: said, todo: null };
   if ('skipped' in said) return { status: 'skipped', detail: said.skipped, todo: null };
   return { status: 'warn', ...said };
@@ -123,7 +123,7 @@ async function askSigner(settings: Settings, terminal: Terminal, ask: Ask): Prom
   await ask('versions', () => status?.value.version, versionSaid);
 }
 
-const asIs = (said: Said): Said => said;
+const asIs = (said: CheckAnswer): CheckAnswer => said;
 
 const SELF = { method: 'GET', path: '/api/v1/auth/tokens/lookup-self' } as const;
 const HIGH_WATERMARK = { method: 'GET', path: '/api/v1/eth2/highWatermark' } as const;
@@ -145,7 +145,7 @@ async function unlessReason<Value>(reason: ErrorReason, asked: Promise<Value>): 
   }
 }
 
-function settingsSaid({ peer: { url, attestation } }: Settings): Said {
+function settingsSaid({ peer: { url, attestation } }: Settings): CheckAnswer {
   if (url.protocol === 'http:') {
     const detail = `${url.origin}, without TLS: the token is readable on the way`;
     return { detail, todo: 'use an https: URL unless nobody else can listen' };
@@ -154,7 +154,7 @@ function settingsSaid({ peer: { url, attestation } }: Settings): Said {
 }
 
 /** Without repeating a token that was written out. */
-function tokenSaid(source: TokenSource | undefined): (found: { readonly warning?: string } | undefined) => Said {
+function tokenSaid(source: TokenSource | undefined): (found: { readonly warning?: string } | undefined) => CheckAnswer {
   return (found) => {
     if (source === undefined || found === undefined) {
       const todo = 'name one with --token, SVC_OPERATOR_TOKEN or a profile; probes need none';
@@ -168,7 +168,7 @@ function tokenSaid(source: TokenSource | undefined): (found: { readonly warning?
 }
 
 /** As every command connects; nothing is sent. @throws CommandFailure */
-async function reach({ peer, timeoutSeconds }: Settings): Promise<Said> {
+async function reach({ peer, timeoutSeconds }: Settings): Promise<CheckAnswer> {
   const deadline = createDeadline(timeoutSeconds);
   deadline.set();
   try {
@@ -191,7 +191,7 @@ const TOKEN_WARNING_DAYS = 7;
 const CLOCK_WARNING_SECONDS = 3;
 const CLOCK_FAILURE_SECONDS = 30;
 
-function connectionSaid({ url, attestation }: Settings['peer'], socket: Partial<TLSSocket>): Said {
+function connectionSaid({ url, attestation }: Settings['peer'], socket: Partial<TLSSocket>): CheckAnswer {
   if (url.protocol === 'http:') return 'open, without TLS';
   const protocol = socket.getProtocol?.() ?? 'TLS';
   if (attestation !== undefined) return `${protocol}; the enclave is authentic and the expected one`;
@@ -205,7 +205,7 @@ function connectionSaid({ url, attestation }: Settings['peer'], socket: Partial<
 }
 
 /** @throws CommandFailure for clocks that are far apart */
-function clockSaid(date: Date | undefined, startedAtMs: number): Said {
+function clockSaid(date: Date | undefined, startedAtMs: number): CheckAnswer {
   if (date === undefined) return { skipped: 'the answer has no date: the clocks cannot be compared' };
   const [first, last] = [startedAtMs - date.getTime(), Date.now() - date.getTime()];
   // Its second began somewhere between the request and the answer.
@@ -218,7 +218,7 @@ function clockSaid(date: Date | undefined, startedAtMs: number): Said {
 }
 
 /** @throws CommandFailure for a signer that is sealed, or down */
-function healthSaid({ value: { checks } }: SignerAnswer<Health>): Said {
+function healthSaid({ value: { checks } }: SignerAnswer<Health>): CheckAnswer {
   const chamber = checks.find(({ sealed_at }) => sealed_at !== undefined);
   if (chamber !== undefined)
     throw new CommandFailure(EXIT.sealed, `sealed at ${chamber.sealed_at ?? 'a time not recorded'}`, RECOVER_ADVICE);
@@ -228,7 +228,7 @@ function healthSaid({ value: { checks } }: SignerAnswer<Health>): Said {
   throw new CommandFailure(EXIT.refused, detail, RECOVER_ADVICE);
 }
 
-function holderSaid(answer: SignerAnswer<TokenRecord> | null): Said {
+function holderSaid(answer: SignerAnswer<TokenRecord> | null): CheckAnswer {
   if (answer === null) return { skipped: 'static tokens say nothing of their holder' };
   const { accessor, kind, root, policies, bound_cidrs: from, expires_at: until } = answer.value;
   const allowed = policies.length === 0 ? '' : `, policies ${policies.join(', ')}`;
@@ -242,7 +242,7 @@ function holderSaid(answer: SignerAnswer<TokenRecord> | null): Said {
   return { detail, todo: 'renew it (POST /api/v1/auth/tokens/renew-self), or make another' };
 }
 
-function statusSaid(answer: SignerAnswer<ChamberStatus> | null): Said {
+function statusSaid(answer: SignerAnswer<ChamberStatus> | null): CheckAnswer {
   if (answer === null) return { skipped: 'this token has no scope chamber_status' };
   const { hindrance, slashing, custody, memory, state, network, keys } = answer.value;
   const concerns = [
@@ -263,14 +263,14 @@ function statusSaid(answer: SignerAnswer<ChamberStatus> | null): Said {
 }
 
 /** The list has the keys that the token may sign with. */
-function keysSaid(answer: SignerAnswer<string[]> | null): Said {
+function keysSaid(answer: SignerAnswer<string[]> | null): CheckAnswer {
   if (answer === null) return { skipped: 'this token has no scope public_keys, which is right for an operator' };
   if (answer.value.length > 0) return `it may sign with ${plural(answer.value.length, 'key')}`;
   return { detail: 'it may sign with no key', todo: 'name keys in its policy (docs/reference/authorization.md)' };
 }
 
 /** The status alone says the signer's version: that of its OpenAPI description is the API's. */
-function versionSaid(version: string | undefined): Said {
+function versionSaid(version: string | undefined): CheckAnswer {
   if (version === undefined) return { skipped: 'the status says the version of the signer' };
   if (version === VERSION) return `both ${VERSION}`;
   const todo = 'use the operator of the same version: an answer that it does not know is refused';

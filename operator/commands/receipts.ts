@@ -192,7 +192,10 @@ function readRoot(written: string | undefined): Buffer | undefined {
   return Buffer.from(root);
 }
 
-/** What is broken first. A span says how many boots ran then: logs are whole where there is none, too. */
+/**
+ * What is broken comes first. A span says how many boots ran then, also when that is none: the logs are whole there,
+ * too.
+ */
 function renderVerdict({ verdict, findings, boots }: VerifiedReceipts, question: Question): string {
   const ordered = findings.toSorted((one, other) => Number(isGap(one.fault)) - Number(isGap(other.fault)));
   const lines = ordered.map(({ boot, fault, detail }) => `  ${boot || 'a boot'}  ${fault}: ${detail}\n`);

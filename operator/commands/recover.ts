@@ -126,11 +126,11 @@ async function removeFrom(
   throw localFailure('the latch changed while it was looked at: nothing was deleted', 'look who seals, and why');
 }
 
-/** A time that is none is not told by the signer. */
+/** The signer shows null for a latch whose time cannot be read. */
 function isSame(latch: LatchRow, { sealed_at }: Health['checks'][number]): boolean {
   const time = Date.parse(latch.sealedAt ?? '');
-  const told = Number.isNaN(time) ? null : new Date(time).toISOString();
-  return told === (sealed_at ?? null);
+  const shown = Number.isNaN(time) ? null : new Date(time).toISOString();
+  return shown === (sealed_at ?? null);
 }
 
 function jsonOf({ troubles, removed }: Report) {

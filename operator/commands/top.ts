@@ -192,7 +192,7 @@ function jsonOf(view: ReplicaView) {
   return Object.fromEntries(entries);
 }
 
-interface Asked {
+interface TopCall {
   readonly values: Readonly<Record<string, FlagValue>> & {
     readonly replica: readonly string[] | undefined;
     readonly metrics: readonly string[] | undefined;
@@ -201,7 +201,7 @@ interface Asked {
   readonly provider: DocumentProvider;
 }
 
-async function openReplicas({ values, terminal, provider }: Asked): Promise<Pick<Watch, 'replicas' | 'format'>> {
+async function openReplicas({ values, terminal, provider }: TopCall): Promise<Pick<Watch, 'replicas' | 'format'>> {
   const names = values.replica ?? [undefined];
   if (names.length > MAX_REPLICAS) throw new UsageFailure(`--replica: at most ${MAX_REPLICAS}`);
   const metrics = values.metrics ?? [];

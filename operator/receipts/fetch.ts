@@ -152,7 +152,7 @@ class BootFetch {
     );
   }
 
-  /** Of the folder where it has them, else of the signer, which shows the hashes of those that were removed. */
+  /** From the folder where it has them, else from the signer, which shows the hashes of removed entries. */
   async *#entries(size: number): AsyncGenerator<ShownEntry> {
     let end = 0;
     const widthOf = (index: number): number => Math.min(TILE_WIDTH, size - index * TILE_WIDTH);
@@ -243,7 +243,7 @@ function* pathsOf(count: number, path: (index: number) => string): Generator<str
   for (let index = 0; index < count; index++) yield path(index);
 }
 
-/** What it is that a signer withholds. */
+/** Names what a signer withholds. */
 function faultOf(path: string): string {
   if (path === 'identity') return 'malformed_identity';
   return path.startsWith('tile/') ? 'missing_entries' : 'missing_head';

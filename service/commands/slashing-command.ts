@@ -27,17 +27,17 @@ const CONFIG = {
   config: { placeholder: 'FILE', short: 'c', required: true, meaning: 'The configuration that names the store' },
 } as const satisfies Flags;
 
-interface Said<F extends Flags> extends Description {
+interface SlashingDescription<F extends Flags> extends Description {
   readonly flags: F;
 }
 
 /** @param read the work that the words ask for @throws ArgumentsError when they ask for none */
 export function slashingCommand<const F extends Flags>(
-  said: Said<F>,
+  ownDescription: SlashingDescription<F>,
   read: (words: CommandWords<F>) => (open: CommandStore) => Promise<ExitCode>,
   { isForJump = false, needsBound = false }: Partial<Omit<StoreUse, 'stderr'>> = {},
 ): Command<SlashingTerminal> {
-  const description = { ...said, flags: { ...CONFIG, ...said.flags } as typeof CONFIG };
+  const description = { ...ownDescription, flags: { ...CONFIG, ...ownDescription.flags } as typeof CONFIG };
   return command(description, async (words, terminal: SlashingTerminal) => {
     const work = read(words as unknown as CommandWords<F>);
     const loaded = loadConfig(

@@ -16,7 +16,7 @@ import type { Network } from '../../signer/signing/networks.ts';
 import type { ClockParts } from '../../signer/slashing/doubt/clock.ts';
 import { latestBy } from '../../signer/slashing/future.ts';
 import { readIncarnations } from '../../signer/slashing/incarnation.ts';
-import { type RestrainedStore, restrainStore, type StoreKeeper } from '../../signer/slashing/restraints.ts';
+import { type BareStore, type RestrainedStore, restrainStore } from '../../signer/slashing/restraints.ts';
 import type { Doubt, StoreIdentity } from '../../signer/slashing/types.ts';
 import { readConfigFile } from '../config/consensus-config.ts';
 import { kernelClock } from '../kernel-clock.ts';
@@ -33,7 +33,7 @@ export interface StoreUse {
 
 export interface OpenedStore {
   readonly backend: RestrainedStore;
-  readonly keeper: StoreKeeper;
+  readonly bareStore: BareStore;
   readonly network: Network;
   readonly logger: Logger;
   /** For which a start would jump. */
@@ -52,28 +52,28 @@ export async function withStore<Result>(
   const custody = await commandCustody(config, { network }, { logger });
   const integrityKey = custody?.integrityKey;
   const parts = { stores: SERVICE_STORES, network, integrityKey, isForJump };
-  const keeper = await openSlashingBackend(config.anti_slashing, parts, { logger, clock: systemClock }).finally(() =>
+  const bareStore = await openSlashingBackend(config.anti_slashing, parts, { logger, clock: systemClock }).finally(() =>
     integrityKey?.fill(0),
   );
   try {
-    const otherStore = custody === undefined ? undefined : otherStoreThan(await keeper.identity(), custody);
+    const otherStore = custody === undefined ? undefined : otherStoreThan(await bareStore.identity(), custody);
     if (otherStore !== undefined && needsBound) throw new Error(otherStore);
     if (otherStore !== undefined) logger.module('slashing').warn({}, otherStore);
     // A command runs by hand, with no binding of its own: what it may do while signers run is said in its help.
     const latest = network.time && latestBy(systemClock.now, network.time);
-    const backend = restrainStore(keeper, { latest, hindrance: () => undefined });
+    const backend = restrainStore(bareStore, { latest, hindrance: () => undefined });
     const witnesses = [
       kernelClock,
       ...(custody?.witnesses ?? []),
-      ...(keeper.witness === undefined ? [] : [keeper.witness]),
+      ...(bareStore.witness === undefined ? [] : [bareStore.witness]),
     ];
     const needsNoWitness = config.anti_slashing.unsafe_unconfirmed_clock;
     const confirmedClock = { now: systemClock.now, witnesses, needsNoWitness };
     const { jump_after_unclean_end } = config.anti_slashing;
-    const doubt = jump_after_unclean_end ? doubtOfFile(keeper, custody !== undefined) : undefined;
-    return await use({ backend, keeper, network, logger, doubt, confirmedClock });
+    const doubt = jump_after_unclean_end ? doubtOfFile(bareStore, custody !== undefined) : undefined;
+    return await use({ backend, bareStore, network, logger, doubt, confirmedClock });
   } finally {
-    await keeper.close();
+    await bareStore.close();
   }
 }
 
@@ -129,8 +129,8 @@ function otherStoreThan({ id, incarnation }: StoreIdentity, { bound }: CommandCu
 export async function web3SignersOf(config: Config, stderr: NodeJS.WritableStream): Promise<readonly string[]> {
   const { backend, path } = config.anti_slashing;
   if (backend === 'sqlite' && !existsSync(path)) return [];
-  return withStore(config, { stderr, isForJump: false, needsBound: false }, async ({ keeper }) => {
-    const { incarnation } = await keeper.identity();
+  return withStore(config, { stderr, isForJump: false, needsBound: false }, async ({ bareStore }) => {
+    const { incarnation } = await bareStore.identity();
     return readIncarnations(incarnation).web3signers;
   });
 }

@@ -28,9 +28,9 @@ export const storeStatus = slashingCommand(
   () => showStatus,
 );
 
-async function showStatus({ backend, keeper, network, clock, terminal }: CommandStore): Promise<ExitCode> {
+async function showStatus({ backend, bareStore, network, clock, terminal }: CommandStore): Promise<ExitCode> {
   const { validators, blocks, attestations, genesisValidatorsRoot } = await backend.status();
-  const { id, incarnation, floor } = await keeper.identity();
+  const { id, incarnation, floor } = await bareStore.identity();
   const { held, web3signers } = readIncarnations(incarnation);
   const tenures = [...(await backend.tenures())].sort(([one], [other]) => (one < other ? -1 : 1));
   const retired = tenures.filter(([, tenure]) => isEndedTenure(tenure));
@@ -150,7 +150,7 @@ async function reinstateKeys({ backend, terminal }: CommandStore, publicKeys: re
 
 /** Of a key that is retired, so that no signer signs with it meanwhile, and that its own records shut out. */
 async function startAfresh(open: CommandStore, publicKey: string): Promise<ExitCode> {
-  const { keeper, backend, network, confirmedClock, terminal } = open;
+  const { bareStore, backend, network, confirmedClock, terminal } = open;
   const refuse = (why: string): ExitCode => {
     sayFailure(terminal, 'strongroom', `nothing was forgotten: ${why}`);
     return EXIT.failed;
@@ -160,7 +160,7 @@ async function startAfresh(open: CommandStore, publicKey: string): Promise<ExitC
   const latest = latestBy(confirmedClock.now, network.time)();
   const marks = (await backend.marksBeyond(latest)).get(publicKey);
   if (marks === undefined) return refuse(`${publicKey} has no records ahead of the clock`);
-  if (!(await keeper.startAfresh(publicKey, floor)))
+  if (!(await bareStore.startAfresh(publicKey, floor)))
     return refuse(
       `${publicKey} is not retired, and a signer may sign with it: strongroom slashing retire ${publicKey}`,
     );
@@ -236,19 +236,19 @@ function readDatabase(written: string): string {
 }
 
 async function jumpStore(open: CommandStore, { present, dryRun, waived }: Jump): Promise<ExitCode> {
-  const { backend, keeper, terminal, logger } = open;
+  const { backend, bareStore, terminal, logger } = open;
   const target = await presentByHand(open, present).catch(problemOf);
   if (typeof target === 'string') {
     sayFailure(terminal, 'strongroom', target);
     return EXIT.failed;
   }
-  let inForce = higherMarks((await keeper.identity()).floor, target);
+  let inForce = higherMarks((await bareStore.identity()).floor, target);
   if (!dryRun) {
     const log = logger.module('slashing');
-    const doubts = openDoubts({ store: keeper, present: async () => target, onJump: () => undefined, log });
+    const doubts = openDoubts({ store: bareStore, present: async () => target, onJump: () => undefined, log });
     inForce = (await doubts.settleNow({ cause: 'by_hand' })).floor ?? target;
-    await noteRaisedByHand(keeper);
-    if (waived !== undefined) await noteWeb3Signer(keeper, waived);
+    await noteRaisedByHand(bareStore);
+    if (waived !== undefined) await noteWeb3Signer(bareStore, waived);
   }
   const { validators } = await backend.status();
   terminal.stdout.write(
@@ -282,7 +282,7 @@ export const lowerFloor = slashingCommand(
 );
 
 async function lowerStore(
-  { keeper, network: { time }, confirmedClock, terminal }: CommandStore,
+  { bareStore, network: { time }, confirmedClock, terminal }: CommandStore,
   dryRun: boolean,
 ): Promise<ExitCode> {
   const present = await confirmedPresent(time, confirmedClock)().catch(problemOf);
@@ -290,13 +290,13 @@ async function lowerStore(
     sayFailure(terminal, 'strongroom', String(present));
     return EXIT.failed;
   }
-  const { floor } = await keeper.identity();
+  const { floor } = await bareStore.identity();
   const future = futureFloor(floor, confirmedClock.now(), time);
   if (future === undefined) {
     note(terminal, 'The floor does not lie in the future: nothing was changed.');
     return EXIT.ok;
   }
-  const lowered = dryRun ? present : ((await keeper.jump(present, true)).floor ?? present);
+  const lowered = dryRun ? present : ((await bareStore.jump(present, true)).floor ?? present);
   terminal.stdout.write(
     `was refused: ${floorText(future.floor)}\n${dryRun ? 'would refuse' : 'refused from now on'}: ${floorText(lowered)}\n`,
   );

@@ -39,7 +39,7 @@ interface DatabaseImport {
 
 /** @throws Web3SignerDatabaseError, SignerError; nothing is merged then */
 export async function importWeb3Signer(open: CommandStore, { database, options }: DatabaseImport): Promise<ExitCode> {
-  const { backend, keeper, network, clock, terminal, logger } = open;
+  const { backend, bareStore, network, clock, terminal, logger } = open;
   const address = addressOf(database, terminal);
   if (typeof address === 'string') {
     sayFailure(terminal, 'strongroom', `the database of Web3Signer: ${address}`);
@@ -61,7 +61,7 @@ export async function importWeb3Signer(open: CommandStore, { database, options }
       looksApartMs: LOOKS_APART_MS,
     });
     const summary = await merge(reading);
-    await noteWeb3Signer(keeper, web3SignerName(address));
+    await noteWeb3Signer(bareStore, web3SignerName(address));
     const found = reading.findings();
     report(summary, found, open);
     return summary.conflicts > 0 ? EXIT.conflicts : EXIT.ok;

@@ -43,12 +43,12 @@ function notJson(path: string, variable: string): Violation {
 
 interface UnknownVariables {
   readonly violations: readonly Violation[];
-  /** What Kubernetes puts there for Services: none of it is meant for us. */
+  /** Variables that Kubernetes sets for its Services: none of them is an option of the signer. */
   readonly ignored: readonly string[];
 }
 
 /**
- * Variables that look like options and are none. `referenced` are those that the configuration itself names,
+ * Variables that look like options and are not options. `referenced` are those that the configuration itself names,
  * `env:VAR`.
  */
 export function unknownVariables(env: LayerEnvironment, referenced: readonly string[]): UnknownVariables {

@@ -6,7 +6,15 @@ import { dirname } from 'node:path';
 import { command, type WordsOf } from '../../common/command-line/program.ts';
 import type { Terminal } from '../../common/command-line/terminal.ts';
 import { configurationText } from './configuration-text.ts';
-import { DEFAULT_FOLDER, filesOf, SIGNER_FLAGS, shown, signerFolder, tell, writeAll } from './signer-folder.ts';
+import {
+  DEFAULT_FOLDER,
+  filesOf,
+  SIGNER_FLAGS,
+  showNextSteps,
+  shown,
+  signerFolder,
+  writeAll,
+} from './signer-folder.ts';
 
 const DESCRIPTION = {
   summary: 'Write a configuration, folders and tokens for a signer on this machine, for new keys',
@@ -43,6 +51,6 @@ export const init = command(
       'New keys, or keys that have signed elsewhere? For those, in place of this: strongroom migrate --help',
       `put keystores (NAME.json) into ${shown(keys)}, their passwords (NAME.txt) into ${shown(passwords)}`,
     ];
-    await tell(folder, { rows, before, clients: values.client ?? [] }, terminal);
+    await showNextSteps(folder, { rows, before, clients: values.client ?? [] }, terminal);
   },
 );

@@ -49,9 +49,9 @@ import {
   SIGNER_FLAGS,
   SIGNER_URL,
   type SignerFolder,
+  showNextSteps,
   shown,
   signerFolder,
-  tell,
   writeAll,
 } from './signer-folder.ts';
 import { tekuRecord } from './teku-record.ts';
@@ -105,7 +105,7 @@ const DESCRIPTION = {
   ],
 } as const;
 
-type Given = WordsOf<typeof DESCRIPTION>['values'];
+type MigrateFlags = WordsOf<typeof DESCRIPTION>['values'];
 
 interface Source {
   readonly client: MigratedClient;
@@ -155,7 +155,7 @@ export const migrate = command(
     const known = keys.filter(({ publicKey }) => named.has(publicKey));
     const unknown = keys.filter(({ publicKey }) => !named.has(publicKey));
     writeFolder(source, to, { known, unknown }, text);
-    await tell(to, toldOf(source, to, { known, unknown }, values), terminal);
+    await showNextSteps(to, toldOf(source, to, { known, unknown }, values), terminal);
     return EXIT.ok;
   },
 );
@@ -178,7 +178,7 @@ function realFolder(path: string): string {
   return existsSync(path) ? realpathSync(path) : resolve(path);
 }
 
-function findKeys({ client, folder }: Source, { keys, passwords }: Given): FoundKeys {
+function findKeys({ client, folder }: Source, { keys, passwords }: MigrateFlags): FoundKeys {
   const own = CLIENT_FOLDERS[client].find(folder);
   if (keys === undefined) return own;
   const more = keystoresIn(realFolder(keys), resolve(passwords ?? keys));
@@ -217,7 +217,7 @@ type ClientRecord =
   | { readonly bytes: () => AsyncIterable<Uint8Array>; readonly writtenMs: number | undefined };
 
 /** @throws FirstStepFailure */
-function recordOf({ client, name, folder, network }: Source, { record }: Given, config: Config): ClientRecord {
+function recordOf({ client, name, folder, network }: Source, { record }: MigrateFlags, config: Config): ClientRecord {
   if (record !== undefined && client === 'web3signer' && /^(?:env:|file:|postgres(?:ql)?:\/\/)/i.test(record))
     return { database: record };
   if (record !== undefined) {
@@ -236,7 +236,7 @@ function recordOf({ client, name, folder, network }: Source, { record }: Given, 
   );
 }
 
-function refuseProcesses({ client, name, folder }: Source, values: Given, terminal: Terminal): void {
+function refuseProcesses({ client, name, folder }: Source, values: MigrateFlags, terminal: Terminal): void {
   if (values['unsafe-ignore-processes']) return;
   const running = processesOf(CLIENT_FOLDERS[client].process, recordsOf(client, folder));
   if (running === undefined) note(terminal, `note: whether ${name} runs cannot be seen on this system`);
@@ -279,7 +279,7 @@ function epochMs({ slotDurationMs, slotsPerEpoch }: ChainTime): number {
 }
 
 /** @throws FirstStepFailure unless it is */
-async function askWhetherStopped({ name }: Source, { stopped }: Given, terminal: Terminal): Promise<void> {
+async function askWhetherStopped({ name }: Source, { stopped }: MigrateFlags, terminal: Terminal): Promise<void> {
   if (stopped) return;
   const why =
     `Two signers with one key get its validator slashed. ${name} has to be stopped for good, here and on every other ` +
@@ -383,7 +383,7 @@ function keyOf({ publicKey }: OpenedKey): string {
   return publicKey;
 }
 
-function toldOf(source: Source, to: SignerFolder, { known, unknown }: Sorted, { keys, client = [] }: Given) {
+function toldOf(source: Source, to: SignerFolder, { known, unknown }: Sorted, { keys, client = [] }: MigrateFlags) {
   const isLighthouse = source.client === 'lighthouse';
   const asWell = source.client === 'web3signer' || isLighthouse ? [] : [source.client];
   const aside = join(to.path, ASIDE);
@@ -429,7 +429,7 @@ function sayWhetherItCanSign(
   source: Source,
   to: SignerFolder,
   found: FoundKeys,
-  { keys }: Given,
+  { keys }: MigrateFlags,
   terminal: Terminal,
 ): ExitCode {
   const { client, name, folder } = source;

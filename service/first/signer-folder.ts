@@ -168,7 +168,7 @@ function missingFolders(folder: string): readonly string[] {
   return [...missingFolders(dirname(folder)), folder];
 }
 
-interface Told {
+interface NextSteps {
   /** Keys, passwords and what else is special. */
   readonly rows: readonly (readonly [path: string, what: string])[];
   /** Before the signer starts. */
@@ -178,7 +178,11 @@ interface Told {
 }
 
 /** What was written, what its check finds, and what comes next. */
-export async function tell(folder: SignerFolder, { rows, before, clients }: Told, terminal: Terminal): Promise<void> {
+export async function showNextSteps(
+  folder: SignerFolder,
+  { rows, before, clients }: NextSteps,
+  terminal: Terminal,
+): Promise<void> {
   const { stdout, env } = terminal;
   const { network, configuration, tokens, records, profile } = folder;
   const written = [

@@ -162,7 +162,7 @@ function compileRule(policy: string, rule: Rule): CompiledRule {
   };
 }
 
-/** What it is, that there is none, or that it may be any and meet every condition. */
+/** A payment; `none`; or `some`: it is not read yet, so it is taken to meet every condition. */
 type KnownPayment = Payment | 'none' | 'some';
 
 interface Target {

@@ -50,13 +50,13 @@ function ofOneTable<Entry>(byTable: Readonly<Record<string, Entry>> | undefined)
 }
 
 /** Tells the service's time of each answer, milliseconds in whole seconds. */
-export function onAnswerDate(command: GetItemCommand, told: (date: number) => void): void {
+export function onAnswerDate(command: GetItemCommand, onDate: (date: number) => void): void {
   command.middlewareStack.add(
     (next) => async (call) => {
       const answer = await next(call);
       const { headers } = answer.response as { readonly headers?: Readonly<Record<string, string>> };
       const date = Date.parse(headers?.['date'] ?? '');
-      if (!Number.isNaN(date)) told(date);
+      if (!Number.isNaN(date)) onDate(date);
       return answer;
     },
     { step: 'deserialize', name: 'strongroomAnswerDate' },

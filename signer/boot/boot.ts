@@ -80,7 +80,7 @@ async function runSteps(
     const { openCustody } = await import('./custody.ts');
     return await openCustody(config, { aws, network, tableName, telemetry }, world, opened);
   });
-  const { slashing, store, keeper, binding, trouble, right } = await step('slashing protection', () =>
+  const { slashing, store, bareStore, binding, trouble, right } = await step('slashing protection', () =>
     openSlashingProtection(config, { aws, custody, ending, network, stores, telemetry, time }, world, opened),
   );
   const authorization = await step('authorization', () =>
@@ -102,7 +102,7 @@ async function runSteps(
   const receipts = await step('receipts', () =>
     openReceipts(
       config.receipts,
-      { binding, custody, ending, keeper, network, openFolder: parts.openReceiptsFolder, stateful, telemetry },
+      { binding, custody, ending, bareStore, network, openFolder: parts.openReceiptsFolder, stateful, telemetry },
       world,
       opened,
     ),

@@ -83,13 +83,13 @@ export async function startLoadingKeys(
     await table?.loader.stop();
     await Promise.allSettled([files, rows, memories, reloading]);
   });
-  const told = async ({ failures, seconds }: FilesystemLoad): Promise<void> => {
+  const logLoad = async ({ failures, seconds }: FilesystemLoad): Promise<void> => {
     state.keyFailures = failures.length + (await memories);
     telemetry.keyFilesLoaded(seconds, failures.length);
     memory.watch.check();
   };
   const loaded = Promise.all([files, rows, memories]).then(async ([load]) => {
-    await told(load);
+    await logLoad(load);
     keys.completeFirstLoad();
     void table?.loader.keepRefreshing();
   });
@@ -102,7 +102,7 @@ export async function startLoadingKeys(
       reloading = again;
       const load = await again;
       await keys.renewTenures();
-      await told(load);
+      await logLoad(load);
       return load;
     });
   return { keys, pool, table, imported, reload, loaded, progress: () => progressOf(keys, keyFiles?.progress) };

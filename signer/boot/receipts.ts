@@ -18,7 +18,7 @@ import { removeOldEntries } from '../receipts/retention.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
 import type { Network } from '../signing/networks.ts';
 import { readIncarnations } from '../slashing/incarnation.ts';
-import type { StoreKeeper } from '../slashing/restraints.ts';
+import type { BareStore } from '../slashing/restraints.ts';
 import type { StoreIdentity } from '../slashing/types.ts';
 import type { Custody } from './custody.ts';
 import type { Ending } from './ending.ts';
@@ -40,7 +40,7 @@ interface ReceiptsParts {
   readonly custody: Custody | undefined;
   readonly ending: Pick<Ending, 'leftMs'>;
   /** Undefined while sealed. */
-  readonly keeper: Pick<StoreKeeper, 'name' | 'identity'> | undefined;
+  readonly bareStore: Pick<BareStore, 'name' | 'identity'> | undefined;
   readonly network: Pick<Network, 'genesisValidatorsRoot'>;
   /** Undefined in a program without a disk. */
   readonly openFolder: ((path: string) => ReceiptStorage) | undefined;
@@ -121,9 +121,9 @@ async function storageOf({ storage, path }: Config['receipts'], { custody, openF
 }
 
 /** A store that does not answer now is known later, or never: its part of the heads is null. */
-async function identityOf({ keeper }: ReceiptsParts, log: Log): Promise<StoreIdentity | undefined> {
-  if (keeper === undefined || keeper.name === 'noop') return undefined;
-  return await keeper.identity().catch((error: unknown) => {
+async function identityOf({ bareStore }: ReceiptsParts, log: Log): Promise<StoreIdentity | undefined> {
+  if (bareStore === undefined || bareStore.name === 'noop') return undefined;
+  return await bareStore.identity().catch((error: unknown) => {
     log.warn({ err: error }, 'receipts: the slashing store does not say which it is; the heads do not, either');
     return undefined;
   });
@@ -131,10 +131,10 @@ async function identityOf({ keeper }: ReceiptsParts, log: Log): Promise<StoreIde
 
 function factsOf(
   identity: StoreIdentity | undefined,
-  { binding, custody, keeper, stateful }: ReceiptsParts,
+  { binding, custody, bareStore, stateful }: ReceiptsParts,
 ): SignerFacts {
   const { store = null, binding: number = null } = binding?.status ?? {};
-  const name = keeper?.name ?? '';
+  const name = bareStore?.name ?? '';
   const incarnation = readIncarnations(identity?.incarnation ?? '').held[0] ?? 'none';
   const bound = store === null ? null : { store: `${name}:${store}`, revision: `binding:${number ?? 'none'}` };
   const own =

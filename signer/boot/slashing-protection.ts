@@ -19,7 +19,7 @@ import { latestBy } from '../slashing/future.ts';
 import { type FutureFloor, futureFloor, futureText } from '../slashing/jump.ts';
 import { startPruning } from '../slashing/operations/prune-loop.ts';
 import { SlashingProtection } from '../slashing/protection.ts';
-import { type RestrainedStore, restrainStore, type StoreKeeper, sealedStore } from '../slashing/restraints.ts';
+import { type BareStore, type RestrainedStore, restrainStore, sealedStore } from '../slashing/restraints.ts';
 import { tracedStore } from '../slashing/traced-store.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
 import type { Custody } from './custody.ts';
@@ -51,7 +51,7 @@ export interface OpenSlashing {
   /** Undefined without a state table: nothing is bound, and nothing can notice a second signer. */
   readonly binding: StoreBinding | undefined;
   /** For what names the store; undefined while sealed. */
-  readonly keeper: Pick<StoreKeeper, 'name' | 'identity'> | undefined;
+  readonly bareStore: Pick<BareStore, 'name' | 'identity'> | undefined;
   /** What stops all signing over the store; undefined while sealed. */
   readonly trouble: StoreTrouble | undefined;
 }
@@ -61,7 +61,7 @@ interface StoreTrouble {
   readonly future: () => FutureFloor | undefined;
 }
 
-/** Of the clock, for people; undefined: there is none. */
+/** What is wrong with the clock, in words for the operator; undefined: nothing. */
 export function clockTrouble(trouble: StoreTrouble | undefined): string | undefined {
   if (trouble?.doubts.hindrance() === 'clock_unconfirmed') return trouble.doubts.unsettled?.problem;
   const future = trouble?.future();
@@ -80,7 +80,7 @@ export async function openSlashingProtection(
     const store = sealedStore(config.anti_slashing.backend);
     const options = { ...telemetry.slashing, unopened: true };
     const slashing = new SlashingProtection(store, options, { clock: world.clock, log });
-    return { slashing, store, right: { custody, store }, keeper: undefined, binding: undefined, trouble: undefined };
+    return { slashing, store, right: { custody, store }, bareStore: undefined, binding: undefined, trouble: undefined };
   }
   const integrityKey = custody?.chamber.masterKey.subKey('slashingRowHmac'); // rows carry checksums without one
   const opening = await openSlashingBackend(
@@ -136,7 +136,7 @@ export async function openSlashingProtection(
   opened.defer(() => inTime(pruning.stop(), ending.leftMs() / 4, () => undefined));
   if (store.name === 'noop') log.warn({}, 'NO SLASHING PROTECTION: every message is signed, slashable or not');
   log.info({ backend: store.name }, 'slashing protection is open');
-  return { slashing, store, right, keeper: bare, binding: bound.binding, trouble: { doubts, future } };
+  return { slashing, store, right, bareStore: bare, binding: bound.binding, trouble: { doubts, future } };
 }
 
 /** Who may confirm the clock of a host (slashing/doubt/clock.ts). */
@@ -177,7 +177,7 @@ const NO_CLOCK =
 interface BindStoreParts {
   readonly custody: Custody;
   readonly table: BindingTable;
-  readonly backend: StoreKeeper;
+  readonly backend: BareStore;
   readonly doubts: Pick<Doubts, 'settleNow'>;
   readonly time: SignerTime;
 }

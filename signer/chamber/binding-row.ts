@@ -8,7 +8,9 @@ import type { Item } from '../aws/dynamodb.ts';
 import { wholeNumber } from './state-rows.ts';
 
 export const SLASHING_STORE = 'SLASHING_STORE';
-/** The latest end in order from which a signer went on. No code: a lower number is no more than an older row. */
+/**
+ * The latest end in order from which a signer went on. It needs no code: a lower number does no more than an older row.
+ */
 export const SLASHING_STORE_END = 'SLASHING_STORE_END';
 
 export interface BoundStore {

@@ -46,7 +46,7 @@ export function bindingTable(client: DynamoDBClient, tableName: string, codes: B
     return { row, tableTime };
   }
 
-  /** An answer that was lost makes the SDK's next attempt meet what the first one wrote. */
+  /** When an answer is lost the SDK tries again, and the second attempt meets what the first one wrote. */
   async function ifWritten(next: BoundStore, replica: string): Promise<BindingRow | undefined> {
     const { row } = await read();
     const isOurs =

@@ -74,7 +74,7 @@ export class Chamber {
 
 const MAY_BE_SEALED = 'the latch may be there, and then every replica seals at its next look: repeat the request';
 
-/** One part that cannot forget must not keep the others from it. */
+/** When one part fails to wipe its secrets, the others still wipe theirs. */
 function wipeOrCrash(wipe: () => void): void {
   try {
     wipe();

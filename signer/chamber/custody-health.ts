@@ -33,7 +33,7 @@ export function custodyHealth(
     );
   return () => {
     const now = parts.clock.monotonic();
-    // One that takes longer than it counts is still the one that all wait for.
+    // A round that takes longer than its result counts is still the round that all callers wait for.
     if (asked === undefined || (!asking && now - asked.at > CUSTODY_HEALTH_SECONDS * 1000)) {
       asking = true;
       asked = {

@@ -169,7 +169,7 @@ export function stateTable(client: DynamoDBClient, tableName: string) {
   } satisfies AuthState & Readonly<Record<string, unknown>>;
 }
 
-/** A code that is not there is not the one that a replica holds. */
+/** A missing code counts as a change: it is not the code that a replica holds. */
 function watchedHead(item: Item | undefined): Pick<AuthHead, 'revision' | 'mac'> | undefined {
   if (item === undefined) return undefined;
   return { revision: wholeNumber(item, AUTH_REVISION, 'revision'), mac: item['mac']?.B ?? new Uint8Array() };

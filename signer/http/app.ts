@@ -16,7 +16,7 @@ import { envelopeReader } from '../signing/envelopes/envelope-reader.ts';
 import { type Admission, createAdmission } from './admission.ts';
 import { type Audit, createAudit, type HttpObserver } from './audit.ts';
 import { acceptAnyBodyAsBytes } from './body.ts';
-import { callerTurns, type GoOn } from './caller-turns.ts';
+import { callerTurns, type Proceed } from './caller-turns.ts';
 import { type HttpRequest, NO_ROUTE, newContext, peerAddressOf, type Route, requestId } from './context.ts';
 import type { RecordDecision } from './decisions.ts';
 import { keepEscapes } from './escapes.ts';
@@ -213,31 +213,31 @@ function installHooks(
   app.addHook('onRequest', (request, reply, done) => {
     if (!openRequests.begin(request, reply.raw)) return;
     request.context.span = dependencies.tracing?.startRequest({ method: request.method, route: request.context.route });
-    const goOn: GoOn = (hasWaited) => {
+    const proceed: Proceed = (hasWaited) => {
       if (request.context.released) return; // its client is gone
       const changed = hasWaited ? admission.readmit(request) : undefined;
       if (changed === undefined) done();
       else refuseRequest(request, reply, changed);
     };
-    const enter = (refusal: ErrorReason | undefined): void => {
+    const takeTurn = (refusal: ErrorReason | undefined): void => {
       const { caller } = request.context;
       if (refusal !== undefined) refuseRequest(request, reply, refusal);
       else if (caller === undefined) done();
       else {
         settlePlace(request.raw.socket);
-        if (!turns.enter(caller.accessor, goOn)) refuseRequest(request, reply, 'overloaded');
+        if (!turns.takeTurn(caller.accessor, proceed)) refuseRequest(request, reply, 'overloaded');
       }
     };
     const refusal = admitted(request, admission);
-    if (refusal !== 'starting') return enter(refusal);
+    if (refusal !== 'starting') return takeTurn(refusal);
     const until = whileStarting(request, options, dependencies);
-    if (!held.hold(request, ...until, () => enter(admitted(request, admission)))) enter('overloaded');
+    if (!held.hold(request, ...until, () => takeTurn(admitted(request, admission)))) takeTurn('overloaded');
   });
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuseRequest(request, reply, 'not_found'));
-  const isToldAlready = oneLineWhileStarting();
+  const wasLogged = oneLineWhileStarting();
   app.setErrorHandler((thrown, request, reply) =>
-    sendError(request, reply, toldFault(request, thrown, { ...dependencies, isToldAlready })),
+    sendError(request, reply, loggedFault(request, thrown, { ...dependencies, wasLogged })),
   );
   return { admission, audit, held };
 }
@@ -262,25 +262,25 @@ function admitted(request: HttpRequest, admission: Admission): ErrorReason | und
 }
 
 interface FaultParts extends Pick<AppDependencies, 'log' | 'observer'> {
-  readonly isToldAlready: (error: SignerError) => boolean;
+  readonly wasLogged: (error: SignerError) => boolean;
 }
 
-function oneLineWhileStarting(): FaultParts['isToldAlready'] {
-  let isTold = false;
+function oneLineWhileStarting(): FaultParts['wasLogged'] {
+  let isLogged = false;
   return ({ reason }) => {
     if (reason !== 'starting') return false;
-    const wasTold = isTold;
-    isTold = true;
-    return wasTold;
+    const wasBefore = isLogged;
+    isLogged = true;
+    return wasBefore;
   };
 }
 
-function toldFault(request: HttpRequest, thrown: unknown, { log, observer, isToldAlready }: FaultParts): SignerError {
+function loggedFault(request: HttpRequest, thrown: unknown, { log, observer, wasLogged }: FaultParts): SignerError {
   const error = toSignerError(thrown);
   if (error.reason === 'internal_error') {
     observer.routeFailed('thrown');
     log.error({ request_id: request.id, err: error.cause }, 'request failed');
-  } else if (error.status === 503 && !isToldAlready(error)) logFault(log, request.id, error);
+  } else if (error.status === 503 && !wasLogged(error)) logFault(log, request.id, error);
   return error;
 }
 

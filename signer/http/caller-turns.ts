@@ -10,11 +10,11 @@ export const MAX_WAITING = 2 * MAX_WAITING_OF_CALLER;
 /** Two epochs of 32 slots: a client that has validators asks in each epoch. */
 const ALONE_AFTER_MS = 2 * 32 * 12_000;
 
-export type GoOn = (hasWaited: boolean) => void;
+export type Proceed = (hasWaited: boolean) => void;
 
 export interface CallerTurns {
-  /** @returns false when there is no place to wait; then `goOn` is not called */
-  enter(caller: string, goOn: GoOn): boolean;
+  /** @returns false when there is no place to wait; then `proceed` is not called */
+  takeTurn(caller: string, proceed: Proceed): boolean;
   readonly waiting: number;
 }
 
@@ -24,7 +24,7 @@ interface EventLoop {
 }
 
 export function callerTurns({ nextTurn, monotonic }: EventLoop): CallerTurns {
-  const lines = new CallerLines<GoOn>();
+  const lines = new CallerLines<Proceed>();
   const went = new Set<string>();
   let wentOn = 0;
   let isTurnPlanned = false;
@@ -64,19 +64,19 @@ export function callerTurns({ nextTurn, monotonic }: EventLoop): CallerTurns {
   };
 
   return {
-    enter(caller, goOn) {
+    takeTurn(caller, proceed) {
       if (!isShared(caller) && lines.size === 0) {
-        goOn(false);
+        proceed(false);
         return true;
       }
       const places = lines.sizeOf(caller);
       if (places === 0 && (wentOn < MAX_PER_TURN || !went.has(caller))) {
         count(caller);
-        goOn(false);
+        proceed(false);
         return true;
       }
       if (places >= (lines.size < MAX_WAITING ? MAX_WAITING_OF_CALLER : 1)) return false;
-      lines.push(caller, goOn);
+      lines.push(caller, proceed);
       planTurn();
       return true;
     },

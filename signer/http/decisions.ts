@@ -34,15 +34,15 @@ export function recordsDecisions(log: Pick<ReceiptLog, 'record'>): RecordDecisio
   };
 }
 
-export async function told<
+export async function reportOutcome<
   Outcome extends { readonly kind: 'signed' } | { readonly kind: 'refused'; reason: ErrorReason },
->(work: Promise<Outcome>, tell: (reason: ErrorReason | null) => void): Promise<Outcome> {
+>(work: Promise<Outcome>, report: (reason: ErrorReason | null) => void): Promise<Outcome> {
   try {
     const outcome = await work;
-    tell(outcome.kind === 'signed' ? null : outcome.reason);
+    report(outcome.kind === 'signed' ? null : outcome.reason);
     return outcome;
   } catch (error) {
-    tell(toSignerError(error).reason);
+    report(toSignerError(error).reason);
     throw error;
   }
 }

@@ -19,10 +19,10 @@ export interface HeldRequests {
   readonly size: number;
   /**
    * @param isThere whether it can go on although keys still load
-   * @param goOn called once, unless the client goes away before
-   * @returns false when there is no place; then `goOn` is not called
+   * @param proceed called once, unless the client goes away before
+   * @returns false when there is no place; then `proceed` is not called
    */
-  hold(request: HttpRequest, limitMs: number, isThere: () => boolean, goOn: () => void): boolean;
+  hold(request: HttpRequest, limitMs: number, isThere: () => boolean, proceed: () => void): boolean;
 }
 
 interface HeldParts {
@@ -31,20 +31,20 @@ interface HeldParts {
   readonly clock: { monotonic(): number };
 }
 
-interface Held {
+interface HeldRequest {
   readonly request: HttpRequest;
   readonly caller: string;
   readonly until: number;
   readonly isThere: () => boolean;
-  readonly goOn: () => void;
+  readonly proceed: () => void;
 }
 
 export function heldRequests({ keys, signingRefusal, clock }: HeldParts): HeldRequests {
-  const held = new Set<Held>();
+  const held = new Set<HeldRequest>();
   const ofCaller = new Map<string, number>();
   let isLooking = false;
 
-  const letGo = (one: Held): void => {
+  const letGo = (one: HeldRequest): void => {
     held.delete(one);
     const left = (ofCaller.get(one.caller) ?? 0) - 1;
     if (left > 0) ofCaller.set(one.caller, left);
@@ -59,7 +59,7 @@ export function heldRequests({ keys, signingRefusal, clock }: HeldParts): HeldRe
       if (!isGone && !isOver && now < one.until && !one.isThere()) continue;
       letGo(one);
       if (isGone) continue;
-      one.goOn();
+      one.proceed();
       went += 1;
       if (went === MAX_PER_TURN) break;
     }
@@ -70,12 +70,12 @@ export function heldRequests({ keys, signingRefusal, clock }: HeldParts): HeldRe
     get size() {
       return held.size;
     },
-    hold(request, limitMs, isThere, goOn) {
+    hold(request, limitMs, isThere, proceed) {
       const { caller: { accessor: caller = '' } = {}, startedAt } = request.context;
       const count = ofCaller.get(caller) ?? 0;
       if (count >= (held.size < MAX_HELD ? MAX_HELD_OF_CALLER : 1)) return false;
       ofCaller.set(caller, count + 1);
-      held.add({ request, caller, until: startedAt + limitMs, isThere, goOn });
+      held.add({ request, caller, until: startedAt + limitMs, isThere, proceed });
       if (!isLooking) setTimeout(look, LOOK_MS);
       isLooking = true;
       return true;

@@ -1,7 +1,6 @@
 // The log of one boot's decisions (specification/receipts.md#log): on the path to the answer an entry becomes bytes of
-// a bundle; the tree, the heads and their storage are apart from it. It trusts that what it is told was
-// decided. It refuses to state two heads of one sequence: a head that was signed is the next one that is kept, or none
-// is.
+// a bundle; the tree, the heads and their storage are apart from it. The caller passes only decisions that were made.
+// It never states two heads of one sequence: until a signed head is stored, no later one is signed.
 
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { oneAfterTheOther } from '../../common/flow/turns.ts';

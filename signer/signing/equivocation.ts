@@ -20,7 +20,7 @@ const HELD_EPOCHS = 2;
 
 export interface EquivocationGuard {
   /**
-   * What lies ahead of the clock takes no room: it would keep it until then.
+   * A message too far ahead of the clock is refused: its claim would take room until that time.
    * @param root of the content @throws SignerError `overloaded` when there is no room to remember it
    */
   claim(publicKey: PublicKeyHex, request: SignRequest, root: Uint8Array): ErrorReason | undefined;

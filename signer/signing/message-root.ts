@@ -198,8 +198,8 @@ export function possibleForksAt({ forks, unknownFork }: ForkSchedule, epoch: num
 }
 
 /**
- * The forks that the schedule has at that epoch, when this one is none of them. The name of one that we do not know is
- * as the network's file has it.
+ * The forks that the schedule has at that epoch, when this fork is not one of them. A fork that we do not know is named
+ * as in the network's file.
  */
 export function contradictedBy(schedule: ForkSchedule, fork: Fork, epoch: number): readonly Named[] | undefined {
   const possible = possibleForksAt(schedule, epoch);

@@ -22,9 +22,10 @@ import {
 
 declare const RESTRAINED: unique symbol;
 
-export type StoreKeeper = Pick<SlashingBackend, 'name' | 'identity' | 'incarnate' | 'jump' | 'startAfresh'>;
+/** What only the owner of a store may do: bind it, raise its floor, and begin a key's records again. */
+export type BareStore = Pick<SlashingBackend, 'name' | 'identity' | 'incarnate' | 'jump' | 'startAfresh'>;
 
-export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof StoreKeeper, 'name'> | 'doubt' | 'witness'> & {
+export type RestrainedStore = Omit<SlashingBackend, Exclude<keyof BareStore, 'name'> | 'doubt' | 'witness'> & {
   readonly hindrance: Hindrance;
   readonly [RESTRAINED]: true;
 };
@@ -147,7 +148,7 @@ function restrained(store: SlashingBackend, restraint: Restraint): SlashingBacke
 
 export function inDoubt(store: SlashingBackend, settle: (doubt: Doubt) => Promise<void>): SlashingBackend {
   /** Of each key the marks that a jump was made for: it helps a key that lies beyond the present no second time. */
-  const told = new Map<PublicKeyHex, Marks>();
+  const jumpedFor = new Map<PublicKeyHex, Marks>();
   const whenSettled = async <Result>(work: () => Promise<Result>): Promise<Result> => {
     try {
       return await work();
@@ -166,9 +167,9 @@ export function inDoubt(store: SlashingBackend, settle: (doubt: Doubt) => Promis
       const lost = verdicts.map(isLost);
       if (!lost.includes(true)) return verdicts;
       const news = messages.flatMap(({ publicKey }, index) => {
-        const [before = NO_MARKS, now = NO_MARKS] = [told.get(publicKey), floors[index]];
-        if (lost[index] !== true || (told.has(publicKey) && !isRolledBack(before, now))) return [];
-        told.set(publicKey, now);
+        const [before = NO_MARKS, now = NO_MARKS] = [jumpedFor.get(publicKey), floors[index]];
+        if (lost[index] !== true || (jumpedFor.has(publicKey) && !isRolledBack(before, now))) return [];
+        jumpedFor.set(publicKey, now);
         return [publicKey];
       });
       if (news.length > 0) await settle({ cause: 'lost_records', facts: { public_keys: news } });

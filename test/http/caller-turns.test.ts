@@ -37,7 +37,7 @@ describe('turns', () => {
   };
   const ask = (caller: string, count = 1): number => {
     let places = 0;
-    for (let each = 0; each < count; each++) if (turns.enter(caller, () => void went.push(caller))) places += 1;
+    for (let each = 0; each < count; each++) if (turns.takeTurn(caller, () => void went.push(caller))) places += 1;
     return places;
   };
   const share = (): void => {
@@ -87,7 +87,7 @@ describe('turns', () => {
   it('keep the order of one caller', () => {
     share();
     const order: number[] = [];
-    for (let each = 0; each < MANY; each++) turns.enter('one', () => void order.push(each));
+    for (let each = 0; each < MANY; each++) turns.takeTurn('one', () => void order.push(each));
     while (turns.waiting > 0) nextTurn();
     expect(order).toEqual(Array.from({ length: MANY }, (_, each) => each));
   });
@@ -114,7 +114,7 @@ describe('turns', () => {
   it('tell who waited that it did', () => {
     share();
     const waited: boolean[] = [];
-    for (let each = 0; each <= MAX_PER_TURN; each++) turns.enter('one', (hasWaited) => void waited.push(hasWaited));
+    for (let each = 0; each <= MAX_PER_TURN; each++) turns.takeTurn('one', (hasWaited) => void waited.push(hasWaited));
     nextTurn();
     expect(waited).toEqual([...Array.from({ length: MAX_PER_TURN }, () => false), true]);
   });

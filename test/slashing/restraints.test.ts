@@ -47,7 +47,7 @@ const NOT_ASKED = ['name', 'batchLimits', 'checkHealth', 'close', 'hindrance', '
 const ASKED_BEFORE = ['checkAndRecord'];
 const CASES = Object.entries(ASKED);
 
-it('every method of a restrained store is in the table of this test, and none of its keeper is there', () => {
+it('every method of a restrained store is in the table of this test, and none of the bare store alone is there', () => {
   const store = restrainStore(bare, { hindrance: () => reason });
   expect(Object.keys(store).sort()).toEqual([...Object.keys(ASKED), ...ASKED_BEFORE, ...NOT_ASKED].sort());
   expect(Object.keys(sealedStore('sqlite')).sort()).toEqual(Object.keys(store).sort());

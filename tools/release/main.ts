@@ -38,7 +38,7 @@ async function main(argv: readonly string[]): Promise<number> {
     image: values.image,
   });
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
-  // The sums last: whoever finds them finds what they are of.
+  // The sums are written last: they never exist without their files.
   for (const { name, data } of [...artefacts, sumsOf(artefacts)]) writeFileSync(join(folder, name), data);
   process.stdout.write(`strongroom ${origin.version}, commit ${origin.commit}\n`);
   for (const { name, data } of artefacts) process.stdout.write(`${String(data.length).padStart(12)} ${name}\n`);

@@ -14,7 +14,7 @@ import type { Refused, SigningDependencies } from '../../signing/dependencies.ts
 import { signingRoots } from '../../signing/message-root.ts';
 import { sign } from '../../signing/sign.ts';
 import { callerOf, type HttpRequest, isAllowed } from '../context.ts';
-import { type RecordDecision, told } from '../decisions.ts';
+import { type RecordDecision, reportOutcome } from '../decisions.ts';
 import { type LargeBodyParts, largeBodies } from '../envelopes.ts';
 import { accepted, answerFormat, type SuccessAnswer, sendAnswer, sendJson, signatureAnswer } from '../replies.ts';
 
@@ -54,11 +54,11 @@ export function createSignHandler(
     request.context.position = row.place?.(message.message);
     request.context.payment = row.payment?.(message.message);
     const { publicKey = '' } = request.context;
-    const tell = (reason: ErrorReason | null): void => recordDecision?.(request.context, publicKey, reason);
+    const report = (reason: ErrorReason | null): void => recordDecision?.(request.context, publicKey, reason);
     const decision = decideMessage(request, message);
     if (typeof decision === 'string') {
       onAuthRejection(decision);
-      tell(decision);
+      report(decision);
       throw new SignerError(decision);
     }
     const { onlyForOwnBlocks } = decision;
@@ -74,7 +74,7 @@ export function createSignHandler(
       request.context.healed = fault;
     };
     const outcome = await inTime(request, requestTimeoutSeconds, (signal) =>
-      told(sign(message, key, { signal, span, caller, onRoot, onHealed, onlyForOwnBlocks }, signing), tell),
+      reportOutcome(sign(message, key, { signal, span, caller, onRoot, onHealed, onlyForOwnBlocks }, signing), report),
     );
     if (outcome.kind === 'refused') {
       logDetail(request, outcome, log);

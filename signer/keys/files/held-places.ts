@@ -1,17 +1,17 @@
-// What a look has found, so that the next one keeps what is as it was.
+// The result of one scan of the key folders: the next scan keeps what is unchanged and loads only the rest.
 
 import type { KeyPlace } from './load-report.ts';
 
-export interface Held {
+export interface KeptKey {
   readonly publicKey: string;
   readonly contents?: string;
 }
 
-type Kept = Held | string | undefined;
+type HeldEntry = KeptKey | string | undefined;
 
-/** The keys of a look, by file. A raw key is its text alone, in a file of its own, too: there may be a million. */
+/** The keys of a scan, by file. A raw key is its text alone, in a file of its own, too: there may be a million. */
 export class HeldPlaces {
-  readonly #files = new Map<string, string | Kept[]>();
+  readonly #files = new Map<string, string | HeldEntry[]>();
   readonly #contents = new Map<string, string>();
 
   /** All that the file with these contents describes has been put. */
@@ -24,7 +24,7 @@ export class HeldPlaces {
     return this.#contents.get(file);
   }
 
-  put({ file, document }: KeyPlace, { publicKey, contents }: Held): void {
+  put({ file, document }: KeyPlace, { publicKey, contents }: KeptKey): void {
     const held = contents === undefined ? publicKey : { publicKey, contents };
     // Most files have one document: an array that begins empty would take room for sixteen more.
     if (document === 1 && !Array.isArray(this.#files.get(file))) {
@@ -37,11 +37,11 @@ export class HeldPlaces {
     this.#files.set(file, longer);
   }
 
-  at({ file, document }: KeyPlace): Held | undefined {
+  at({ file, document }: KeyPlace): KeptKey | undefined {
     return heldOf(this.#documentsOf(file)[document - 1]);
   }
 
-  *inFile(file: string): Generator<[document: number, held: Held]> {
+  *inFile(file: string): Generator<[document: number, held: KeptKey]> {
     for (const [index, kept] of this.#documentsOf(file).entries()) {
       const held = heldOf(kept);
       if (held !== undefined) yield [index + 1, held];
@@ -53,7 +53,7 @@ export class HeldPlaces {
     return this.#documentsOf(file).length;
   }
 
-  #documentsOf(file: string): Kept[] {
+  #documentsOf(file: string): HeldEntry[] {
     const kept = this.#files.get(file);
     return typeof kept === 'string' ? [kept] : (kept ?? []);
   }
@@ -67,6 +67,6 @@ export class HeldPlaces {
   }
 }
 
-function heldOf(kept: Kept): Held | undefined {
+function heldOf(kept: HeldEntry): KeptKey | undefined {
   return typeof kept === 'string' ? { publicKey: kept } : kept;
 }

@@ -1,14 +1,14 @@
 // The keys of `key_sources.filesystem`. A bad file never stops the others; a folder that is not there stops everything.
-// A later look derives and decrypts only what is new or changed. A key whose file is gone is taken out, whichever look
+// A later scan derives and decrypts only what is new or changed. A key whose file is gone is taken out, whichever scan
 // loaded it; one whose file cannot be read stays, because a validator must not miss duties for a file that is being
 // written.
 
 import { eventLoopTurns } from '../../parallel.ts';
+import { FolderScan, type KeyFilesParts } from './folder-scan.ts';
 import { HeldPlaces } from './held-places.ts';
 import { KeyCache } from './key-cache.ts';
 import { type KeyFolders, listKeyFiles } from './listing.ts';
 import { type FilesystemLoad, type LoadProgress, LoadReport } from './load-report.ts';
-import { FolderScan, type KeyFilesParts } from './look.ts';
 
 interface KeyFilesOptions extends KeyFolders {
   /** `key_sources.filesystem.raw_load_concurrency`: descriptor files read at once. */

@@ -7,7 +7,7 @@ import type { LoadedKey } from '../loaded-key.ts';
 import type { KeyManagementParts } from './management.ts';
 
 /** The caller holds the turn of these keys. Copies that the work does not remove are put back. */
-export async function whileStopped<T>(
+export async function withKeysTakenOut<T>(
   publicKeys: readonly string[],
   { store, table, drain }: Pick<KeyManagementParts, 'store' | 'table' | 'drain'>,
   work: (copies: ReadonlyMap<string, LoadedKey>) => Promise<T>,
@@ -67,10 +67,10 @@ export function whileLeaving<T>(
     for (const [publicKey, tenure] of await parts.slashing.endTenures(leaving)) ended.set(publicKey, tenure);
     cameTo = 'ended';
   };
-  const told = (copies: ReadonlyMap<string, LoadedKey>): Promise<T> =>
+  const explained = (copies: ReadonlyMap<string, LoadedKey>): Promise<T> =>
     work({ copies, ended, end, mayChange }).catch((error: unknown) => {
       parts.log.error({ err: error, public_keys: publicKeys, ended: [...ended.keys()] }, CAME_TO[cameTo]);
       return telling(CAME_TO[cameTo])(error);
     });
-  return whileStopped(publicKeys, parts, told, ended);
+  return withKeysTakenOut(publicKeys, parts, explained, ended);
 }

@@ -14,7 +14,7 @@ export const MAX_KEYS_AT_ONCE = 1024;
 export interface BlsCore {
   readonly kind: 'native' | 'portable';
   readonly memoryLocked: boolean;
-  /** Loaded keys of which that is not so. */
+  /** How many loaded keys lie outside locked memory. */
   unlockedKeys(): number;
 
   /** @param secretKey 32 bytes, big endian, copied @throws RangeError when it is zero or not below the group order */

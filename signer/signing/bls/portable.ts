@@ -63,7 +63,7 @@ export class PortableBlsCore implements BlsCore {
       onSigned: (worker, message) => this.#onSigned(worker, message),
       onDerived: (worker, message) => this.#onDerived(worker, message),
       onEnded: (worker) => this.#onEnded(worker),
-      onReplaced: () => this.#goOn(),
+      onReplaced: () => this.#sendNext(),
     });
   }
 
@@ -219,7 +219,7 @@ export class PortableBlsCore implements BlsCore {
     this.#noteIdle();
   }
 
-  #goOn(): void {
+  #sendNext(): void {
     if (this.#threads.alive.size === 0) this.#rejectWaiting('no signing worker is alive');
     else this.#dispatch();
   }

@@ -3,14 +3,14 @@
 // last is an earlier state of itself, put back under it. Younger copies than the last number are not told apart here.
 
 import { nextIncarnation, readIncarnations } from '../incarnation.ts';
-import type { StoreKeeper } from '../restraints.ts';
+import type { BareStore } from '../restraints.ts';
 import type { Doubt } from '../types.ts';
 
 /** Between looks: a signer has seen a number that is younger than a copy after two of them at most. */
 export const RENEWAL_MS = 5_000;
 
 export function renewIncarnations(
-  store: Pick<StoreKeeper, 'name' | 'identity' | 'incarnate'>,
+  store: Pick<BareStore, 'name' | 'identity' | 'incarnate'>,
   settle: (doubt: Doubt) => Promise<void>,
 ): () => Promise<void> {
   let seen: string | undefined;

@@ -1,8 +1,8 @@
 // Documents of key files, written into the folder of the test, and a load of them. All keys are TEST keys.
 
 import { writeFileSync } from 'node:fs';
+import type { KeyFilesParts } from '../../../signer/keys/files/folder-scan.ts';
 import { KeyFiles } from '../../../signer/keys/files/key-files.ts';
-import type { KeyFilesParts } from '../../../signer/keys/files/look.ts';
 import { at, clock, directory, log, pool, store } from './key-folder.ts';
 
 export function load(parts: Partial<KeyFilesParts> = {}, paths: readonly string[] = [directory.path]) {

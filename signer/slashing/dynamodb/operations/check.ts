@@ -56,13 +56,19 @@ export interface StoreContext {
   readonly log: Log;
 }
 
-type Asked = Pick<Store, 'floor' | 'read'>;
+type FloorReader = Pick<Store, 'floor' | 'read'>;
 
 /** @param floors known by the caller to be recorded @throws SignerError slashing_unavailable */
 export async function checkAndRecordOne(
   message: SlashableMessage,
   floors: Marks,
-  { table, integrity, verified, store, writeFirst }: Omit<StoreContext, 'store' | 'log'> & { readonly store: Asked },
+  {
+    table,
+    integrity,
+    verified,
+    store,
+    writeFirst,
+  }: Omit<StoreContext, 'store' | 'log'> & { readonly store: FloorReader },
 ): Promise<SlashingVerdict> {
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
@@ -102,7 +108,7 @@ export async function checkAndRecordOne(
 }
 
 /** Nothing is missed if another process has jumped since. */
-async function hasNewFloor(store: Asked): Promise<boolean> {
+async function hasNewFloor(store: FloorReader): Promise<boolean> {
   const { floor } = store;
   await store.read();
   return store.floor !== floor;

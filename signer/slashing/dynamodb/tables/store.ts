@@ -61,7 +61,7 @@ export async function openStore(client: DynamoDBClient, binding: RegionBinding, 
   return store;
 }
 
-interface Found {
+interface StoredRecord {
   readonly item: Item;
   readonly reading: DynamoStoreRecord;
 }
@@ -124,7 +124,7 @@ export class Store {
   }
 
   /** @throws also SignerError when the record cannot be believed */
-  async find(signal?: AbortSignal, dated?: (date: number) => void): Promise<Found | undefined> {
+  async find(signal?: AbortSignal, dated?: (date: number) => void): Promise<StoredRecord | undefined> {
     const Key = { pk: { S: NETWORK_PARTITION } };
     const get = new GetItemCommand({ TableName: this.#binding.tableName, Key, ConsistentRead: true });
     if (dated !== undefined) onAnswerDate(get, dated);
@@ -141,7 +141,7 @@ export class Store {
     return time;
   }
 
-  async bind(first: Found | undefined): Promise<void> {
+  async bind(first: StoredRecord | undefined): Promise<void> {
     const { isForJump } = this.#binding;
     let found = first;
     if (found === undefined && !(await this.#isEmpty())) {
@@ -175,7 +175,7 @@ export class Store {
   }
 
   /** @returns ours, or that of a process which was faster */
-  async #put(record: DynamoStoreRecord, expected: Item | undefined): Promise<Found | 'conflict'> {
+  async #put(record: DynamoStoreRecord, expected: Item | undefined): Promise<StoredRecord | 'conflict'> {
     const item = encodeRecord(record, this.#binding);
     const condition = { ...isStillRecord(expected), ReturnValuesOnConditionCheckFailure: 'ALL_OLD' } as const;
     try {

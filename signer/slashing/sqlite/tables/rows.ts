@@ -231,7 +231,7 @@ export function cellsOf(row: unknown): readonly SQLOutputValue[] {
   return row;
 }
 
-// Extended result codes of SQLite (sqlite.org/rescode.html): a row is there that by its head is not.
+// Extended result codes of SQLite (sqlite.org/rescode.html): SQLite holds a row that the head does not count.
 const SQLITE_CONSTRAINT_PRIMARYKEY = 1555;
 const SQLITE_CONSTRAINT_UNIQUE = 2067;
 

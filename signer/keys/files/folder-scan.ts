@@ -11,7 +11,7 @@ import type { AddedKey, KeyRefusal, LoadedKey } from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
 import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
 import { type DescribedKey, type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
-import { type Held, HeldPlaces } from './held-places.ts';
+import { HeldPlaces, type KeptKey } from './held-places.ts';
 import { digestPassword, type KeyCache } from './key-cache.ts';
 import type { ReadKeystore } from './keystore-file.ts';
 import type { Listing } from './listing.ts';
@@ -47,23 +47,23 @@ const RAW_KEYS_ON_THEIR_WAY = 2 * RAW_KEYS_AT_ONCE;
 const HOLD_ATTEMPTS = 5;
 const HOLD_RETRY_MS = 100;
 
-interface LookParts extends KeyFilesParts {
+interface FolderScanParts extends KeyFilesParts {
   readonly cache: KeyCache | undefined;
 }
 
 export class FolderScan {
   readonly found = new HeldPlaces();
   readonly #named = new Set<string>();
-  /** Files of which this look refused something. */
+  /** Files of which this scan refused something. */
   readonly #damaged = new Map<string, { readonly order: number; readonly reason: string }>();
   readonly #before: HeldPlaces;
   readonly #seen = new Set<string>();
   readonly #onTheirWay = roomFor(RAW_KEYS_ON_THEIR_WAY);
   readonly #ahead = new ReadAhead();
-  readonly #parts: LookParts;
+  readonly #parts: FolderScanParts;
   readonly #report: LoadReport;
 
-  constructor(before: HeldPlaces, parts: LookParts, report: LoadReport) {
+  constructor(before: HeldPlaces, parts: FolderScanParts, report: LoadReport) {
     this.#before = before;
     this.#parts = parts;
     this.#report = report;
@@ -261,12 +261,12 @@ export class FolderScan {
     }
   }
 
-  #hold(place: OrderedPlace, before: Held): void {
+  #hold(place: OrderedPlace, before: KeptKey): void {
     if (!this.#seen.has(before.publicKey)) this.#report.keep(place, before.publicKey);
     this.#note(place, before);
   }
 
-  #note(place: OrderedPlace, held: Held): void {
+  #note(place: OrderedPlace, held: KeptKey): void {
     this.#seen.add(held.publicKey);
     this.found.put(place, held);
   }
