@@ -42,9 +42,9 @@ SLOW := 'test/{chamber,contract,e2e,eif,guest,harden,model,operator,parent-proxy
   test/config/check.test.ts test/config/check-start.test.ts test/config/examples.test.ts \
   test/deploy/prometheus.test.ts test/deploy/runbooks.test.ts \
   test/enclave/kms/cms.test.ts test/observe/log-color.test.ts test/receipts/mutants.test.ts \
-  test/receipts/storage.test.ts test/tools/checkout.test.ts test/signing/envelope-reader.test.ts \
+  test/receipts/storage.test.ts test/tools/checkout.test.ts test/signing/envelopes/envelope-reader.test.ts \
   test/signing/fork-attacks.test.ts \
-  test/formats/strict-json-cost.test.ts test/signing/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
+  test/formats/strict-json-cost.test.ts test/operations/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
   test/ceremony/check-identity.test.ts test/ceremony/participants-guide.test.ts \
   test/setup/enclave-permissions.test.ts test/setup/signer-permissions.test.ts test/ceremony/custody-guide.test.ts
 

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
-import { block, history, MAIN_ROOT, publicKeyOf, verdictName } from '../../support/slashing.ts';
-import { storeInProcess } from '../../support/slashing-in-process.ts';
+import { rowIntegrity } from '../../../../signer/slashing/history/codes.ts';
+import { block, history, MAIN_ROOT, publicKeyOf, verdictName } from '../../../support/slashing.ts';
+import { storeInProcess } from '../../../support/slashing-in-process.ts';
 
 let folder: string;
 let path: string;

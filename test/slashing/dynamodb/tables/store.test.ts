@@ -2,13 +2,13 @@
 // and stops the start or every check when it is not the one that it was.
 
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../signer/aws/dynamodb.ts';
-import { NETWORK_PARTITION } from '../../../signer/slashing/dynamodb/tables/items.ts';
-import { NO_INCARNATION } from '../../../signer/slashing/incarnation.ts';
-import type { SlashingBackend } from '../../../signer/slashing/types.ts';
-import { FAULTS, randomFaults } from '../../support/fault-proxy.ts';
-import { block, checkOne, verdictName, vote } from '../../support/slashing.ts';
-import { SlashingTablesBehindProxy } from '../../support/slashing-dynamodb-world.ts';
+import type { Item } from '../../../../signer/aws/dynamodb.ts';
+import { NETWORK_PARTITION } from '../../../../signer/slashing/dynamodb/tables/items.ts';
+import { NO_INCARNATION } from '../../../../signer/slashing/incarnation.ts';
+import type { SlashingBackend } from '../../../../signer/slashing/types.ts';
+import { FAULTS, randomFaults } from '../../../support/fault-proxy.ts';
+import { block, checkOne, verdictName, vote } from '../../../support/slashing.ts';
+import { SlashingTablesBehindProxy } from '../../../support/slashing-dynamodb-world.ts';
 
 const FLOOR = { slot: 1000, sourceEpoch: 30, targetEpoch: 31 };
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { rowIntegrity } from '../../../signer/slashing/history/codes.ts';
-import { type StoreRecords, storeRecord } from '../../../signer/slashing/sqlite/tables/record.ts';
-import { openDatabase } from '../../../signer/slashing/sqlite/tables/schema.ts';
+import { rowIntegrity } from '../../../../signer/slashing/history/codes.ts';
+import { type StoreRecords, storeRecord } from '../../../../signer/slashing/sqlite/tables/record.ts';
+import { openDatabase } from '../../../../signer/slashing/sqlite/tables/schema.ts';
 
 let folder: string;
 let connection: DatabaseSync;

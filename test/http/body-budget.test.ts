@@ -3,10 +3,10 @@
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BODY_BUDGET_BYTES } from '../../../signer/api/primitives.ts';
-import type { Caller } from '../../../signer/auth/authenticator.ts';
-import { OPTIONS } from '../../../signer/config/options.ts';
-import { createBodyBudget } from '../../../signer/http/body-budget.ts';
+import { BODY_BUDGET_BYTES } from '../../signer/api/primitives.ts';
+import type { Caller } from '../../signer/auth/authenticator.ts';
+import { OPTIONS } from '../../signer/config/options.ts';
+import { createBodyBudget } from '../../signer/http/body-budget.ts';
 
 const MIB = 1024 * 1024;
 

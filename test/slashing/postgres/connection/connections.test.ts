@@ -6,12 +6,12 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../common/observe/clock.ts';
-import { PostgresConnections } from '../../../signer/slashing/postgres/connection/connections.ts';
-import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
-import { recordingLog } from '../../support/recording-log.ts';
-import { block, checkOne, quietLog, verdictName } from '../../support/slashing.ts';
-import { addressOf, openTestBackend } from '../../support/slashing-postgres.ts';
+import { systemClock } from '../../../../common/observe/clock.ts';
+import { PostgresConnections } from '../../../../signer/slashing/postgres/connection/connections.ts';
+import { type PostgresServer, startPostgres } from '../../../support/postgres.ts';
+import { recordingLog } from '../../../support/recording-log.ts';
+import { block, checkOne, quietLog, verdictName } from '../../../support/slashing.ts';
+import { addressOf, openTestBackend } from '../../../support/slashing-postgres.ts';
 
 const UNAVAILABLE = { reason: 'slashing_unavailable' };
 

@@ -1,11 +1,11 @@
 // What the DynamoDB backend makes of a table that somebody altered, emptied, rolled back, or gave it by mistake.
 
 import { describe, expect, it } from 'vitest';
-import type { Item } from '../../../signer/aws/dynamodb.ts';
-import { tableDefinition } from '../../../signer/aws/table-definition.ts';
-import { markPartition } from '../../../signer/slashing/dynamodb/tables/items.ts';
-import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
-import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
+import type { Item } from '../../../../signer/aws/dynamodb.ts';
+import { tableDefinition } from '../../../../signer/aws/table-definition.ts';
+import { markPartition } from '../../../../signer/slashing/dynamodb/tables/items.ts';
+import { NO_MARKS } from '../../../../signer/slashing/history/head.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../../signer/slashing/types.ts';
 import {
   block,
   checkOne,
@@ -16,8 +16,8 @@ import {
   stream,
   verdictName,
   vote,
-} from '../../support/slashing.ts';
-import { BLOCK, SlashingTablesBehindProxy, VOTE } from '../../support/slashing-dynamodb-world.ts';
+} from '../../../support/slashing.ts';
+import { BLOCK, SlashingTablesBehindProxy, VOTE } from '../../../support/slashing-dynamodb-world.ts';
 
 const world = new SlashingTablesBehindProxy();
 const { open, itemAt } = world;

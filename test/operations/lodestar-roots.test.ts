@@ -8,10 +8,10 @@ import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import { signingRoot } from '../../signer/signing/message-root.ts';
+import { CASES, type Case } from '../signing/lodestar-cases.ts';
+import { attestationData, Contents, type Members } from '../signing/lodestar-contents.ts';
 import { objectRoot } from '../support/operation-rows.ts';
 import { sized } from '../support/scale.ts';
-import { CASES, type Case } from './lodestar-cases.ts';
-import { attestationData, Contents, type Members } from './lodestar-contents.ts';
 
 const RUNS = { numRuns: sized(1_000, 10_000) };
 

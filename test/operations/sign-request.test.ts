@@ -15,7 +15,7 @@ import {
   proposing,
   ROOT,
   refusal,
-} from './sign-bodies.ts';
+} from '../api/sign-bodies.ts';
 
 const registration = {
   fee_recipient: '0x'.padEnd(42, 'f'),

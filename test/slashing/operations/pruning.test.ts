@@ -7,9 +7,9 @@ import {
   PRUNE_STEP_PAUSE_MS,
   PRUNE_YIELD_MS,
   startPruning,
-} from '../../signer/slashing/operations/prune-loop.ts';
-import { recordingLog } from '../support/recording-log.ts';
-import { quietLog } from '../support/slashing.ts';
+} from '../../../signer/slashing/operations/prune-loop.ts';
+import { recordingLog } from '../../support/recording-log.ts';
+import { quietLog } from '../../support/slashing.ts';
 
 type PruneStep = (maxEntries: number) => Promise<number>;
 

@@ -6,9 +6,9 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import { SIGN_REQUEST_SCHEMAS } from '../../signer/operations/sign-request.ts';
+import { aggregating, attesting, header, parse, parseText, proposing } from '../api/sign-bodies.ts';
 import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { vectorJson } from '../support/vectors.ts';
-import { aggregating, attesting, header, parse, parseText, proposing } from './sign-bodies.ts';
 
 describe('any request at all', () => {
   const reasons = ['malformed_body', 'unsupported_operation', 'unsupported_fork'];

@@ -3,7 +3,6 @@
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import { messageAt } from '../support/fork-messages.ts';
 import {
   accepted,
   aggregateAndProof,
@@ -17,7 +16,8 @@ import {
   ROOT,
   refusal,
   SIGNATURE,
-} from './sign-bodies.ts';
+} from '../api/sign-bodies.ts';
+import { messageAt } from '../support/fork-messages.ts';
 
 const contribution = {
   aggregator_index: '1',

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { inFlightSigning } from '../../signer/tenure.ts';
+import { inFlightSigning } from '../signer/tenure.ts';
 
 /** Whether the promise has settled after every turn that is already due. */
 async function settled(promise: Promise<void>): Promise<boolean> {

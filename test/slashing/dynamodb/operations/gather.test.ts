@@ -1,13 +1,13 @@
 // Writes that share a request: which do, behind what, and that each has a condition and an outcome of its own.
 
 import { describe, expect, it } from 'vitest';
-import { MAX_STATEMENTS } from '../../../signer/slashing/dynamodb/operations/statements.ts';
-import { markPartition } from '../../../signer/slashing/dynamodb/tables/items.ts';
-import type { SlashingBackend } from '../../../signer/slashing/types.ts';
-import { FAULTS, type Fault, faultTimes, type ProxiedRequest } from '../../support/fault-proxy.ts';
-import { recordingLog } from '../../support/recording-log.ts';
-import { block, history, publicKeyOf, stream, vote } from '../../support/slashing.ts';
-import { outcome } from '../../support/slashing-dynamodb-world.ts';
+import { MAX_STATEMENTS } from '../../../../signer/slashing/dynamodb/operations/statements.ts';
+import { markPartition } from '../../../../signer/slashing/dynamodb/tables/items.ts';
+import type { SlashingBackend } from '../../../../signer/slashing/types.ts';
+import { FAULTS, type Fault, faultTimes, type ProxiedRequest } from '../../../support/fault-proxy.ts';
+import { recordingLog } from '../../../support/recording-log.ts';
+import { block, history, publicKeyOf, stream, vote } from '../../../support/slashing.ts';
+import { outcome } from '../../../support/slashing-dynamodb-world.ts';
 import {
   all,
   KEYS,
@@ -21,7 +21,7 @@ import {
   together,
   votes,
   world,
-} from './gathered-writes.ts';
+} from '../gathered-writes.ts';
 
 describe('what shares a request', () => {
   it('writes that start together, with one statement an item', async () => {

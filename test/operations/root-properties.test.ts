@@ -7,9 +7,9 @@ import { parseSignRequest } from '../../signer/operations/parse.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
 import { computeSigningRoot, forkRefusal } from '../../signer/signing/message-root.ts';
 import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
+import { type Json, oracleObjectRoot, oracleSigningRoot } from '../signing/root-oracle.ts';
+import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { slashableMessage } from '../support/operation-rows.ts';
-import { type Json, oracleObjectRoot, oracleSigningRoot } from './root-oracle.ts';
-import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from './sign-request-arbitraries.ts';
 
 const HOODI = publicNetwork('hoodi');
 /** Hoodi without a schedule: epochs and versions are random here (message-fork.test.ts is about the schedule). */

@@ -14,8 +14,8 @@ import {
 } from '../../signer/operations/parse.ts';
 import { computeSigningRoot, forkRefusal, signingRoots } from '../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
+import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
 import { attestation, randaoReveal, rootOf } from '../support/requests.ts';
-import { signRequestBody } from './sign-request-arbitraries.ts';
 
 const NETWORK = publicNetwork('hoodi');
 const bytesOf = (body: unknown): Buffer => Buffer.from(JSON.stringify(body));

@@ -15,8 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
-import { block, checkOne, MAIN_ROOT, quietLog, verdictName } from '../../support/slashing.ts';
+import { openSqliteBackend } from '../../../../signer/slashing/sqlite/backend.ts';
+import { block, checkOne, MAIN_ROOT, quietLog, verdictName } from '../../../support/slashing.ts';
 
 const FLOOR = { slot: 100, sourceEpoch: 3, targetEpoch: 4 };
 

@@ -2,10 +2,10 @@
 
 import { Readable } from 'node:stream';
 import { expect, it } from 'vitest';
-import { SignerError } from '../../../signer/api/errors.ts';
-import type { Admission } from '../../../signer/http/admission.ts';
-import { readBody } from '../../../signer/http/body.ts';
-import type { HttpRequest } from '../../../signer/http/context.ts';
+import { SignerError } from '../../signer/api/errors.ts';
+import type { Admission } from '../../signer/http/admission.ts';
+import { readBody } from '../../signer/http/body.ts';
+import type { HttpRequest } from '../../signer/http/context.ts';
 
 const REQUEST = {} as HttpRequest;
 

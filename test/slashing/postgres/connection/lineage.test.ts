@@ -1,11 +1,11 @@
 // When a process doubts that the database is the one it committed to, whatever order the answers come in.
 
 import { beforeEach, describe, expect, it } from 'vitest';
-import { NO_INCARNATION, nextIncarnation } from '../../../signer/slashing/incarnation.ts';
-import { type Lineage, lineage, type StoreLineage } from '../../../signer/slashing/postgres/connection/lineage.ts';
-import type { ServerPlace } from '../../../signer/slashing/postgres/connection/server.ts';
-import type { StoreFloor } from '../../../signer/slashing/types.ts';
-import { block, vote } from '../../support/slashing.ts';
+import { NO_INCARNATION, nextIncarnation } from '../../../../signer/slashing/incarnation.ts';
+import { type Lineage, lineage, type StoreLineage } from '../../../../signer/slashing/postgres/connection/lineage.ts';
+import type { ServerPlace } from '../../../../signer/slashing/postgres/connection/server.ts';
+import type { StoreFloor } from '../../../../signer/slashing/types.ts';
+import { block, vote } from '../../../support/slashing.ts';
 
 const MEGABYTE = 1_048_576;
 const FLOOR: StoreFloor = { slot: 100, sourceEpoch: 2, targetEpoch: 3 };

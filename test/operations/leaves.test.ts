@@ -1,7 +1,7 @@
 import { hasher as webAssembly } from '@chainsafe/persistent-merkle-tree/hasher/as-sha256';
 import { hasher as native } from '@chainsafe/persistent-merkle-tree/hasher/hashtree';
 import { describe, expect, it } from 'vitest';
-import { agreesWithNode, useFastestHasher } from '../../../signer/operations/leaves.ts';
+import { agreesWithNode, useFastestHasher } from '../../signer/operations/leaves.ts';
 
 describe('the hasher of the SSZ library', () => {
   it('is the native one where its binary loads, as it does here', async () => {
