@@ -6,8 +6,8 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import { ROWS } from '../../signer/operations/rows.ts';
 import { computeDomain, computeSigningRoot } from '../../signer/signing/message-root.ts';
 import { publicNetwork } from '../../signer/signing/networks.ts';
-import { hexBytes, MAINNET, requestOf } from '../signing/roots/requests.ts';
 import { slashableMessage } from '../support/operation-rows.ts';
+import { hexBytes, MAINNET, requestOf } from './requests.ts';
 
 describe('domains', () => {
   it('the known domain of a mainnet proposer in Bellatrix', () => {

@@ -8,8 +8,8 @@ import { isForkName } from '../../signer/api/forks.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
 import { computeSigningRoot, forkRefusal } from '../../signer/signing/message-root.ts';
 import { makeNetwork, type Network } from '../../signer/signing/networks.ts';
-import { hexBytes, MAINNET, parse, requestOf } from '../signing/roots/requests.ts';
 import { vectorJson, vectorLines } from '../support/vectors.ts';
+import { hexBytes, MAINNET, parse, requestOf } from './requests.ts';
 
 interface Example {
   readonly id: string;

@@ -1,8 +1,8 @@
 // Requests to sign as clients send them, parsed, and mainnet for them.
 
-import { parseSignRequest } from '../../../signer/operations/parse.ts';
-import type { ParsedSignRequest, SignRequest } from '../../../signer/operations/sign-request.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { parseSignRequest } from '../../signer/operations/parse.ts';
+import type { ParsedSignRequest, SignRequest } from '../../signer/operations/sign-request.ts';
+import { publicNetwork } from '../../signer/signing/networks.ts';
 
 export const MAINNET = publicNetwork('mainnet');
 
