@@ -12,7 +12,7 @@ import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from '../signi
 import { slashableMessage } from '../support/operation-rows.ts';
 
 const HOODI = publicNetwork('hoodi');
-/** Hoodi without a schedule: epochs and versions are random here (message-fork.test.ts is about the schedule). */
+/** Hoodi without a schedule: epochs and versions are random here (signing/message-root.test.ts is about the schedule). */
 const NETWORK: Network = {
   ...HOODI,
   forks: HOODI.forks.map((fork, index) => ({ ...fork, epoch: index === 0 ? 0 : null })),
