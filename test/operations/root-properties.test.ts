@@ -12,7 +12,7 @@ import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from '../signi
 import { slashableMessage } from '../support/operation-rows.ts';
 
 const HOODI = publicNetwork('hoodi');
-/** Hoodi without a schedule: epochs and versions are random here (signing/message-root.test.ts is about the schedule). */
+/** Hoodi without a schedule, of which signing/message-root.test.ts asks: epochs and versions are random here. */
 const NETWORK: Network = {
   ...HOODI,
   forks: HOODI.forks.map((fork, index) => ({ ...fork, epoch: index === 0 ? 0 : null })),
