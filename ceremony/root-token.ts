@@ -4,7 +4,7 @@ import { encryptToRecipients } from './age.ts';
 
 export const ROOT_TOKEN = /^sr_mgmt_[A-Za-z0-9_-]{43}$/;
 
-export async function sealRootToken(token: Buffer, recipients: readonly string[]): Promise<string> {
+export async function encryptRootToken(token: Buffer, recipients: readonly string[]): Promise<string> {
   if (!ROOT_TOKEN.test(token.toString('latin1'))) throw new Error('a root token is a management token');
   return encryptToRecipients(token, recipients);
 }

@@ -97,7 +97,7 @@ async function openEnclaveAccess(
   const recipient = await createKmsRecipient({ nsm: cachedDocuments(enclave.nsm, clock) });
   const { authorities } = enclave;
   const kms = { credentials, recipient, authorities };
-  const sealed = await openSealed(config.tee, needs, { ...kms, onCall: telemetry.kmsCalled }, { enclave, logger });
+  const sealed = await openTableAccess(config.tee, needs, { ...kms, onCall: telemetry.kmsCalled }, { enclave, logger });
   const { aws, databasePassword } = sealed ?? {};
   return {
     client: { ...(region === undefined ? {} : { region }), credentials: aws ?? credentials, authorities },
@@ -106,7 +106,7 @@ async function openEnclaveAccess(
   };
 }
 
-async function openSealed(
+async function openTableAccess(
   { nitro }: Config['tee'],
   needs: CredentialNeeds,
   kmsOptions: Omit<KmsOptions, 'ceremonyArns'>,

@@ -62,7 +62,7 @@ export function readConfig(file: string, env: Readonly<Record<string, string | u
 }
 
 /** Whether an enclave calls the tables with credentials of its own, sealed already or to be sealed. */
-export function isSealed({ tee }: Config): boolean {
+export function hasTableCredentials({ tee }: Config): boolean {
   return tee.platform === 'nitro' && !tee.nitro.unsafe_parent_writes_tables;
 }
 

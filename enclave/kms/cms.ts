@@ -1,19 +1,15 @@
-// The envelope in which KMS gives bytes to an enclave (specification/enclave.md#kms): exactly the structure that KMS
-// sends. The content carries no MAC: its opener verifies what came out (specification/custody.md#share-binding).
+// The CMS message (RFC 5652) in which KMS gives bytes to an enclave (specification/enclave.md#kms): exactly the
+// structure that KMS sends. The content carries no MAC: its opener verifies what came out
+// (specification/custody.md#share-binding).
 
 import { constants, createDecipheriv, createHash, generateKeyPair, type KeyObject, privateDecrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import * as asn1js from 'asn1js';
 import { isStrictBer } from '../../common/formats/ber.ts';
 import type { Nsm } from '../../signer/tee/nsm.ts';
-import {
-  EnvelopeError,
-  type EnvelopeProblem,
-  type KmsRecipient,
-  MAX_ENVELOPE_BYTES,
-} from '../../signer/tee/recipient.ts';
+import { CmsError, type CmsProblem, type KmsRecipient, MAX_CMS_BYTES } from '../../signer/tee/recipient.ts';
 
-export interface Envelope {
+interface CmsMessage {
   /** SHA-256 of the recipient's SubjectPublicKeyInfo, as it was in the attestation document. */
   readonly keyIdentifier: Buffer;
   /** 256 bytes: the content key under the recipient's. */
@@ -22,7 +18,7 @@ export interface Envelope {
   readonly ciphertext: Buffer;
 }
 
-export function parseEnvelope(bytes: Uint8Array): Envelope {
+export function parseCms(bytes: Uint8Array): CmsMessage {
   const [contentType, content] = members(fromBer(bytes), SEQUENCE, 2, 'not_enveloped_data');
   demand(isOid(contentType, OID.envelopedData), 'not_enveloped_data');
   const [data] = members(content, context(0), 1, 'not_enveloped_data');
@@ -33,22 +29,20 @@ export function parseEnvelope(bytes: Uint8Array): Envelope {
   return { ...parseRecipient(recipient), ...parseContent(encryptedContent) };
 }
 
-interface EnvelopeKey {
+interface RecipientKey {
   readonly privateKey: KeyObject;
   readonly keyIdentifier: Buffer;
 }
 
-/** @returns what was enveloped, the caller's to wipe @throws EnvelopeError */
-export function openEnvelope(bytes: Uint8Array, { privateKey, keyIdentifier }: EnvelopeKey): Buffer {
-  const envelope = parseEnvelope(bytes);
-  demand(envelope.keyIdentifier.equals(keyIdentifier), 'other_recipient');
+/** @returns the plaintext, the caller's to wipe @throws CmsError */
+export function openCms(bytes: Uint8Array, { privateKey, keyIdentifier }: RecipientKey): Buffer {
+  const message = parseCms(bytes);
+  demand(message.keyIdentifier.equals(keyIdentifier), 'other_recipient');
   // One name for every way in which decryption fails.
-  const contentKey = attempt('undecryptable', () =>
-    privateDecrypt({ key: privateKey, ...OAEP }, envelope.encryptedKey),
-  );
+  const contentKey = attempt('undecryptable', () => privateDecrypt({ key: privateKey, ...OAEP }, message.encryptedKey));
   try {
     demand(contentKey.length === AES_KEY_BYTES, 'undecryptable');
-    return attempt('undecryptable', () => decryptContent(contentKey, envelope));
+    return attempt('undecryptable', () => decryptContent(contentKey, message));
   } finally {
     contentKey.fill(0);
   }
@@ -69,7 +63,7 @@ const AES_KEY_BYTES = 32;
 const AES_BLOCK_BYTES = 16;
 const RSA_BYTES = 256;
 const KEY_IDENTIFIER_BYTES = 32;
-const LIMITS = { maxDepth: 16, maxNodes: 64, maxContentLength: MAX_ENVELOPE_BYTES, parseEmbedded: false };
+const LIMITS = { maxDepth: 16, maxNodes: 64, maxContentLength: MAX_CMS_BYTES, parseEmbedded: false };
 
 interface Identity {
   readonly tagClass: number;
@@ -90,7 +84,7 @@ function context(tagNumber: number): Identity {
 type Node = asn1js.BaseBlock | undefined;
 
 function fromBer(bytes: Uint8Array): Node {
-  demand(bytes.length <= MAX_ENVELOPE_BYTES, 'too_large');
+  demand(bytes.length <= MAX_CMS_BYTES, 'too_large');
   const { offset, result } = attempt('not_ber', () => asn1js.fromBER(bytes, LIMITS));
   demand(offset !== -1 && result.error === '', 'not_ber');
   demand(offset === bytes.length, 'trailing_bytes');
@@ -99,7 +93,7 @@ function fromBer(bytes: Uint8Array): Node {
 }
 
 /** RFC 5652 §6.2.1, KeyTransRecipientInfo of version 2. */
-function parseRecipient(node: Node): Pick<Envelope, 'keyIdentifier' | 'encryptedKey'> {
+function parseRecipient(node: Node): Pick<CmsMessage, 'keyIdentifier' | 'encryptedKey'> {
   const [version, identifier, algorithm, key] = members(node, SEQUENCE, 4, 'recipients');
   demand(isVersion2(version), 'version');
   const keyIdentifier = octets(identifier, context(0), 'recipients');
@@ -128,7 +122,7 @@ function demandSha256(node: Node): void {
 }
 
 /** RFC 5652 §6.1, EncryptedContentInfo. */
-function parseContent(node: Node): Pick<Envelope, 'iv' | 'ciphertext'> {
+function parseContent(node: Node): Pick<CmsMessage, 'iv' | 'ciphertext'> {
   const [contentType, algorithm, content] = members(node, SEQUENCE, 3, 'not_enveloped_data');
   demand(isOid(contentType, OID.data), 'not_enveloped_data');
   const [cipher, parameters] = members(algorithm, SEQUENCE, 2, 'content_encryption');
@@ -146,7 +140,7 @@ function encryptedContent(node: Node): Buffer {
   return Buffer.concat(segments.map((segment) => octets(segment, OCTET_STRING, 'not_enveloped_data')));
 }
 
-function decryptContent(contentKey: Buffer, { iv, ciphertext }: Envelope): Buffer {
+function decryptContent(contentKey: Buffer, { iv, ciphertext }: CmsMessage): Buffer {
   const decipher = createDecipheriv('aes-256-cbc', contentKey, iv);
   const parts: Buffer[] = [];
   try {
@@ -161,18 +155,18 @@ function decryptContent(contentKey: Buffer, { iv, ciphertext }: Envelope): Buffe
   }
 }
 
-function members(node: Node, identity: Identity, count: number, problem: EnvelopeProblem): readonly Node[] {
+function members(node: Node, identity: Identity, count: number, problem: CmsProblem): readonly Node[] {
   const found = membersOf(node, identity, problem);
   demand(found.length === count, problem);
   return found;
 }
 
-function membersOf(node: Node, identity: Identity, problem: EnvelopeProblem): readonly Node[] {
+function membersOf(node: Node, identity: Identity, problem: CmsProblem): readonly Node[] {
   demand(node instanceof asn1js.Constructed && is(node, identity) && node.idBlock.isConstructed, problem);
   return node.valueBlock.value;
 }
 
-function octets(node: Node, identity: Identity, problem: EnvelopeProblem): Buffer {
+function octets(node: Node, identity: Identity, problem: CmsProblem): Buffer {
   const isPrimitive = node instanceof asn1js.OctetString || node instanceof asn1js.Primitive;
   demand(isPrimitive && is(node, identity) && !node.idBlock.isConstructed, problem);
   demand(!node.lenBlock.isIndefiniteForm, problem);
@@ -196,15 +190,15 @@ function isVersion2(node: Node): boolean {
 
 const VERSION_2 = Buffer.of(2);
 
-function demand(condition: boolean, problem: EnvelopeProblem): asserts condition {
-  if (!condition) throw new EnvelopeError(problem);
+function demand(condition: boolean, problem: CmsProblem): asserts condition {
+  if (!condition) throw new CmsError(problem);
 }
 
-function attempt<Result>(problem: EnvelopeProblem, run: () => Result): Result {
+function attempt<Result>(problem: CmsProblem, run: () => Result): Result {
   try {
     return run();
   } catch {
-    throw new EnvelopeError(problem);
+    throw new CmsError(problem);
   }
 }
 
@@ -215,7 +209,7 @@ export async function createKmsRecipient({ nsm }: { readonly nsm: Pick<Nsm, 'att
   const keyIdentifier = createHash('sha256').update(spki).digest();
   return {
     attest: () => nsm.attest({ publicKey: spki }),
-    open: (ciphertextForRecipient) => openEnvelope(ciphertextForRecipient, { privateKey, keyIdentifier }),
+    open: (ciphertextForRecipient) => openCms(ciphertextForRecipient, { privateKey, keyIdentifier }),
   };
 }
 

@@ -14,8 +14,8 @@ import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../signer/keys/table/freshness.ts';
+import { KeyCipher } from '../../signer/keys/table/key-cipher.ts';
 import { TableLoader } from '../../signer/keys/table/loader.ts';
-import { KeySealer } from '../../signer/keys/table/seal.ts';
 import { openKeyTable } from '../../signer/keys/table/table.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { newTableKey } from '../../test/support/key-table.ts';
@@ -119,8 +119,8 @@ async function loadTable(endpoint: string): Promise<void> {
 
 function partsOf(endpoint: string) {
   const client = createDynamoDBClient(dynamoDBClientOptions(endpoint, { requestTimeoutMs: 30_000 }));
-  const sealer = new KeySealer(Buffer.from(values['master-key'], 'hex'));
-  return { client, tableName: 'keys', sealer, freshness: new TableFreshness(), clock: systemClock, log };
+  const keyCipher = new KeyCipher(Buffer.from(values['master-key'], 'hex'));
+  return { client, tableName: 'keys', keyCipher, freshness: new TableFreshness(), clock: systemClock, log };
 }
 
 async function measure(name: string, run: () => Promise<void>): Promise<FirstLoad> {

@@ -1,12 +1,12 @@
 // What the KMS stand-in does with `Recipient`, as AWS KMS documents it: the document is verified, its registers are
-// compared with the conditions of the key, and the plaintext leaves in an envelope. And every way in which KMS could
+// compared with the conditions of the key, and the plaintext leaves in a CMS message. And every way in which KMS could
 // get that wrong.
 
 import { generateKeyPairSync } from 'node:crypto';
 import { readPayload } from '../../common/attestation/document.ts';
 import { verifyDocument } from '../../common/attestation/verify.ts';
 import { decodeCbor } from '../../common/formats/cbor.ts';
-import { ENVELOPE_SHAPES, envelopeFor } from './cms-envelope.ts';
+import { CMS_SHAPES, cmsFor } from './cms.ts';
 
 export const DISCLOSURES = [
   'plaintext_beside', // Plaintext, and the envelope as well
@@ -68,8 +68,8 @@ export function createDisclosures(): Disclose {
   let count = 0;
 
   const sealed = (spki: Buffer, plaintext: Buffer): Buffer => {
-    const shape = ENVELOPE_SHAPES[count++ % ENVELOPE_SHAPES.length] ?? 'segmented';
-    return envelopeFor(spki, plaintext, { shape });
+    const shape = CMS_SHAPES[count++ % CMS_SHAPES.length] ?? 'segmented';
+    return cmsFor(spki, plaintext, { shape });
   };
 
   return (plaintext, { attested, arn, behaviour }) => {

@@ -1,6 +1,6 @@
 // The state table as `server --check` and the `slashing` commands of a service read it. No enclave does.
 
-import { refuseRecord } from '../../ceremony/envelope.ts';
+import { refuseRecord } from '../../ceremony/key-record.ts';
 import { autoUnseal, type BootChamberParts, type UnsealParts } from '../../signer/chamber/boot-chamber.ts';
 import type { MasterKey } from '../../signer/chamber/master-key.ts';
 import {

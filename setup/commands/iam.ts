@@ -6,7 +6,7 @@ import type { Piped } from '../../common/command-line/terminal.ts';
 import { parseTableArn } from '../../signer/aws/table-name.ts';
 import type { Config } from '../../signer/config/options.ts';
 import { CONFIG } from '../arguments.ts';
-import { InputRefused, isSealed, readCeremony, readConfig } from '../inputs.ts';
+import { hasTableCredentials, InputRefused, readCeremony, readConfig } from '../inputs.ts';
 import { PHASES, type Phase, type PolicyDocument, renderPolicy } from '../policy-document.ts';
 import { parsePrincipal } from '../principal.ts';
 import {
@@ -126,12 +126,12 @@ function documentFor(request: IamRequest): PolicyDocument {
 
 function signerDocument({ config, home, phase, ceremonyFile }: IamRequest): PolicyDocument {
   const keyArns = ceremonyArns(readCeremony(config, ceremonyFile));
-  if (isSealed(config)) return parentPolicy(keyArns);
+  if (hasTableCredentials(config)) return parentPolicy(keyArns);
   return signerPolicy({ keyArns, tables: someTables(config, home), phase });
 }
 
 function tablesDocument({ config, home, phase, ceremonyFile }: IamRequest): PolicyDocument {
-  if (!isSealed(config)) {
+  if (!hasTableCredentials(config)) {
     throw new InputRefused('the tables have no user of their own here: the signer calls them (--for signer)');
   }
   const keyArns = ceremonyArns(readCeremony(config, ceremonyFile));
@@ -144,7 +144,7 @@ function tableDocument({ config, home, table, keptOut }: IamRequest): PolicyDocu
   if (stranger !== undefined) {
     throw new InputRefused(`--keep-out ${stranger} is not the ARN of a role or a user, arn:aws:iam::ACCOUNT:role/NAME`);
   }
-  if (isSealed(config) && keptOut.length === 0) {
+  if (hasTableCredentials(config) && keptOut.length === 0) {
     throw new InputRefused("--for table needs --keep-out ARN, the parents' role: nothing of it may reach a table");
   }
   const document = tableResourcePolicy(table, named(table, tablesOf(config, home)).arn, keptOut);

@@ -3,7 +3,7 @@
 import { command } from '../../common/command-line/program.ts';
 import { note, type Piped } from '../../common/command-line/terminal.ts';
 import { CONFIG } from '../arguments.ts';
-import { deploymentIn, InputRefused, isSealed, readConfig, readImages } from '../inputs.ts';
+import { deploymentIn, hasTableCredentials, InputRefused, readConfig, readImages } from '../inputs.ts';
 import { type KeyPolicyRequest, keyPolicy } from '../key-policy.ts';
 import { PHASES, renderPolicy } from '../policy-document.ts';
 
@@ -80,7 +80,7 @@ export const kmsPolicy = command(
     const document = keyPolicy({
       administrators: values.administrator,
       signers: values.signer,
-      tableUsers: isSealed(config) ? tableUsers : signersThemselves(tableUsers),
+      tableUsers: hasTableCredentials(config) ? tableUsers : signersThemselves(tableUsers),
       images,
       phase: PHASES.find((phase) => phase === values.phase) ?? 'running',
       deployment: deploymentIn(config),

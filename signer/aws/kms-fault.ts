@@ -2,7 +2,7 @@
 
 import type { CustodyKeyFault } from '../../ceremony/custody-keys.ts';
 import { NsmError } from '../tee/nsm.ts';
-import { EnvelopeError } from '../tee/recipient.ts';
+import { CmsError } from '../tee/recipient.ts';
 import { type AwsFault, awsFault } from './errors.ts';
 
 export class UnusableKey extends Error {
@@ -38,7 +38,7 @@ const SHARED: Readonly<Record<AwsFault, CustodyKeyFault>> = {
 export function kmsFault(error: unknown, attested = false): CustodyKeyFault {
   if (error instanceof UnusableKey) return error.fault;
   if (error instanceof NsmError) return 'no_attestation';
-  if (error instanceof EnvelopeError) return 'bad_envelope';
+  if (error instanceof CmsError) return 'bad_envelope';
   // KMS denies in the same words whether a principal or a condition of the policy is not met.
   if (attested && error instanceof Error && error.name === 'AccessDeniedException') return 'attestation_denied';
   const named = error instanceof Error ? NAMED.get(error.name) : undefined;

@@ -13,7 +13,7 @@ import type { CustodyKeys, KeyAnswer, KeyAttempt } from '../../ceremony/custody-
 import { keyArn } from '../../ceremony/key-arn.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { NsmError } from '../tee/nsm.ts';
-import { EnvelopeError, KEY_ENCRYPTION_ALGORITHM, type KmsRecipient } from '../tee/recipient.ts';
+import { CmsError, KEY_ENCRYPTION_ALGORITHM, type KmsRecipient } from '../tee/recipient.ts';
 import { type AwsClientOptions, awsClientConfiguration, CALL_WATCHER_STEP, callWatcher } from './client.ts';
 import { kmsFault, UnusableKey } from './kms-fault.ts';
 
@@ -168,7 +168,7 @@ function usable(asked: string, answered: string | undefined, bytes: Uint8Array |
 }
 
 /** Their messages are the service's own words, or ours; a parser's message quotes the answer, which may be a share. */
-const QUOTABLE = [KMSServiceException, EnvelopeError, NsmError];
+const QUOTABLE = [KMSServiceException, CmsError, NsmError];
 
 function errorFields(error: unknown): { readonly error: string; readonly said?: string } {
   if (!(error instanceof Error)) return { error: typeof error };

@@ -21,7 +21,7 @@ const AWS = z.strictObject({
 const DATABASE = z.strictObject({ database_password: z.string().regex(PRINTABLE) });
 const BOTH = AWS.extend(DATABASE.shape);
 
-interface SealedTableCredentials {
+interface EncryptedTableCredentials {
   readonly ciphertext: Buffer;
   readonly keyArn: string;
 }
@@ -39,7 +39,7 @@ export interface TableCredentials {
 
 /** @throws Error, a startup failure, which says nothing of what was opened */
 export async function openTableCredentials(
-  { ciphertext, keyArn }: SealedTableCredentials,
+  { ciphertext, keyArn }: EncryptedTableCredentials,
   needs: CredentialNeeds,
   { kms, ceremony }: { readonly kms: Pick<Kms, 'decrypt'>; readonly ceremony: Ceremony },
 ): Promise<TableCredentials> {

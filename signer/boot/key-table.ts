@@ -7,8 +7,8 @@ import type { Config } from '../config/options.ts';
 import type { KeyStore } from '../keys/store.ts';
 import { readRevisions, type TableConnection } from '../keys/table/calls.ts';
 import { TableFreshness } from '../keys/table/freshness.ts';
+import { KeyCipher } from '../keys/table/key-cipher.ts';
 import { TableLoader } from '../keys/table/loader.ts';
-import { KeySealer } from '../keys/table/seal.ts';
 import { openKeyTable } from '../keys/table/table.ts';
 import type { KeyTable } from '../keys/table/types.ts';
 import type { Custody } from './custody.ts';
@@ -40,8 +40,8 @@ export async function openConfiguredKeyTable(
   opened.defer(() => client.destroy());
   await assertReadable({ client, tableName });
 
-  const sealer = new KeySealer(custody.chamber.masterKey.subKey('keyEncryption'));
-  const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };
+  const keyCipher = new KeyCipher(custody.chamber.masterKey.subKey('keyEncryption'));
+  const parts = { client, tableName, keyCipher, freshness: new TableFreshness(), clock, log };
   const loader = new TableLoader(
     {
       statusFilter: status_filter,
@@ -59,12 +59,12 @@ export async function openConfiguredKeyTable(
     },
   );
   custody.chamber.onSealed(() => {
-    sealer.wipe();
+    keyCipher.wipe();
     void loader.stop();
   });
   opened.defer(async () => {
     await loader.stop();
-    sealer.wipe();
+    keyCipher.wipe();
   });
   return { rows: openKeyTable(parts), loader };
 }

@@ -3,7 +3,7 @@
 // share binding verifies.
 
 import type { CustodyKeys } from '../../ceremony/custody-keys.ts';
-import { type EnvelopeTerms, refuseRecord, unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
+import { type CustodyTerms, refuseRecord, unwrapMasterKey, wrapMasterKey } from '../../ceremony/key-record.ts';
 import { serializeRecord } from '../../ceremony/record.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
@@ -36,7 +36,7 @@ export type MakeRootToken = (masterKey: MasterKey, head: AuthHead | undefined) =
 
 export interface BootChamberParts {
   readonly table: StateTable;
-  readonly terms: EnvelopeTerms;
+  readonly terms: CustodyTerms;
   readonly custodyKeys: CustodyKeys;
   readonly makeRootToken: MakeRootToken;
   /** 32 bytes that a new master key is mixed with; in an enclave the NSM's. */
@@ -208,8 +208,8 @@ async function sealedFor(
   { terms, clock, provenance }: BootChamberParts,
 ): Promise<RootTokenRow> {
   try {
-    const { sealRootToken } = await import('../../ceremony/root-token.ts');
-    const value = await sealRootToken(token, terms.ceremony.rootTokenRecipients);
+    const { encryptRootToken } = await import('../../ceremony/root-token.ts');
+    const value = await encryptRootToken(token, terms.ceremony.rootTokenRecipients);
     const evidence = origin && (await provenance?.attestRow('root_token', value, origin));
     return { value, createdAt: new Date(clock.now()).toISOString(), evidence };
   } finally {

@@ -6,15 +6,15 @@ export const KEY_ENCRYPTION_ALGORITHM = 'RSAES_OAEP_SHA_256';
 export interface KmsRecipient {
   /** KMS takes none that is older than five minutes. @throws NsmError */
   attest(): Promise<Buffer>;
-  /** The caller's to wipe. @throws EnvelopeError */
+  /** The caller's to wipe. @throws CmsError */
   open(ciphertextForRecipient: Uint8Array): Buffer;
 }
 
 /** AWS KMS API Reference, Decrypt: CiphertextForRecipient. */
-export const MAX_ENVELOPE_BYTES = 6144;
+export const MAX_CMS_BYTES = 6144;
 
-const ENVELOPE_PROBLEMS = {
-  too_large: `more than ${MAX_ENVELOPE_BYTES} bytes`,
+const CMS_PROBLEMS = {
+  too_large: `more than ${MAX_CMS_BYTES} bytes`,
   not_ber: 'not one BER value, or not in its strict form',
   trailing_bytes: 'bytes after the value',
   not_enveloped_data: 'not the structure of CMS EnvelopedData as KMS sends it',
@@ -28,14 +28,14 @@ const ENVELOPE_PROBLEMS = {
   undecryptable: 'it does not open with the key of this process',
 } as const;
 
-export type EnvelopeProblem = keyof typeof ENVELOPE_PROBLEMS;
+export type CmsProblem = keyof typeof CMS_PROBLEMS;
 
-export class EnvelopeError extends Error {
-  readonly problem: EnvelopeProblem;
+export class CmsError extends Error {
+  readonly problem: CmsProblem;
 
-  constructor(problem: EnvelopeProblem) {
-    super(`CMS envelope: ${ENVELOPE_PROBLEMS[problem]}`);
-    this.name = 'EnvelopeError';
+  constructor(problem: CmsProblem) {
+    super(`CMS envelope: ${CMS_PROBLEMS[problem]}`);
+    this.name = 'CmsError';
     this.problem = problem;
   }
 }

@@ -9,7 +9,7 @@ import { armor, Encrypter } from 'age-encryption';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import { main } from '../../ceremony/main.ts';
-import { sealRootToken } from '../../ceremony/root-token.ts';
+import { encryptRootToken } from '../../ceremony/root-token.ts';
 import { keyArn } from '../config/loading.ts';
 import { HELD_KEY_IDENTITY } from '../support/age-plugin-heldkey.ts';
 import { lacking } from '../support/needs.ts';
@@ -28,7 +28,7 @@ const RECIPIENTS = [RECIPIENT, alice.recipient, bob.recipient];
 const ROW = JSON.stringify({
   Item: {
     pk: { S: 'ROOT_TOKEN_BOOTSTRAP' },
-    value: { S: await sealRootToken(Buffer.from(TOKEN), RECIPIENTS) },
+    value: { S: await encryptRootToken(Buffer.from(TOKEN), RECIPIENTS) },
   },
 });
 

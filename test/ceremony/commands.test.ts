@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encryptToRecipients } from '../../ceremony/age.ts';
 import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import { ceremonyTree, main } from '../../ceremony/main.ts';
-import { sealRootToken } from '../../ceremony/root-token.ts';
+import { encryptRootToken } from '../../ceremony/root-token.ts';
 import { followWords } from '../../common/command-line/command.ts';
 import { renderHelp } from '../../common/command-line/help.ts';
 import { describeGroup } from '../../common/command-line/program.ts';
@@ -36,8 +36,8 @@ const CEREMONY = {
 const DIGEST = 'c6c79883814a8cd6b222869876c0195d35b932215c67d01e872d470e7f88dcbcb1449f440638cdb4b6f416786dfcd6b3';
 
 const alice = await generateAgeIdentity();
-const ARMORED = await sealRootToken(Buffer.from(TOKEN), [alice.recipient]);
-const FOR_SOMEBODY_ELSE = await sealRootToken(Buffer.from(TOKEN), [RECIPIENT]);
+const ARMORED = await encryptRootToken(Buffer.from(TOKEN), [alice.recipient]);
+const FOR_SOMEBODY_ELSE = await encryptRootToken(Buffer.from(TOKEN), [RECIPIENT]);
 const PLANTED = await encryptToRecipients(Buffer.from('\u001b[2J'), [alice.recipient]);
 let directory: string;
 
@@ -221,7 +221,7 @@ describe('keygen', () => {
     expect(text).toContain(`# recipient: ${stdout}`);
     expect(text).toMatch(/^AGE-SECRET-KEY-1[A-Z0-9]{58}$/m);
     expect(stdout + stderr).not.toContain('AGE-SECRET-KEY');
-    const row = file('row.age', await sealRootToken(Buffer.from(TOKEN), [stdout.trim()]));
+    const row = file('row.age', await encryptRootToken(Buffer.from(TOKEN), [stdout.trim()]));
     expect(await run(['open-root-token', '--identity', path, '--row', row])).toMatchObject({
       code: 0,
       stdout: `${TOKEN}\n`,

@@ -6,12 +6,12 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import type { CustodyKeyFault, CustodyKeys } from '../../ceremony/custody-keys.ts';
 import { type Ceremony, deploymentOf, parseCeremony } from '../../ceremony/definition.ts';
 import {
-  type EnvelopeTerms,
+  type CustodyTerms,
   type Unwrapped,
   unwrapMasterKey,
   type Wrapped,
   wrapMasterKey,
-} from '../../ceremony/envelope.ts';
+} from '../../ceremony/key-record.ts';
 import type { MasterKeyRecord } from '../../ceremony/record.ts';
 import type { CustodyRefusal } from '../../ceremony/refusals.ts';
 import { keyArn } from '../config/loading.ts';
@@ -39,7 +39,7 @@ export function ceremonyOf({ threshold, keys, generation = 1, retired = [] }: Ce
 
 export const DEPLOYMENT = deploymentOf(`0x${'4b'.repeat(32)}`, 'state-1');
 
-export function termsOf(ceremony: Ceremony, terms: Partial<EnvelopeTerms> = {}): EnvelopeTerms {
+export function termsOf(ceremony: Ceremony, terms: Partial<CustodyTerms> = {}): CustodyTerms {
   return { ceremony, deployment: DEPLOYMENT, ...terms };
 }
 

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseCeremony } from '../../ceremony/definition.ts';
-import { sealRootToken } from '../../ceremony/root-token.ts';
+import { encryptRootToken } from '../../ceremony/root-token.ts';
 import { ceremonyRegister } from '../../ceremony/transcript/meaning.ts';
 import { keyArn } from '../config/loading.ts';
 import { blocksOf } from '../runbooks/page.ts';
@@ -42,7 +42,7 @@ async function prepare(recipients: readonly string[]): Promise<void> {
   writeFileSync(at('strongroom.yaml'), 'network: mainnet\n');
   const measurements = { PCR0: 'a'.repeat(96), PCR17: ceremonyRegister(parseCeremony(block)) };
   writeFileSync(at('pcrs.json'), JSON.stringify({ measurements }));
-  const value = await sealRootToken(Buffer.from(TOKEN), recipients);
+  const value = await encryptRootToken(Buffer.from(TOKEN), recipients);
   writeFileSync(at('row.json'), JSON.stringify({ Item: { pk: { S: 'ROOT_TOKEN_BOOTSTRAP' }, value: { S: value } } }));
 }
 

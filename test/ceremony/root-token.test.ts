@@ -11,7 +11,7 @@ import { describe, expect, it } from 'vitest';
 import { encryptToRecipients } from '../../ceremony/age.ts';
 import { decryptWithIdentities, generateAgeIdentity, isAgeIdentity } from '../../ceremony/age-identity.ts';
 import { isAgeRecipient } from '../../ceremony/age-recipient.ts';
-import { sealRootToken } from '../../ceremony/root-token.ts';
+import { encryptRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken } from '../../ceremony/root-token-opening.ts';
 import { lacking } from '../support/needs.ts';
 
@@ -22,41 +22,41 @@ const mallory = await generateAgeIdentity();
 
 describe('the root token', () => {
   it('is opened by each recipient alone', async () => {
-    const armored = await sealRootToken(Buffer.from(TOKEN), [alice.recipient, bob.recipient]);
+    const armored = await encryptRootToken(Buffer.from(TOKEN), [alice.recipient, bob.recipient]);
     for (const { identity } of [alice, bob]) {
       expect(await openRootToken(armored, [identity])).toEqual({ ok: true, token: TOKEN });
     }
   });
 
   it('is opened when one of several identities is a recipient’s', async () => {
-    const armored = await sealRootToken(Buffer.from(TOKEN), [alice.recipient]);
+    const armored = await encryptRootToken(Buffer.from(TOKEN), [alice.recipient]);
     expect(await openRootToken(armored, [mallory.identity, alice.identity])).toEqual({ ok: true, token: TOKEN });
   });
 
   it('is not opened by anybody else', async () => {
-    const armored = await sealRootToken(Buffer.from(TOKEN), [alice.recipient]);
+    const armored = await encryptRootToken(Buffer.from(TOKEN), [alice.recipient]);
     expect(await openRootToken(armored, [mallory.identity])).toEqual({ ok: false, refusal: 'not_for_identity' });
   });
 
   it('stays the caller’s to wipe', async () => {
     const token = Buffer.from(TOKEN);
-    await sealRootToken(token, [alice.recipient]);
+    await encryptRootToken(token, [alice.recipient]);
     expect(token.toString()).toBe(TOKEN);
   });
 
   it.each(['', 'sr_client_', `${TOKEN}\n`, 'x'.repeat(51)])('is not %j', async (text) => {
-    await expect(sealRootToken(Buffer.from(text), [alice.recipient])).rejects.toThrow('management token');
+    await expect(encryptRootToken(Buffer.from(text), [alice.recipient])).rejects.toThrow('management token');
     const planted = await encryptToRecipients(Buffer.from(text), [alice.recipient]);
     expect(await openRootToken(planted, [alice.identity])).toEqual({ ok: false, refusal: 'not_a_root_token' });
   });
 
   it('is not encrypted to nobody, nor to a recipient that is none', async () => {
-    await expect(sealRootToken(Buffer.from(TOKEN), [])).rejects.toThrow('needs a recipient');
-    await expect(sealRootToken(Buffer.from(TOKEN), [alice.recipient, 'age1'])).rejects.toThrow('no schema');
+    await expect(encryptRootToken(Buffer.from(TOKEN), [])).rejects.toThrow('needs a recipient');
+    await expect(encryptRootToken(Buffer.from(TOKEN), [alice.recipient, 'age1'])).rejects.toThrow('no schema');
   });
 
   it('is damaged when one character of it changes', async () => {
-    const armored = await sealRootToken(Buffer.from(TOKEN), [alice.recipient]);
+    const armored = await encryptRootToken(Buffer.from(TOKEN), [alice.recipient]);
     const lines = armored.trimEnd().split('\n');
     const at = lines.length - 2;
     lines[at] = (lines[at] ?? '').replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
@@ -109,7 +109,7 @@ describe.skipIf(lacking('age'))('the program age', () => {
     try {
       const identityFile = join(directory, 'identity');
       writeFileSync(identityFile, `${bob.identity}\n`, { mode: 0o600 });
-      const armored = await sealRootToken(Buffer.from(TOKEN), [alice.recipient, bob.recipient]);
+      const armored = await encryptRootToken(Buffer.from(TOKEN), [alice.recipient, bob.recipient]);
       const opened = execFileSync('age', ['-d', '-i', identityFile], { input: armored, encoding: 'utf8' });
       expect(opened).toBe(TOKEN);
       const theirs = execFileSync('age', ['-a', '-r', bob.recipient], { input: TOKEN, encoding: 'utf8' });

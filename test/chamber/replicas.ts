@@ -2,7 +2,7 @@
 // else.
 
 import { ceremonyArns, deploymentOf, parseCeremony } from '../../ceremony/definition.ts';
-import type { EnvelopeTerms } from '../../ceremony/envelope.ts';
+import type { CustodyTerms } from '../../ceremony/key-record.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { systemClock } from '../../common/observe/clock.ts';
 import type { CustodyWorld } from '../../rehearsal/custody.ts';
@@ -26,7 +26,7 @@ export const NETWORK = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot)
 export interface ReplicaOptions {
   readonly table: string;
   readonly ceremony: unknown;
-  readonly terms?: Partial<EnvelopeTerms>;
+  readonly terms?: Partial<CustodyTerms>;
   /** Instead of the server's own, to go through a proxy. */
   readonly dynamodb?: string;
   readonly client?: AwsClientOptions;

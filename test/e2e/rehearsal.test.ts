@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { generateAgeIdentity } from '../../ceremony/age-identity.ts';
 import { parseCeremony } from '../../ceremony/definition.ts';
-import { sealRootToken } from '../../ceremony/root-token.ts';
+import { encryptRootToken } from '../../ceremony/root-token.ts';
 import { openRootToken as openForSigner } from '../../ceremony/root-token-opening.ts';
 import { startCustody } from '../../rehearsal/custody.ts';
 import { rehearseOpening } from '../../rehearsal/opening.ts';
@@ -72,7 +72,7 @@ describe.skipIf(process.platform !== 'linux')('a rehearsal', () => {
     const custody = await startCustody();
     try {
       const table = await custody.createTable();
-      const value = await sealRootToken(Buffer.from(`sr_mgmt_${'t'.repeat(43)}`), BLOCK.root_token_recipients);
+      const value = await encryptRootToken(Buffer.from(`sr_mgmt_${'t'.repeat(43)}`), BLOCK.root_token_recipients);
       await custody.putRow(table, { pk: { S: 'ROOT_TOKEN_BOOTSTRAP' }, value: { S: value } });
       const said: string[] = [];
       const say = (text: string): void => void said.push(text);

@@ -15,7 +15,7 @@ import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { readCpio, writeCpio } from '../../eif/format/cpio.ts';
 import { readImage, writeImage } from '../../eif/format/format.ts';
 import { checkImageSignature, readSigner, signImage } from '../../eif/format/signature.ts';
-import { parseEnvelope } from '../../enclave/kms/cms.ts';
+import { parseCms } from '../../enclave/kms/cms.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { readWeb3SignerArguments } from '../../service/web3signer/arguments.ts';
 import { readColumnBytes, readNumber } from '../../service/web3signer/records.ts';
@@ -295,7 +295,7 @@ export const TARGETS: readonly FuzzTarget[] = [
     sources: ['/enclave/kms/', '/common/formats/'],
     words: DER_WORDS,
     seeds: () => filesOf(join(VECTORS, 'kms-cms'), /^input/),
-    decode: parseEnvelope,
+    decode: parseCms,
   },
   {
     name: 'proxy-header',

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ceremonyArns, parseCeremony } from '../../ceremony/definition.ts';
-import { unwrapMasterKey } from '../../ceremony/envelope.ts';
+import { unwrapMasterKey } from '../../ceremony/key-record.ts';
 import { deriveSubKey, parseRecord } from '../../ceremony/record.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { kmsClientOptions } from '../../rehearsal/kms/server.ts';

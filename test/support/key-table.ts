@@ -15,9 +15,9 @@ import {
 import { KeyStore } from '../../signer/keys/store.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../signer/keys/table/freshness.ts';
+import { KeyCipher } from '../../signer/keys/table/key-cipher.ts';
 import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../signer/keys/table/loader.ts';
 import { keyOfRevision, keyOfRow, shardOf } from '../../signer/keys/table/rows.ts';
-import { KeySealer } from '../../signer/keys/table/seal.ts';
 import { openKeyTable } from '../../signer/keys/table/table.ts';
 import type { KeyTable, NewTableKey } from '../../signer/keys/table/types.ts';
 import type { BlsCore } from '../../signer/signing/bls/bls.ts';
@@ -32,7 +32,7 @@ export interface Replica {
   readonly loader: TableLoader;
   readonly store: KeyStore;
   readonly core: BlsCore;
-  readonly sealer: KeySealer;
+  readonly keyCipher: KeyCipher;
   readonly lines: readonly LogLine[];
   /** What each complete look came to. */
   readonly loads: readonly TableLoad[];
@@ -122,8 +122,8 @@ async function openReplica(serverEndpoint: string, tableName: string, options: R
   const core = await openBlsCore({ prefer: coreKind, cores: 1, log });
   let tenures: ReadTenures = async () => new Map();
   const store = new KeyStore({}, { vault: core, clock, tenures: new TenureBook((keys) => tenures(keys)) });
-  const sealer = new KeySealer(createHash('sha256').update(masterKey).digest());
-  const parts = { client, tableName, sealer, freshness: new TableFreshness(), clock, log };
+  const keyCipher = new KeyCipher(createHash('sha256').update(masterKey).digest());
+  const parts = { client, tableName, keyCipher, freshness: new TableFreshness(), clock, log };
   const loads: TableLoad[] = [];
   let failedLooks = 0;
   const loader = new TableLoader(
@@ -142,7 +142,7 @@ async function openReplica(serverEndpoint: string, tableName: string, options: R
     loader,
     store,
     core,
-    sealer,
+    keyCipher,
     lines: log.lines,
     loads,
     failedLooks: () => failedLooks,

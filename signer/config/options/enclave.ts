@@ -4,7 +4,7 @@ import { acceptedImagesSchema } from '../../../common/attestation/contract.ts';
 import { egressEndpointsSchema } from '../../api/egress.ts';
 import { parentProxySchema } from '../../api/parent-proxy.ts';
 import { type Option, unflagged } from '../option.ts';
-import { booleanValue, keyArnValue, object, oneOf, sealedBytes } from '../values/values.ts';
+import { booleanValue, ciphertextBytes, keyArnValue, object, oneOf } from '../values/values.ts';
 
 export const ENCLAVE_OPTIONS = {
   'tee.platform': unflagged(
@@ -23,7 +23,7 @@ export const ENCLAVE_OPTIONS = {
     'Other images whose master key record is opened, besides this one and those signed with the same certificate',
   ),
   'tee.nitro.table_credentials.ciphertext': unflagged(
-    sealedBytes,
+    ciphertextBytes,
     undefined,
     'Credentials for the tables, for a slashing database in PostgreSQL and for the encryption of shares, which this image alone opens: a KMS ciphertext in base64 (docs/guides/custody.md)',
   ),

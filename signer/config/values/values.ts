@@ -65,7 +65,7 @@ const MAX_CIPHERTEXT_BYTES = 6144;
 const SEALED_BYTES = `base64 on one line, of at most ${MAX_CIPHERTEXT_BYTES} bytes`;
 
 /** Base64 that has one spelling. */
-export const sealedBytes: Kind<string> = {
+export const ciphertextBytes: Kind<string> = {
   expects: SEALED_BYTES,
   form: 'text',
   schema: z

@@ -10,7 +10,7 @@ import type { KeystorePool } from '../keystores/pool.ts';
 import { openKeystores, parseItem, wipeKeystores } from '../keystores/read.ts';
 import type { KeyStore } from '../store.ts';
 import { syncFolder, writeDurably } from './durable-files.ts';
-import { type ImportedKeystore, ImportedSeal } from './imported-seal.ts';
+import { type ImportedKeystore, ImportedKeystoreCipher } from './imported-keystore.ts';
 import { readSmallFile } from './small-files.ts';
 
 const NAME = /^[0-9a-f]{96}\.json$/;
@@ -27,11 +27,11 @@ interface ImportedParts {
 
 export class ImportedKeystores {
   readonly #folder: string;
-  readonly #seal: ImportedSeal;
+  readonly #cipher: ImportedKeystoreCipher;
 
   constructor(folder: string, secret: Uint8Array) {
     this.#folder = folder;
-    this.#seal = new ImportedSeal(secret);
+    this.#cipher = new ImportedKeystoreCipher(secret);
   }
 
   /** @returns how many files could not be loaded @throws Error when the folder cannot be read */
@@ -59,7 +59,7 @@ export class ImportedKeystores {
     try {
       for (const keystore of keystores) {
         const path = this.#pathOf(keystore.publicKey);
-        await writeDurably(`${path}.new`, await this.#seal.seal(keystore));
+        await writeDurably(`${path}.new`, await this.#cipher.encrypt(keystore));
         await rename(`${path}.new`, path);
       }
       if (keystores.length > 0) await syncFolder(this.#folder);
@@ -84,7 +84,7 @@ export class ImportedKeystores {
   }
 
   wipe(): Promise<void> {
-    return this.#seal.wipe();
+    return this.#cipher.wipe();
   }
 
   async #list(): Promise<string[]> {
@@ -106,7 +106,7 @@ export class ImportedKeystores {
     };
     const file = await readSmallFile(join(this.#folder, name), MAX_FILE_BYTES);
     if ('refused' in file) return failed(file.refused);
-    const found = await this.#seal.open(file.content.toString('utf8'));
+    const found = await this.#cipher.decrypt(file.content.toString('utf8'));
     if ('refused' in found) return failed(found.refused);
     let opened: Awaited<ReturnType<typeof openKeystores>> = [];
     try {

@@ -4,7 +4,15 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { oneAfterTheOther } from '../../../common/flow/turns.ts';
-import { deriveSealKey, hexOf, NONCE_BYTES, openBytes, SALT_BYTES, sealBytes, TAG_BYTES } from './sealed-bytes.ts';
+import {
+  decryptBytes,
+  deriveFileKey,
+  encryptBytes,
+  hexOf,
+  NONCE_BYTES,
+  SALT_BYTES,
+  TAG_BYTES,
+} from './encrypted-bytes.ts';
 
 const FORMAT = 'strongroom-key-cache-1';
 export const SECRET_BYTES = 32;
@@ -18,18 +26,18 @@ const SLICE = z.strictObject({
   sealed: z.base64(),
 });
 export const CACHE_FILE = z.strictObject({ format: z.literal(FORMAT), slices: z.array(SLICE).min(1) });
-export type SealedSlice = z.infer<typeof SLICE>;
+export type EncryptedSlice = z.infer<typeof SLICE>;
 
 export interface CacheEntry {
   readonly passwordDigest: Buffer;
   readonly secretKey: Buffer;
 }
 
-export function cacheText(slices: readonly SealedSlice[]): string {
+export function cacheText(slices: readonly EncryptedSlice[]): string {
   return JSON.stringify({ format: FORMAT, slices });
 }
 
-export function keystoreNames({ keystores }: SealedSlice): readonly string[] {
+export function keystoreNames({ keystores }: EncryptedSlice): readonly string[] {
   return keystores.map(({ uuid, checksum, public_key }) => [uuid, checksum, public_key].join(' '));
 }
 
@@ -47,7 +55,7 @@ export class SliceKeys {
       password.fill(0);
       return known;
     }
-    const key = this.#inTurn(() => deriveSealKey(password, Buffer.from(salt, 'hex')).finally(() => password.fill(0)));
+    const key = this.#inTurn(() => deriveFileKey(password, Buffer.from(salt, 'hex')).finally(() => password.fill(0)));
     this.#keys.set(name, key);
     return key;
   }
@@ -71,7 +79,7 @@ function passwordOf(digests: readonly Buffer[]): Buffer {
   return hash.digest();
 }
 
-function associatedData({ salt, keystores }: Pick<SealedSlice, 'salt' | 'keystores'>): Buffer {
+function associatedData({ salt, keystores }: Pick<EncryptedSlice, 'salt' | 'keystores'>): Buffer {
   return Buffer.from(JSON.stringify({ format: FORMAT, salt, keystores }));
 }
 
@@ -80,11 +88,11 @@ export function newSalt(): string {
 }
 
 /** @param entries by keystoreName, at least one */
-export async function sealSlice(
+export async function encryptSlice(
   entries: readonly (readonly [name: string, entry: CacheEntry])[],
   salt: string,
   keys: SliceKeys,
-): Promise<SealedSlice> {
+): Promise<EncryptedSlice> {
   const sorted = [...entries].sort(([one], [other]) => (one < other ? -1 : 1));
   const keystores = sorted.map(([name]) => {
     const [uuid = '', checksum = '', public_key = ''] = name.split(' ');
@@ -97,7 +105,7 @@ export async function sealSlice(
   const secrets = Buffer.concat(sorted.map(([, { secretKey }]) => secretKey));
   try {
     const nonce = randomBytes(NONCE_BYTES);
-    const sealed = sealBytes(secrets, { key, nonce, associatedData: associatedData({ salt, keystores }) });
+    const sealed = encryptBytes(secrets, { key, nonce, associatedData: associatedData({ salt, keystores }) });
     return { salt, nonce: nonce.toString('hex'), keystores, sealed: sealed.toString('base64') };
   } finally {
     secrets.fill(0);
@@ -108,8 +116,8 @@ export async function sealSlice(
  * The secret keys in the order of the names, which the caller wipes; undefined for what does not authenticate.
  * @param digests by keystoreName, of the keystores that are there
  */
-export async function openSlice(
-  slice: SealedSlice,
+export async function decryptSlice(
+  slice: EncryptedSlice,
   digests: ReadonlyMap<string, Buffer>,
   keys: SliceKeys,
 ): Promise<Buffer | undefined> {
@@ -118,5 +126,5 @@ export async function openSlice(
   const known = keystoreNames(slice).flatMap((name) => digests.get(name) ?? []);
   if (known.length === 0) return undefined;
   const key = await keys.derive(known, slice.salt);
-  return openBytes(sealed, { key, nonce: Buffer.from(slice.nonce, 'hex'), associatedData: associatedData(slice) });
+  return decryptBytes(sealed, { key, nonce: Buffer.from(slice.nonce, 'hex'), associatedData: associatedData(slice) });
 }

@@ -1,4 +1,4 @@
-// The keys of keystores that were decrypted once, in sealed slices, so that the next start derives nothing
+// The keys of keystores that were decrypted once, in encrypted slices, so that the next start derives nothing
 // (specification/keys.md#key-cache). It trusts nothing of the file: what does not fit costs time and nothing else.
 
 import { createHash } from 'node:crypto';
@@ -8,19 +8,19 @@ import { errorCode } from '../../../common/formats/error-code.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import type { Keystore } from '../keystores/cipher.ts';
 import { syncFolder, writeDurably } from './durable-files.ts';
+import { parseJson } from './encrypted-bytes.ts';
 import {
   CACHE_FILE,
   type CacheEntry,
   cacheText,
+  decryptSlice,
+  type EncryptedSlice,
+  encryptSlice,
   keystoreNames,
   newSalt,
-  openSlice,
   SECRET_BYTES,
-  type SealedSlice,
   SliceKeys,
-  sealSlice,
 } from './key-cache-file.ts';
-import { parseJson } from './sealed-bytes.ts';
 import { readSmallFile } from './small-files.ts';
 
 /** A million entries of some 220 bytes. */
@@ -37,7 +37,7 @@ export function keystoreName({ uuid, checksum, publicKey }: Keystore): string {
 }
 
 interface Slice {
-  readonly sealed: SealedSlice;
+  readonly sealed: EncryptedSlice;
   readonly names: readonly string[];
   opened?: Promise<boolean>;
 }
@@ -91,7 +91,7 @@ export class KeyCache {
     try {
       const { carried, entries, isNews } = await this.#next();
       if (!isNews || carried.length + entries.length === 0) return;
-      const made = await this.#seal(entries);
+      const made = await this.#encrypt(entries);
       await replaceFile(this.#path, cacheText([...carried.map(({ sealed }) => sealed), ...made]));
       const count = entries.length + carried.reduce((sum, { names }) => sum + names.length, 0);
       this.#log.info({ file: this.#path, entries: count }, 'the key cache is written');
@@ -148,25 +148,25 @@ export class KeyCache {
       : [[name, { passwordDigest: kept.passwordDigest, secretKey }]];
   }
 
-  async #seal(entries: readonly (readonly [string, CacheEntry])[]): Promise<SealedSlice[]> {
+  async #encrypt(entries: readonly (readonly [string, CacheEntry])[]): Promise<EncryptedSlice[]> {
     const salt = newSalt();
     const size = Math.ceil(entries.length / slicesFor(entries.length));
-    const made: SealedSlice[] = [];
+    const made: EncryptedSlice[] = [];
     for (let from = 0; from < entries.length; from += size) {
-      made.push(await sealSlice(entries.slice(from, from + size), salt, this.#keys));
+      made.push(await encryptSlice(entries.slice(from, from + size), salt, this.#keys));
     }
     return made;
   }
 
   #isOpened(slice: Slice): Promise<boolean> {
-    slice.opened ??= this.#unseal(slice);
+    slice.opened ??= this.#decrypt(slice);
     return slice.opened;
   }
 
-  async #unseal({ sealed, names }: Slice): Promise<boolean> {
+  async #decrypt({ sealed, names }: Slice): Promise<boolean> {
     const fields = { file: this.#path, entries: names.length };
     try {
-      const opened = await openSlice(sealed, this.#digests, this.#keys);
+      const opened = await decryptSlice(sealed, this.#digests, this.#keys);
       if (opened !== undefined) {
         this.#hold(names, opened);
         return true;
@@ -188,7 +188,7 @@ export class KeyCache {
     opened.fill(0);
   }
 
-  async #read(): Promise<readonly SealedSlice[]> {
+  async #read(): Promise<readonly EncryptedSlice[]> {
     const file = await readSmallFile(this.#path, MAX_CACHE_BYTES);
     if ('refused' in file) {
       if (file.refused !== 'does not exist') this.#log.warn({ file: this.#path, reason: file.refused }, IS_NOT_USED);

@@ -3,7 +3,7 @@
 import { errorCode } from '../../../common/formats/error-code.ts';
 import { SignerError, telling } from '../../api/errors.ts';
 import { begun, isEndedTenure, type Tenures } from '../../tenure.ts';
-import type { ImportedKeystore } from '../files/imported-seal.ts';
+import type { ImportedKeystore } from '../files/imported-keystore.ts';
 import {
   type KeystoreItem,
   type KeystoreProblem,

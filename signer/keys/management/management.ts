@@ -4,7 +4,7 @@
 
 import type { Log } from '../../../common/observe/log.ts';
 import type { Tenures } from '../../tenure.ts';
-import type { ImportedKeystore } from '../files/imported-seal.ts';
+import type { ImportedKeystore } from '../files/imported-keystore.ts';
 import type { DepositNetwork } from '../generation/deposit.ts';
 import type { GenerateOptions } from '../generation/generate.ts';
 import type { KeystorePool } from '../keystores/pool.ts';

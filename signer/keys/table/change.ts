@@ -13,7 +13,7 @@ const RETRY_PAUSE_MS = 20;
 
 export type Planned<Outcome> = { readonly outcome: Outcome; readonly row: TableRow | 'removed' | 'kept' };
 
-/** Asked again in every attempt. @param generation of the rows it seals */
+/** Asked again in every attempt. @param generation of the rows it encrypts */
 export type RowPlan<Outcome> = (publicKey: string, item: Item | undefined, generation: number) => Planned<Outcome>;
 
 interface KeyRowsChange<Outcome> {
@@ -86,8 +86,8 @@ function wasWritten({ planned }: KeyRowsChange<unknown>, items: ReadonlyMap<stri
   const rows = [...planned].filter(([, { row }]) => row !== 'kept');
   const puts = rows.flatMap(([, { row }]) => (typeof row === 'string' ? [] : [row]));
   if (puts.length === 0) return rows.every(([publicKey]) => !items.has(publicKey));
-  return puts.some(({ publicKey, sealedSecret }) => {
+  return puts.some(({ publicKey, encryptedSecret }) => {
     const stored = items.get(publicKey)?.['secret']?.B;
-    return stored !== undefined && sealedSecret.equals(stored);
+    return stored !== undefined && encryptedSecret.equals(stored);
   });
 }

@@ -11,8 +11,8 @@ import { chunks, inParallel } from '../../parallel.ts';
 import type { KeyStore } from '../store.ts';
 import { readRevisions, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
+import type { KeyCipher } from './key-cipher.ts';
 import { SHARDS, shardOf } from './rows.ts';
-import type { KeySealer } from './seal.ts';
 import { type ReadShard, type ShardRead, shardReader } from './shard.ts';
 import type { KeyStatus, KeyTableLoader } from './types.ts';
 
@@ -25,7 +25,7 @@ export interface TableLoaderOptions {
 
 interface TableLoaderParts extends TableConnection {
   readonly store: KeyStore;
-  readonly sealer: KeySealer;
+  readonly keyCipher: KeyCipher;
   readonly freshness: TableFreshness;
   readonly clock: Clock;
   readonly log: Log;

@@ -1,4 +1,4 @@
-// What the key table holds (specification/tables.md#key-table). Whether a row's content is ours is for seal.ts to say.
+// What the key table holds (specification/tables.md#key-table). Whether a row's content is ours key-cipher.ts says.
 
 import { createHash, hash } from 'node:crypto';
 import { canonicalPublicKey } from '../../../common/formats/hex.ts';
@@ -16,7 +16,7 @@ export interface TableRow {
   readonly updatedAt: string;
   /** The digest of backup and deposit, so that a load can do without reading these. */
   readonly detailsDigest: Buffer;
-  readonly sealedSecret: Buffer;
+  readonly encryptedSecret: Buffer;
   readonly backup: string | undefined;
   readonly deposit: string | undefined;
 }
@@ -57,7 +57,7 @@ export function encodeRow(row: TableRow): Item {
     created_at: { S: row.createdAt },
     updated_at: { S: row.updatedAt },
     details_digest: { B: row.detailsDigest },
-    secret: { B: row.sealedSecret },
+    secret: { B: row.encryptedSecret },
     ...(row.backup === undefined ? {} : { backup: { S: row.backup } }),
     ...(row.deposit === undefined ? {} : { deposit: { S: row.deposit } }),
   };
@@ -75,7 +75,7 @@ export function decodeRow(item: Item): DecodedRow {
   const createdAt = item['created_at']?.S ?? '';
   const updatedAt = item['updated_at']?.S ?? '';
   const detailsDigest = item['details_digest']?.B;
-  const sealedSecret = item['secret']?.B;
+  const encryptedSecret = item['secret']?.B;
   const refuse = (refused: string): DecodedRow => ({ refused, publicKey, generation });
   if (canonicalPublicKey(publicKey) !== publicKey) return refuse('sk is not a public key');
   if (item['pk']?.S !== shardPartition(shardOf(publicKey))) return refuse('in the shard of other keys');
@@ -83,7 +83,7 @@ export function decodeRow(item: Item): DecodedRow {
   if (generation === undefined) return refuse('generation is not a whole number');
   if (!TIME.test(createdAt) || !TIME.test(updatedAt)) return refuse('created_at or updated_at is not a time');
   if (detailsDigest?.length !== DIGEST_BYTES) return refuse('details_digest is not 32 bytes');
-  if (sealedSecret === undefined) return refuse('secret is missing');
+  if (encryptedSecret === undefined) return refuse('secret is missing');
   return {
     row: {
       publicKey,
@@ -92,7 +92,7 @@ export function decodeRow(item: Item): DecodedRow {
       createdAt,
       updatedAt,
       detailsDigest: asBuffer(detailsDigest),
-      sealedSecret: asBuffer(sealedSecret),
+      encryptedSecret: asBuffer(encryptedSecret),
       backup: item['backup']?.S,
       deposit: item['deposit']?.S,
     },

@@ -13,13 +13,13 @@ import type { KeyBatch, KeyStore } from '../store.ts';
 import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
 import { readRowsPage, type TableConnection } from './calls.ts';
 import type { TableFreshness } from './freshness.ts';
+import type { KeyCipher } from './key-cipher.ts';
 import { decodeRow, LOAD_PROJECTION, shardPartition, type TableRow } from './rows.ts';
-import type { KeySealer } from './seal.ts';
 import type { KeyStatus } from './types.ts';
 
 interface ShardReaderParts extends TableConnection {
   readonly store: Pick<KeyStore, 'find' | 'retire'>;
-  readonly sealer: KeySealer;
+  readonly keyCipher: KeyCipher;
   readonly freshness: TableFreshness;
   readonly statusFilter: ReadonlySet<KeyStatus>;
   readonly clock: Clock;
@@ -109,7 +109,7 @@ interface NewKey {
 }
 
 function startReading(parts: ShardReaderParts, { shard, revision, batch }: Reading) {
-  const { store, sealer, statusFilter, log, isWithheld } = parts;
+  const { store, keyCipher, statusFilter, log, isWithheld } = parts;
   const seen = parts.freshness.ofShard(shard);
   const counts: Record<KeyStatus, number> = { active: 0, inactive: 0 };
   const refused = new Map<string, string>();
@@ -187,7 +187,7 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
     take(item: Item, place: Buffer): TableRow | undefined {
       const sortKey = item['sk']?.S ?? '';
       present.add(sortKey);
-      const opened = openRow(item, shard, sealer);
+      const opened = openRow(item, shard, keyCipher);
       if ('refused' in opened) return void refused.set(sortKey, opened.refused);
       try {
         if (!needsKey(opened.row)) return void conclude(opened.row);
@@ -210,13 +210,13 @@ function startReading(parts: ShardReaderParts, { shard, revision, batch }: Readi
 function openRow(
   item: Item,
   shard: number,
-  sealer: KeySealer,
+  keyCipher: KeyCipher,
 ): { readonly row: TableRow; readonly secretKey: Buffer } | { readonly refused: string } {
   const decoded = decodeRow(item);
   if ('refused' in decoded) return decoded;
   const { row } = decoded;
   if (item['pk']?.S !== shardPartition(shard)) return { refused: 'in the answer for another shard' };
-  const secretKey = sealer.open(row);
+  const secretKey = keyCipher.decrypt(row);
   return secretKey === undefined ? { refused: 'not sealed under this master key as it is' } : { row, secretKey };
 }
 

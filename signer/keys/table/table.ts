@@ -1,5 +1,5 @@
-// The key table as key management sees it: it believes only rows sealed under this master key and not older than what
-// this process has seen.
+// The key table as key management sees it. It believes only rows encrypted under this master key and not older than
+// what this process has seen.
 
 import { strict as assert } from 'node:assert';
 import { oneAfterTheOther } from '../../../common/flow/turns.ts';
@@ -11,12 +11,12 @@ import { chunks } from '../../parallel.ts';
 import { readItems, readRowsPage, type TableConnection } from './calls.ts';
 import { changeShard, MAX_KEYS_PER_CHANGE, type Planned, type RowPlan } from './change.ts';
 import type { TableFreshness } from './freshness.ts';
+import type { KeyCipher } from './key-cipher.ts';
 import { decodeRow, digestOfDetails, keyOfRow, SHARDS, shardOf, type TableRow } from './rows.ts';
-import type { KeySealer } from './seal.ts';
 import type { KeyTable, NewTableKey, StoredDeposit, TableKey } from './types.ts';
 
 interface KeyTableParts extends TableConnection {
-  readonly sealer: KeySealer;
+  readonly keyCipher: KeyCipher;
   readonly freshness: TableFreshness;
   readonly clock: Clock;
   readonly log: Log;
@@ -30,12 +30,12 @@ export function openKeyTable(parts: KeyTableParts): KeyTable {
   const change = shardChanger(parts);
   const now = () => new Date(parts.clock.now()).toISOString();
   const reseal = (row: TableRow, changes: Partial<TableRow>, generation: number): TableRow | undefined => {
-    const secretKey = parts.sealer.open(row);
+    const secretKey = parts.keyCipher.decrypt(row);
     if (secretKey === undefined) return undefined;
     try {
       const { backup, deposit } = { ...row, ...changes };
       const detailsDigest = digestOfDetails(backup, deposit);
-      return parts.sealer.seal({ ...row, ...changes, detailsDigest, generation, updatedAt: now() }, secretKey);
+      return parts.keyCipher.encrypt({ ...row, ...changes, detailsDigest, generation, updatedAt: now() }, secretKey);
     } finally {
       secretKey.fill(0);
     }
@@ -58,7 +58,7 @@ export function openKeyTable(parts: KeyTableParts): KeyTable {
         if (item !== undefined) return { outcome: 'duplicate', row: 'kept' };
         const key = byPublicKey.get(publicKey);
         assert(key !== undefined);
-        return { outcome: 'created', row: parts.sealer.seal(newRow(key, generation, now()), key.secretKey) };
+        return { outcome: 'created', row: parts.keyCipher.encrypt(newRow(key, generation, now()), key.secretKey) };
       });
     },
 
@@ -97,7 +97,7 @@ export function openKeyTable(parts: KeyTableParts): KeyTable {
 
     async secretOf(publicKey) {
       const row = (await rows.read([publicKey])).get(publicKey);
-      return row === undefined ? undefined : parts.sealer.open(row);
+      return row === undefined ? undefined : parts.keyCipher.decrypt(row);
     },
   };
 }
@@ -116,7 +116,7 @@ function newRow({ publicKey, status, backup, deposit }: NewTableKey, generation:
 
 /** Undefined for a row that is not ours, or older than what was seen. */
 function rowReader(parts: KeyTableParts) {
-  const { sealer, freshness, log } = parts;
+  const { keyCipher, freshness, log } = parts;
   const refuse = (key: string, reason: string): undefined => {
     log.error({ public_key: key, reason }, 'a row of the key table is refused');
   };
@@ -125,7 +125,7 @@ function rowReader(parts: KeyTableParts) {
     const decoded = decodeRow(item);
     if ('refused' in decoded) return refuse(decoded.publicKey, decoded.refused);
     const { row } = decoded;
-    const secretKey = sealer.open(row);
+    const secretKey = keyCipher.decrypt(row);
     if (secretKey === undefined) return refuse(row.publicKey, 'not sealed under this master key as it is');
     secretKey.fill(0);
     const isWhole = row.detailsDigest.equals(digestOfDetails(row.backup, row.deposit));

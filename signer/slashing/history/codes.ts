@@ -146,7 +146,7 @@ function writeField(message: Uint8Array, numbers: DataView, field: IntegrityFiel
 const DIGEST_BYTES = 16;
 const NONCE_BYTES = 16;
 
-export interface HeadSeal {
+export interface HeadCode {
   /** The digest of the blocks, that of the votes, and the nonce: empty without a key, when there is nothing to hide. */
   readonly digests: Uint8Array;
   readonly code: Uint8Array;
@@ -177,7 +177,7 @@ export function historyCodes(integrity: RowIntegrity) {
       return { code: hash.subarray(0, INTEGRITY_CODE_BYTES), element: hash.subarray(INTEGRITY_CODE_BYTES) };
     },
 
-    sealHead(publicKey: Uint8Array, state: KeyState): HeadSeal {
+    headCode(publicKey: Uint8Array, state: KeyState): HeadCode {
       const nonce = isKeyed ? freshNonce() : NO_NONCE;
       const masks = masksOf(publicKey, nonce);
       const blockDigest = masked(state.blocks.digest, masks, 0);
@@ -192,7 +192,7 @@ export function historyCodes(integrity: RowIntegrity) {
     openHead(
       publicKey: Uint8Array,
       numbers: readonly (number | null)[],
-      { digests, code }: HeadSeal,
+      { digests, code }: HeadCode,
     ): KeyState | undefined {
       const nonce = digests.subarray(2 * DIGEST_BYTES);
       if (isKeyed && nonce.length !== NONCE_BYTES) return undefined;

@@ -5,20 +5,20 @@ import { createCipheriv, createHash, generateKeyPairSync, randomBytes } from 'no
 import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { openEnvelope, parseEnvelope } from '../../../enclave/kms/cms.ts';
+import { openCms, parseCms } from '../../../enclave/kms/cms.ts';
 import {
   AES_256_CBC,
+  CMS_SHAPES,
+  cmsFor,
   DATA,
-  ENVELOPE_SHAPES,
-  envelopeFor,
   MGF1,
   OAEP_SHA_256,
   RSAES_OAEP,
   recipientInfo,
   SHA_256,
   tlv,
-} from '../../../rehearsal/kms/cms-envelope.ts';
-import { EnvelopeError, type EnvelopeProblem, MAX_ENVELOPE_BYTES } from '../../../signer/tee/recipient.ts';
+} from '../../../rehearsal/kms/cms.ts';
+import { CmsError, type CmsProblem, MAX_CMS_BYTES } from '../../../signer/tee/recipient.ts';
 import { vectorPath } from '../../support/vectors.ts';
 
 const KEY = keyPair(2048);
@@ -30,12 +30,12 @@ function keyPair(modulusLength: number) {
   return { spki, privateKey, keyIdentifier: createHash('sha256').update(spki).digest() };
 }
 
-function problemOf(run: () => unknown): EnvelopeProblem | 'none' {
+function problemOf(run: () => unknown): CmsProblem | 'none' {
   try {
     run();
     return 'none';
   } catch (error) {
-    if (error instanceof EnvelopeError) return error.problem;
+    if (error instanceof CmsError) return error.problem;
     throw error;
   }
 }
@@ -46,7 +46,7 @@ describe.skipIf(folder === undefined)('captured envelopes of AWS KMS', () => {
   const read = (name: string) => readFileSync(`${folder}/${name}.bin`);
 
   it.each(['', '_w_ctx'])('input_ber%s gives the parts that it is known to have', (suffix) => {
-    const envelope = parseEnvelope(read(`input_ber${suffix}`));
+    const envelope = parseCms(read(`input_ber${suffix}`));
     expect(envelope.encryptedKey).toEqual(read(`encrypted_key_out${suffix}`));
     expect(envelope.iv).toEqual(read(`iv_out${suffix}`));
     expect(envelope.ciphertext).toEqual(read(`ciphertext_out${suffix}`));
@@ -54,35 +54,35 @@ describe.skipIf(folder === undefined)('captured envelopes of AWS KMS', () => {
   });
 
   it('an envelope for another process is refused before it is decrypted', () => {
-    expect(problemOf(() => openEnvelope(read('input_ber'), KEY))).toBe('other_recipient');
+    expect(problemOf(() => openCms(read('input_ber'), KEY))).toBe('other_recipient');
   });
 
   it('an envelope that is cut off anywhere is refused', () => {
     const whole = read('input_ber');
     for (let end = 0; end < whole.length; end++) {
-      expect(problemOf(() => parseEnvelope(whole.subarray(0, end)))).not.toBe('none');
+      expect(problemOf(() => parseCms(whole.subarray(0, end)))).not.toBe('none');
     }
   });
 });
 
-describe.each(ENVELOPE_SHAPES)('an envelope of the shape %s', (shape) => {
+describe.each(CMS_SHAPES)('an envelope of the shape %s', (shape) => {
   it.each([1, 15, 16, 33, 999, 1000, 4096])('opens: %i bytes', (size) => {
     const plaintext = randomBytes(size);
-    expect(openEnvelope(envelopeFor(KEY.spki, plaintext, { shape }), KEY)).toEqual(plaintext);
+    expect(openCms(cmsFor(KEY.spki, plaintext, { shape }), KEY)).toEqual(plaintext);
   });
 
   it('is refused with bytes after it', () => {
-    const envelope = Buffer.concat([envelopeFor(KEY.spki, SHARE, { shape }), Buffer.of(0)]);
-    expect(problemOf(() => parseEnvelope(envelope))).toBe('trailing_bytes');
+    const envelope = Buffer.concat([cmsFor(KEY.spki, SHARE, { shape }), Buffer.of(0)]);
+    expect(problemOf(() => parseCms(envelope))).toBe('trailing_bytes');
   });
 
   it('is refused when its end is missing', () => {
-    expect(problemOf(() => parseEnvelope(envelopeFor(KEY.spki, SHARE, { shape }).subarray(0, -1)))).not.toBe('none');
+    expect(problemOf(() => parseCms(cmsFor(KEY.spki, SHARE, { shape }).subarray(0, -1)))).not.toBe('none');
   });
 });
 
 it('what comes out lies in memory of its own, so that wiping it wipes everything', () => {
-  const opened = openEnvelope(envelopeFor(KEY.spki, SHARE), KEY);
+  const opened = openCms(cmsFor(KEY.spki, SHARE), KEY);
   expect(opened.buffer.byteLength).toBe(SHARE.length);
 });
 
@@ -97,7 +97,7 @@ const iv = tlv(0x04, randomBytes(16));
 const twoRecipients = [recipientInfo(KEY.spki, randomBytes(32)), recipientInfo(KEY.spki, randomBytes(32))];
 const issuerAndSerial = tlv(0x30, tlv(0x30), Buffer.from('020101', 'hex'));
 
-const REFUSED: readonly [string, EnvelopeProblem, Parameters<typeof envelopeFor>[2]][] = [
+const REFUSED: readonly [string, CmsProblem, Parameters<typeof cmsFor>[2]][] = [
   ['another content type', 'not_enveloped_data', { contentType: DATA }],
   ['another version', 'version', { version: Buffer.from('020100', 'hex') }],
   ['a version that only ends in 2', 'version', { version: Buffer.from('02020102', 'hex') }],
@@ -128,23 +128,23 @@ const REFUSED: readonly [string, EnvelopeProblem, Parameters<typeof envelopeFor>
 
 describe('refused by name', () => {
   it.each(REFUSED)('%s: %s', (_what, problem, parts) => {
-    expect(problemOf(() => openEnvelope(envelopeFor(KEY.spki, SHARE, parts), KEY))).toBe(problem);
+    expect(problemOf(() => openCms(cmsFor(KEY.spki, SHARE, parts), KEY))).toBe(problem);
   });
 
   it('the parts that are refused are replaced one by one: what they replace is accepted', () => {
-    expect(
-      problemOf(() => openEnvelope(envelopeFor(KEY.spki, SHARE, { recipient: { algorithm: oaep(hash, mask) } }), KEY)),
-    ).toBe('none');
+    expect(problemOf(() => openCms(cmsFor(KEY.spki, SHARE, { recipient: { algorithm: oaep(hash, mask) } }), KEY))).toBe(
+      'none',
+    );
     expect(oaep(hash, mask)).toEqual(OAEP_SHA_256);
   });
 
   it('too many bytes', () => {
-    expect(problemOf(() => parseEnvelope(Buffer.alloc(MAX_ENVELOPE_BYTES + 1, 0x30)))).toBe('too_large');
+    expect(problemOf(() => parseCms(Buffer.alloc(MAX_CMS_BYTES + 1, 0x30)))).toBe('too_large');
   });
 
   it('more segments than the largest content has', () => {
     const ciphertext = randomBytes(16 * 1024);
-    expect(problemOf(() => parseEnvelope(envelopeFor(KEY.spki, SHARE, { ciphertext })))).toBe('too_large');
+    expect(problemOf(() => parseCms(cmsFor(KEY.spki, SHARE, { ciphertext })))).toBe('too_large');
   });
 
   it.each([
@@ -155,21 +155,19 @@ describe('refused by name', () => {
     ['indefinite lengths in each other and no end', '3080'.repeat(1000)],
   ])('%s', (_what, hex) => {
     expect(['not_ber', 'trailing_bytes', 'not_enveloped_data']).toContain(
-      problemOf(() => parseEnvelope(Buffer.from(hex, 'hex'))),
+      problemOf(() => parseCms(Buffer.from(hex, 'hex'))),
     );
   });
 
   it('the key of another process, however alike', () => {
-    expect(problemOf(() => openEnvelope(envelopeFor(keyPair(2048).spki, SHARE), KEY))).toBe('other_recipient');
+    expect(problemOf(() => openCms(cmsFor(keyPair(2048).spki, SHARE), KEY))).toBe('other_recipient');
   });
 
   it('a key that does not fit the identifier, a content key of another size, an altered content: all under one name', () => {
     const identifier = tlv(0x80, KEY.keyIdentifier);
-    const otherKey = envelopeFor(keyPair(2048).spki, SHARE, { recipient: { identifier } });
-    const shortKey = envelopeFor(KEY.spki, SHARE, { contentKey: randomBytes(16) });
-    const problems = [otherKey, shortKey, withoutPadding()].map((envelope) =>
-      problemOf(() => openEnvelope(envelope, KEY)),
-    );
+    const otherKey = cmsFor(keyPair(2048).spki, SHARE, { recipient: { identifier } });
+    const shortKey = cmsFor(KEY.spki, SHARE, { contentKey: randomBytes(16) });
+    const problems = [otherKey, shortKey, withoutPadding()].map((envelope) => problemOf(() => openCms(envelope, KEY)));
     expect(problems).toEqual(['undecryptable', 'undecryptable', 'undecryptable']);
   });
 });
@@ -180,7 +178,7 @@ function withoutPadding(): Buffer {
   const vector = randomBytes(16);
   const cipher = createCipheriv('aes-256-cbc', contentKey, vector).setAutoPadding(false);
   const ciphertext = Buffer.concat([cipher.update(Buffer.alloc(16)), cipher.final()]);
-  return envelopeFor(KEY.spki, SHARE, {
+  return cmsFor(KEY.spki, SHARE, {
     contentKey,
     ciphertext,
     contentAlgorithm: tlv(0x30, AES_256_CBC, tlv(0x04, vector)),
@@ -196,15 +194,15 @@ describe('whatever bytes come', () => {
   it('they are refused by name, or give parts that they contain', () => {
     let accepted = 0;
     fc.assert(
-      fc.property(fc.constantFrom(...ENVELOPE_SHAPES), mutation, (shape, changes) => {
-        const bytes = [...envelopeFor(KEY.spki, SHARE, { shape })];
+      fc.property(fc.constantFrom(...CMS_SHAPES), mutation, (shape, changes) => {
+        const bytes = [...cmsFor(KEY.spki, SHARE, { shape })];
         for (const { at, what, byte } of changes) {
           bytes.splice(at % bytes.length, what === 'insert' ? 0 : 1, ...(what === 'remove' ? [] : [byte]));
         }
         const mutated = Buffer.from(bytes);
-        if (problemOf(() => parseEnvelope(mutated)) !== 'none') return;
+        if (problemOf(() => parseCms(mutated)) !== 'none') return;
         accepted += 1;
-        const { keyIdentifier, encryptedKey, iv: vector, ciphertext } = parseEnvelope(mutated);
+        const { keyIdentifier, encryptedKey, iv: vector, ciphertext } = parseCms(mutated);
         for (const part of [keyIdentifier, encryptedKey, vector]) expect(mutated.includes(part)).toBe(true);
         expect([keyIdentifier.length, encryptedKey.length, vector.length]).toEqual([32, 256, 16]);
         expect(ciphertext.length % 16).toBe(0);
@@ -214,8 +212,8 @@ describe('whatever bytes come', () => {
     expect(accepted).toBeGreaterThan(0); // changes within the key or the content are no concern of the parser
   });
 
-  it.each(ENVELOPE_SHAPES)('one bit of it changed, anywhere: refused by name, or other parts (%s)', (shape) => {
-    const envelope = envelopeFor(KEY.spki, randomBytes(1200), { shape });
+  it.each(CMS_SHAPES)('one bit of it changed, anywhere: refused by name, or other parts (%s)', (shape) => {
+    const envelope = cmsFor(KEY.spki, randomBytes(1200), { shape });
     expect(changesThatShowNowhere(envelope)).toEqual([]);
   });
 
@@ -226,7 +224,7 @@ describe('whatever bytes come', () => {
   it('bytes that were never an envelope are refused by name', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 600 }), (bytes) => {
-        expect(problemOf(() => parseEnvelope(bytes))).not.toBe('none');
+        expect(problemOf(() => parseCms(bytes))).not.toBe('none');
       }),
     );
   });
@@ -234,13 +232,13 @@ describe('whatever bytes come', () => {
 
 /** The bits that may be flipped without a refusal and without another part: `byte.bit`. */
 function changesThatShowNowhere(envelope: Buffer): string[] {
-  const honest = parseEnvelope(envelope);
+  const honest = parseCms(envelope);
   const unnoticed: string[] = [];
   for (let at = 0; at < envelope.length * 8; at++) {
     const changed = Buffer.from(envelope);
     changed[at >> 3] = (changed[at >> 3] ?? 0) ^ (1 << (at & 7));
     problemOf(() => {
-      const { keyIdentifier, encryptedKey, iv: vector, ciphertext } = parseEnvelope(changed);
+      const { keyIdentifier, encryptedKey, iv: vector, ciphertext } = parseCms(changed);
       const same =
         keyIdentifier.equals(honest.keyIdentifier) &&
         encryptedKey.equals(honest.encryptedKey) &&

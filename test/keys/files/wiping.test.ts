@@ -5,8 +5,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { ImportedKeystoreCipher } from '../../../signer/keys/files/imported-keystore.ts';
 import { ImportedKeystores } from '../../../signer/keys/files/imported-keystores.ts';
-import { ImportedSeal } from '../../../signer/keys/files/imported-seal.ts';
 import { digestPassword, KeyCache } from '../../../signer/keys/files/key-cache.ts';
 import { KeyFiles } from '../../../signer/keys/files/key-files.ts';
 import { readSmallFile } from '../../../signer/keys/files/small-files.ts';
@@ -164,9 +164,9 @@ it('the key cache: the password that a new file is sealed under', async () => {
 
 it('the password of an imported keystore whose file has the name of another key', async () => {
   const secret = Buffer.from('TEST secret of imported keystores');
-  const seal = new ImportedSeal(secret);
+  const seal = new ImportedKeystoreCipher(secret);
   const publicKey = publicKeyOf(testSecret(1));
-  const text = await seal.seal({ publicKey, keystore: '{}', password: Buffer.from('TEST password') });
+  const text = await seal.encrypt({ publicKey, keystore: '{}', password: Buffer.from('TEST password') });
   writeFileSync(at(`keys/${publicKeyOf(testSecret(2)).slice(2)}.json`), text);
   writeFileSync(at(`keys/${publicKey.slice(2)}.json`), text); // no keystore either
   const imported = new ImportedKeystores(at('keys'), secret);

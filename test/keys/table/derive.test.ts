@@ -49,7 +49,7 @@ async function open(coreKind: BlsCore['kind'] = 'portable'): Promise<Replica> {
 async function putForeignSecret(publicKey: string, secretKey: Uint8Array): Promise<void> {
   const row = { publicKey, status: 'active', generation: 1, createdAt: TIME, updatedAt: TIME } as const;
   const details = { backup: undefined, deposit: undefined, detailsDigest: digestOfDetails(undefined, undefined) };
-  await world.putRow(encodeRow(owner.sealer.seal({ ...row, ...details }, secretKey)));
+  await world.putRow(encodeRow(owner.keyCipher.encrypt({ ...row, ...details }, secretKey)));
 }
 
 /** Stops every look of the replica where its secrets are held and their public keys not yet known. */
@@ -160,8 +160,15 @@ it('an answer that has rows of another shard loads none of them', async () => {
     return new QueryCommand(input);
   };
   Object.assign(client, { send: (command: object) => send(swapped(command)) });
-  const { store, sealer } = replica;
-  const parts = { client, tableName: world.tableName, store, sealer, freshness: new TableFreshness(), log: quietLog };
+  const { store, keyCipher } = replica;
+  const parts = {
+    client,
+    tableName: world.tableName,
+    store,
+    keyCipher,
+    freshness: new TableFreshness(),
+    log: quietLog,
+  };
   const options = { statusFilter: ['active'], refreshIntervalSeconds: 0, maxConcurrentReads: 16 } as const;
   const loads: TableLoad[] = [];
   const loader = new TableLoader(options, { ...parts, clock: systemClock, onLoaded: (load) => loads.push(load) });

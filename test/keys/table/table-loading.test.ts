@@ -111,7 +111,7 @@ describe('loading', () => {
     const replica = await openLoaded();
     await replica.table.create([A]);
     replica.store.seal();
-    replica.sealer.wipe();
+    replica.keyCipher.wipe();
     await expect(replica.loader.refresh()).rejects.toMatchObject({ reason: 'sealed' });
     await expect(replica.table.secretOf(A.publicKey)).rejects.toMatchObject({ reason: 'sealed' });
     await expect(replica.table.create([B])).rejects.toMatchObject({ reason: 'sealed' });

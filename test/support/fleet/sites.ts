@@ -19,8 +19,8 @@ import { type BindingTable, bindingTable } from '../../../signer/chamber/binding
 import { importKeys } from '../../../signer/keys/management/import.ts';
 import { keyTableDefinition } from '../../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../../signer/keys/table/freshness.ts';
+import { KeyCipher } from '../../../signer/keys/table/key-cipher.ts';
 import { TableLoader } from '../../../signer/keys/table/loader.ts';
-import { KeySealer } from '../../../signer/keys/table/seal.ts';
 import { openKeyTable } from '../../../signer/keys/table/table.ts';
 import { quietLog } from '../slashing.ts';
 import type { FleetCluster } from './cluster.ts';
@@ -182,8 +182,8 @@ export async function fleetTables({
       },
     },
     openKeys(store) {
-      const sealer = new KeySealer(secret('keys'));
-      const connection = { client, tableName: keyTable, sealer, freshness: new TableFreshness() };
+      const keyCipher = new KeyCipher(secret('keys'));
+      const connection = { client, tableName: keyTable, keyCipher, freshness: new TableFreshness() };
       const shared = { ...connection, clock: systemClock, log: quietLog };
       const loader = new TableLoader(
         { statusFilter: ['active'], refreshIntervalSeconds: 1, maxConcurrentReads: 16 },

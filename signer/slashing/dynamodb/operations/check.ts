@@ -1,6 +1,6 @@
 // Check and record one message by compare-and-swap: what is overwritten was always checked, under any number of
 // signers. A blind conditional write (`target_epoch < :t`) would accept an item whose target was lowered by hand, and
-// seal the damage with a fresh code. For a key that only this process signs for a check is one round trip, else two.
+// give the damage a fresh code. For a key that only this process signs for a check is one round trip, else two.
 //
 // A write whose answer was lost finds its own item when it is repeated: it may be signed again.
 
@@ -14,6 +14,7 @@ import type { Marks, PublicKeyHex, SlashableMessage, SlashingVerdict, StoreFloor
 import {
   attestationMark,
   blockMark,
+  codedItem,
   highWaterMarks,
   historyOf,
   type Mark,
@@ -22,7 +23,6 @@ import {
   markPartition,
   raisedMark,
   rootOf,
-  sealItem,
 } from '../tables/items.ts';
 import type { Store } from '../tables/store.ts';
 import { type SlashingTable, type Stored, undamaged } from '../tables/table.ts';
@@ -73,7 +73,7 @@ export async function checkAndRecordOne(
   const { kind, publicKey } = message;
   const key = { kind, publicKey };
   const mark = message.kind === 'block' ? blockMark(message) : attestationMark(message);
-  const next = sealItem(key, { mark, tenure: message.tenure ?? 0, signed: undefined }, integrity);
+  const next = codedItem(key, { mark, tenure: message.tenure ?? 0, signed: undefined }, integrity);
   let expected = verified.get(key);
   const known = [relevant(floors, kind), highWaterMarks(expected?.mark)];
   let isFresh = false;

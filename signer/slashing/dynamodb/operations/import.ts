@@ -22,6 +22,7 @@ import type {
 import {
   attestationMark,
   blockMark,
+  codedItem,
   hasSameNumbers,
   highWaterMarks,
   historyOf,
@@ -33,7 +34,6 @@ import {
   markKeysOf,
   markPartition,
   raisedMark,
-  sealItem,
 } from '../tables/items.ts';
 import { MAX_BATCH_ITEMS, type Replacement, type SlashingTable, undamaged } from '../tables/table.ts';
 import type { StoreContext } from './check.ts';
@@ -162,7 +162,7 @@ function replacementOf(
   const next = { mark: { ...raised, signingRoot: null }, tenure: expected?.tenure ?? 0 };
   const known = higherMarks(expected?.signed ?? highWaterMarks(expected?.mark), highWaterMarks(mark));
   const isRaised = isRolledBack(known, highWaterMarks(next.mark));
-  return [{ key, expected, next: sealItem(key, { ...next, signed: isRaised ? known : undefined }, integrity) }];
+  return [{ key, expected, next: codedItem(key, { ...next, signed: isRaised ? known : undefined }, integrity) }];
 }
 
 async function readVerified(keys: readonly MarkKey[], table: SlashingTable): Promise<(MarkItem | undefined)[]> {

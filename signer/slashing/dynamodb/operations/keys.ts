@@ -10,6 +10,7 @@ import { higherMarks, NO_MARKS } from '../../history/head.ts';
 import { isRolledBack } from '../../history/rules.ts';
 import type { KeyMarks, Marks, PublicKeyHex, StoreFloor } from '../../types.ts';
 import {
+  codedItem,
   highWaterMarks,
   isSameMark,
   type MarkContent,
@@ -17,7 +18,6 @@ import {
   type MarkKey,
   markKeysOf,
   raisedMark,
-  sealItem,
   unknownMark,
 } from '../tables/items.ts';
 import type { DynamoStoreRecord } from '../tables/record.ts';
@@ -108,7 +108,7 @@ async function changeKey(
     if (contentOf === undefined) return undefined;
     const replacements = keys.map((key, index): Replacement => {
       const expected = items[index];
-      return { key, expected, next: sealItem(key, contentOf(key, expected ?? {}), integrity) };
+      return { key, expected, next: codedItem(key, contentOf(key, expected ?? {}), integrity) };
     });
     const outcome = await table.replaceTogether(replacements);
     if (outcome.kind === 'replaced') {
@@ -159,9 +159,9 @@ async function moveItem({ key, stored }: ScannedItem, next: NextContent, context
     if (found === 'damaged') return context.log.error({ public_key: key.publicKey, kind: key.kind }, DAMAGED);
     const content = next({ key, stored: found });
     if (content === undefined) return;
-    const sealed = sealItem(key, content, context.integrity);
-    const outcome = await patient(() => context.table.replace({ key, next: sealed, expected: found as MarkItem }));
-    if (outcome.kind === 'replaced') return context.verified.remember(key, sealed);
+    const coded = codedItem(key, content, context.integrity);
+    const outcome = await patient(() => context.table.replace({ key, next: coded, expected: found as MarkItem }));
+    if (outcome.kind === 'replaced') return context.verified.remember(key, coded);
     // Nothing of ours deletes items; the floor of the store holds.
     if (outcome.stored === undefined) return;
     found = outcome.stored;

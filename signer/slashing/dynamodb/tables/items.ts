@@ -55,9 +55,9 @@ export function markKeyOf(partition: string | undefined): MarkKey | undefined {
   return kind === undefined ? undefined : { kind, publicKey: (partition ?? '').slice(PARTITIONS[kind].length) };
 }
 
-export function sealItem(key: MarkKey, content: MarkContent, integrity: RowIntegrity): MarkItem {
+export function codedItem(key: MarkKey, content: MarkContent, integrity: RowIntegrity): MarkItem {
   const { mark, tenure, signed } = content;
-  return { mark, tenure, signed, integrityCode: encodeHex(integrity.code(...sealed(key, content))) };
+  return { mark, tenure, signed, integrityCode: encodeHex(integrity.code(...codedFields(key, content))) };
 }
 
 export function encodeMarkItem(key: MarkKey, item: MarkItem): Item {
@@ -80,7 +80,7 @@ export function decodeMarkItem(key: MarkKey, item: Item, integrity: RowIntegrity
   const code = decodeHex(item['integrity']?.S ?? '');
   const content = decodeContent(key.kind, item);
   if (code === undefined || content === undefined) return undefined;
-  if (!integrity.verify(code, ...sealed(key, content))) return undefined;
+  if (!integrity.verify(code, ...codedFields(key, content))) return undefined;
   return { ...content, integrityCode: encodeHex(code) };
 }
 
@@ -189,7 +189,10 @@ export function safeInteger(attribute: AttributeValue | undefined): number | und
   return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-function sealed({ kind, publicKey }: MarkKey, { mark, tenure, signed }: MarkContent): Parameters<RowIntegrity['code']> {
+function codedFields(
+  { kind, publicKey }: MarkKey,
+  { mark, tenure, signed }: MarkContent,
+): Parameters<RowIntegrity['code']> {
   const bytes = decodeHex(publicKey, 48);
   if (bytes === undefined) throw new TypeError('a public key is 48 bytes of hex');
   const root = rootOf(mark);

@@ -32,7 +32,7 @@ export function encodeRecord(record: DynamoStoreRecord, { genesisValidatorsRoot,
     genesis_validators_root: { S: encodeHex(genesisValidatorsRoot) },
     ...bindingAttributes(record),
     incarnation: { S: record.incarnation },
-    integrity: { S: encodeHex(integrity.code(...sealed(record))) },
+    integrity: { S: encodeHex(integrity.code(...codedFields(record))) },
   };
 }
 
@@ -42,7 +42,7 @@ export function decodeRecord(item: Item, binding: RecordBinding): DynamoStoreRec
   confirmNetwork(item, binding);
   const record = decodeMembers(item);
   const code = decodeHex(item['integrity']?.S ?? '');
-  if (code === undefined || record === undefined || !integrity.verify(code, ...sealed(record))) {
+  if (code === undefined || record === undefined || !integrity.verify(code, ...codedFields(record))) {
     const hint = 'the slashing table was written with another key, or its item NETWORK was altered';
     throw new SignerError('slashing_integrity', { hint, detail: { table: tableName } });
   }
@@ -107,7 +107,7 @@ export function decodeFloor(item: Item): StoreFloor | null | undefined {
 }
 
 /** The network and the kind of store are in every code. */
-function sealed(record: DynamoStoreRecord): Parameters<RowIntegrity['code']> {
+function codedFields(record: DynamoStoreRecord): Parameters<RowIntegrity['code']> {
   const { id, incarnation, floor, region } = record;
   const floors = [floor?.slot ?? null, floor?.sourceEpoch ?? null, floor?.targetEpoch ?? null];
   const fields = [FORMAT_VERSION, Buffer.from(id, 'hex'), Buffer.from(incarnation), ...floors, Buffer.from(region)];

@@ -219,7 +219,7 @@ interface ChangedHead {
 export const updateHeads = headStatement(HEAD_NUMBERS);
 export const signHeads = headStatement(SIGNED_NUMBERS);
 
-/** $1 are the numbers of the heads, $2 and $3 their seals, then come the columns. */
+/** $1 are the numbers of the heads, $2 and $3 their digests and codes, then come the columns. */
 function headStatement(names: readonly HeadNumber[]) {
   const text = `
     UPDATE strongroom.validators AS v
@@ -231,11 +231,11 @@ function headStatement(names: readonly HeadNumber[]) {
   const places = names.map((number) => HEAD_NUMBERS.indexOf(number));
   return (codes: HistoryCodes, changes: readonly ChangedHead[]): SqlStatement => {
     const rows = changes.map(({ state }) => headNumbers(state));
-    const seals = changes.map(({ head, state }) => codes.sealHead(head.publicKey, state));
+    const headCodes = changes.map(({ head, state }) => codes.headCode(head.publicKey, state));
     const values = [
       plainArray(changes.map(({ head }) => head.id)),
-      seals.map(({ digests }) => digests),
-      seals.map(({ code }) => code),
+      headCodes.map(({ digests }) => digests),
+      headCodes.map(({ code }) => code),
       ...places.map((place) => plainArray(rows.map((numbers) => numbers[place] ?? null))),
     ];
     return { text, values, rowCount: changes.length };

@@ -173,8 +173,8 @@ export async function addKeys(
   store: StoreReader,
   keys: readonly Uint8Array[],
 ): Promise<'added' | 'damaged'> {
-  const seals = keys.map((key) => codes.sealHead(key, NEW_KEY));
-  const values = [keys, seals.map(({ digests }) => digests), seals.map(({ code }) => code)];
+  const headCodes = keys.map((key) => codes.headCode(key, NEW_KEY));
+  const values = [keys, headCodes.map(({ digests }) => digests), headCodes.map(({ code }) => code)];
   const [, { record }, before, , after] = await Promise.all([
     connection.query(BEGIN),
     store.lock(connection),

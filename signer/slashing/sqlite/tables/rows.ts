@@ -10,7 +10,7 @@ import {
   type EntryCodes,
   type EntryKind,
   entrySum,
-  type HeadSeal,
+  type HeadCode,
   type HistoryCodes,
   headNumbers,
   historyCodes,
@@ -157,14 +157,14 @@ export function headTable(connection: DatabaseSync, integrity: RowIntegrity) {
   );
   const lastId = connection.prepare('SELECT max(id) FROM validators');
   for (const statement of [find, lastId]) statement.setReturnArrays(true);
-  const cells = ({ publicKey, state }: Head) => [...headNumbers(state), sealOf(codes.sealHead(publicKey, state))];
+  const cells = ({ publicKey, state }: Head) => [...headNumbers(state), cellOf(codes.headCode(publicKey, state))];
 
   return {
     find(publicKey: Uint8Array): Head | undefined {
       const row: unknown = find.get(publicKey);
       if (!Array.isArray(row)) return undefined;
-      const seal = requiredBytes(row[SEAL]);
-      const [code, digests] = [seal.subarray(0, INTEGRITY_CODE_BYTES), seal.subarray(INTEGRITY_CODE_BYTES)];
+      const cell = requiredBytes(row[SEAL]);
+      const [code, digests] = [cell.subarray(0, INTEGRITY_CODE_BYTES), cell.subarray(INTEGRITY_CODE_BYTES)];
       const state = codes.openHead(publicKey, row.slice(0, SEAL).map(numberOrNull), { code, digests });
       if (state === undefined) throw damaged('validator');
       return { id: numberOf(row[SEAL + 1]), publicKey, state };
@@ -179,7 +179,7 @@ export function headTable(connection: DatabaseSync, integrity: RowIntegrity) {
   };
 }
 
-/** The numbers in the order of `headNumbers`, and the seal. */
+/** The numbers in the order of `headNumbers`, and the cell of code and digests. */
 const COLUMNS = [
   ...['high_slot', 'high_source_epoch', 'high_target_epoch'],
   ...['low_slot', 'low_source_epoch', 'low_target_epoch'],
@@ -188,7 +188,7 @@ const COLUMNS = [
 const SEAL = COLUMNS.length - 1;
 
 // One cell for all of it: code, digests, nonce. Each cell of bytes costs an object a read.
-const sealOf = ({ code, digests }: HeadSeal): Uint8Array => Buffer.concat([code, digests]);
+const cellOf = ({ code, digests }: HeadCode): Uint8Array => Buffer.concat([code, digests]);
 
 export function inTransaction<Result>(connection: DatabaseSync, work: (open: DatabaseSync) => Result): Result {
   connection.exec('BEGIN IMMEDIATE');

@@ -135,7 +135,7 @@ export const IS_PRUNABLE =
   `(low_slot < high_slot - ${RETAINED_SLOTS} OR ` +
   `low_target_epoch < high_target_epoch - ${RETAINED_EPOCHS + GATHERED_EPOCHS})`;
 
-/** `seal` of a head (history/codes.ts) holds the code of the row and the masked digests. */
+/** The cell `seal` of a head (history/codes.ts) holds the code of the row and the masked digests. */
 const SCHEMA = `
 CREATE TABLE metadata (
   id INTEGER PRIMARY KEY CHECK (id = 1),

@@ -1,11 +1,11 @@
-// A process that opens envelopes for envelope-wiping.test.ts, which searches its memory: sends the public key that they
+// A process that opens CMS messages for cms-wiping.test.ts, which searches its memory: sends the public key that they
 // are to be made for, opens what comes, keeps what came out until it is told to wipe it.
 
 import { createHash, generateKeyPairSync } from 'node:crypto';
-import { openEnvelope } from '../../enclave/kms/cms.ts';
+import { openCms } from '../../enclave/kms/cms.ts';
 
-export type EnvelopeRequest =
-  | { readonly kind: 'open'; readonly envelopes: readonly Uint8Array[] }
+export type CmsRequest =
+  | { readonly kind: 'open'; readonly messages: readonly Uint8Array[] }
   | { readonly kind: 'wipe' };
 
 if (import.meta.main) {
@@ -14,9 +14,8 @@ if (import.meta.main) {
   const spki = publicKey.export({ type: 'spki', format: 'der' });
   const keyIdentifier = createHash('sha256').update(spki).digest();
   let opened: Buffer[] = [];
-  process.on('message', (request: EnvelopeRequest) => {
-    if (request.kind === 'open')
-      opened = request.envelopes.map((one) => openEnvelope(one, { privateKey, keyIdentifier }));
+  process.on('message', (request: CmsRequest) => {
+    if (request.kind === 'open') opened = request.messages.map((one) => openCms(one, { privateKey, keyIdentifier }));
     else for (const plaintext of opened) plaintext.fill(0);
     process.send?.(opened.length);
   });

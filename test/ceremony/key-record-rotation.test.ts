@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { deploymentOf } from '../../ceremony/definition.ts';
-import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
+import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/key-record.ts';
 import { bindRecord } from '../../ceremony/record.ts';
 import { keyArn } from '../config/loading.ts';
 import { ceremonyOf, custodyKeys, DEPLOYMENT, failed, refusal, succeeded, termsOf, wrapped } from './custody.ts';

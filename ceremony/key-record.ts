@@ -16,7 +16,7 @@ import {
 } from './refusals.ts';
 import { combineShares, splitSecret } from './shares.ts';
 
-export interface EnvelopeTerms {
+export interface CustodyTerms {
   readonly ceremony: Ceremony;
   readonly deployment: Deployment;
 }
@@ -39,7 +39,7 @@ export interface Wrapped {
 /** @param masterKey 32 bytes; stays the caller's */
 export async function wrapMasterKey(
   masterKey: Buffer,
-  terms: EnvelopeTerms,
+  terms: CustodyTerms,
   custodyKeys: CustodyKeys,
 ): Promise<Wrapped | CustodyRefusal> {
   const { deployment } = terms;
@@ -50,7 +50,7 @@ export async function wrapMasterKey(
     answer.ok ? [{ index, arns: [...arns].sort(), ciphertext: answer.bytes }] : [],
   );
   const record = bindRecord(masterKey, { deployment, generation, threshold, shares });
-  // A role that may encrypt and not decrypt would seal the master key for ever.
+  // A role that may encrypt and not decrypt would lock the master key away for ever.
   const proof = await unwrapMasterKey(record, terms, custodyKeys);
   if (!proof.ok) return proof;
   proof.masterKey.fill(0);
@@ -59,7 +59,7 @@ export async function wrapMasterKey(
 
 export async function unwrapMasterKey(
   record: MasterKeyRecord,
-  terms: EnvelopeTerms,
+  terms: CustodyTerms,
   custodyKeys: CustodyKeys,
 ): Promise<Unwrapped | CustodyRefusal> {
   const { ceremony } = terms;
@@ -93,11 +93,11 @@ interface ShareAnswer {
 }
 
 /** For words that help: the encryption context already makes it impossible to open another deployment's shares. */
-function refuseForeign(record: MasterKeyRecord, { deployment }: EnvelopeTerms): CustodyRefusal | undefined {
+function refuseForeign(record: MasterKeyRecord, { deployment }: CustodyTerms): CustodyRefusal | undefined {
   return isSameDeployment(record.deployment, deployment) ? undefined : otherDeployment(record.deployment, deployment);
 }
 
-export function refuseRecord(record: MasterKeyRecord, terms: EnvelopeTerms): CustodyRefusal | undefined {
+export function refuseRecord(record: MasterKeyRecord, terms: CustodyTerms): CustodyRefusal | undefined {
   const { ceremony } = terms;
   const foreign = refuseForeign(record, terms);
   if (foreign !== undefined) return foreign;
@@ -126,7 +126,7 @@ function keySet(keys: readonly CustodyKey[]): string {
 
 async function encryptShares(
   masterKey: Buffer,
-  { ceremony, deployment }: EnvelopeTerms,
+  { ceremony, deployment }: CustodyTerms,
   custodyKeys: CustodyKeys,
 ): Promise<readonly ShareAnswer[]> {
   const { generation, kmsKeys, kmsThreshold } = ceremony;

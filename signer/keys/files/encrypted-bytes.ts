@@ -1,4 +1,4 @@
-// How files of keys are sealed: AES-256-GCM (NIST SP 800-38D) under a key that scrypt (RFC 7914) derives. It trusts
+// How files of keys are encrypted: AES-256-GCM (NIST SP 800-38D) under a key that scrypt (RFC 7914) derives. It trusts
 // nothing of what is opened: bytes that do not authenticate are no bytes.
 
 import { createCipheriv, createDecipheriv, scrypt } from 'node:crypto';
@@ -19,28 +19,28 @@ const derive = promisify(scrypt) as (
   options: typeof SCRYPT,
 ) => Promise<Buffer>;
 
-export function deriveSealKey(secret: Buffer, salt: Buffer): Promise<Buffer> {
+export function deriveFileKey(secret: Buffer, salt: Buffer): Promise<Buffer> {
   return derive(secret, salt, KEY_BYTES, SCRYPT);
 }
 
-interface SealedUnder {
+interface EncryptionTerms {
   readonly key: Buffer;
   readonly nonce: Uint8Array;
   readonly associatedData: Buffer;
 }
 
-export function sealBytes(plain: Buffer, { key, nonce, associatedData }: SealedUnder): Buffer {
+export function encryptBytes(plain: Buffer, { key, nonce, associatedData }: EncryptionTerms): Buffer {
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES }).setAAD(associatedData);
   return Buffer.concat([cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** Answers what was sealed, which the caller wipes; undefined for what does not authenticate. */
-export function openBytes(sealed: Buffer, { key, nonce, associatedData }: SealedUnder): Buffer | undefined {
-  if (sealed.length < TAG_BYTES) return undefined;
+/** Answers the plain bytes, which the caller wipes; undefined for what does not authenticate. */
+export function decryptBytes(encrypted: Buffer, { key, nonce, associatedData }: EncryptionTerms): Buffer | undefined {
+  if (encrypted.length < TAG_BYTES) return undefined;
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
     .setAAD(associatedData)
-    .setAuthTag(sealed.subarray(-TAG_BYTES));
-  const plain = decipher.update(sealed.subarray(0, -TAG_BYTES));
+    .setAuthTag(encrypted.subarray(-TAG_BYTES));
+  const plain = decipher.update(encrypted.subarray(0, -TAG_BYTES));
   try {
     decipher.final();
     return plain;

@@ -5,15 +5,15 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import {
-  deriveSealKey,
+  decryptBytes,
+  deriveFileKey,
+  encryptBytes,
   hexOf,
   NONCE_BYTES,
-  openBytes,
   parseJson,
   SALT_BYTES,
-  sealBytes,
   TAG_BYTES,
-} from './sealed-bytes.ts';
+} from './encrypted-bytes.ts';
 
 const FORMAT = 'strongroom-imported-keystore-1';
 /** A folder of one signer has one; each costs a derivation. */
@@ -36,8 +36,8 @@ export interface ImportedKeystore {
   readonly password: Buffer;
 }
 
-/** Seals and opens files under one secret, which it keeps. */
-export class ImportedSeal {
+/** Encrypts and decrypts files under one secret, which it keeps. */
+export class ImportedKeystoreCipher {
   readonly #secret: Buffer;
   readonly #keys = new Map<string, Promise<Buffer>>();
 
@@ -45,28 +45,28 @@ export class ImportedSeal {
     this.#secret = Buffer.from(secret);
   }
 
-  async seal({ publicKey, keystore, password }: ImportedKeystore): Promise<string> {
+  async encrypt({ publicKey, keystore, password }: ImportedKeystore): Promise<string> {
     // The salt of the files that are there, so that all of them cost one derivation.
     const [salt = randomBytes(SALT_BYTES).toString('hex')] = this.#keys.keys();
     const nonce = randomBytes(NONCE_BYTES).toString('hex');
     const head = { format: FORMAT, public_key: publicKey, salt, nonce, keystore } as const;
-    const sealed = sealBytes(password, {
+    const encrypted = encryptBytes(password, {
       key: await this.#keyFor(salt),
       nonce: Buffer.from(nonce, 'hex'),
       associatedData: associatedData(head),
     });
-    return JSON.stringify({ ...head, password: sealed.toString('base64') });
+    return JSON.stringify({ ...head, password: encrypted.toString('base64') });
   }
 
-  async open(text: string): Promise<ImportedKeystore | { readonly refused: string }> {
+  async decrypt(text: string): Promise<ImportedKeystore | { readonly refused: string }> {
     const parsed = FILE.safeParse(parseJson(text));
     if (!parsed.success) return { refused: 'not an imported keystore of this version' };
     const file = parsed.data;
     if (!this.#keys.has(file.salt) && this.#keys.size >= MAX_SALTS)
       return { refused: 'more salts than one signer makes' };
-    const sealed = Buffer.from(file.password, 'base64');
-    if (sealed.length < TAG_BYTES) return { refused: 'it is damaged' };
-    const password = openBytes(sealed, {
+    const encrypted = Buffer.from(file.password, 'base64');
+    if (encrypted.length < TAG_BYTES) return { refused: 'it is damaged' };
+    const password = decryptBytes(encrypted, {
       key: await this.#keyFor(file.salt),
       nonce: Buffer.from(file.nonce, 'hex'),
       associatedData: associatedData(file),
@@ -78,7 +78,7 @@ export class ImportedSeal {
   #keyFor(salt: string): Promise<Buffer> {
     const known = this.#keys.get(salt);
     if (known !== undefined) return known;
-    const key = deriveSealKey(this.#secret, Buffer.from(salt, 'hex'));
+    const key = deriveFileKey(this.#secret, Buffer.from(salt, 'hex'));
     this.#keys.set(salt, key);
     key.catch(() => this.#keys.delete(salt)); // the machine may have the memory next time
     return key;

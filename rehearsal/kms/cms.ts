@@ -1,15 +1,15 @@
-// The sending side of KMS's envelope, written from RFC 5652 and from captured envelopes, without a line of the code
+// The sending side of KMS's CMS message, written from RFC 5652 and from captured ones, without a line of the code
 // that reads it.
 
 import { constants, createCipheriv, createHash, createPublicKey, publicEncrypt, randomBytes } from 'node:crypto';
 
 /** As KMS sends them: indefinite lengths, the content in segments or in one piece; and the same in definite lengths. */
-type EnvelopeShape = 'segmented' | 'one_piece' | 'definite';
+type CmsShape = 'segmented' | 'one_piece' | 'definite';
 
-export const ENVELOPE_SHAPES: readonly EnvelopeShape[] = ['segmented', 'one_piece', 'definite'];
+export const CMS_SHAPES: readonly CmsShape[] = ['segmented', 'one_piece', 'definite'];
 
-interface EnvelopeParts {
-  readonly shape: EnvelopeShape;
+interface CmsParts {
+  readonly shape: CmsShape;
   readonly contentType: Buffer;
   readonly version: Buffer;
   readonly recipients: readonly Buffer[];
@@ -26,15 +26,15 @@ interface RecipientParts {
   readonly encryptedKey: Buffer;
 }
 
-export function envelopeFor(
+export function cmsFor(
   spki: Uint8Array,
   plaintext: Uint8Array,
-  parts: Partial<EnvelopeParts> & { readonly recipient?: Partial<RecipientParts>; readonly contentKey?: Buffer } = {},
+  parts: Partial<CmsParts> & { readonly recipient?: Partial<RecipientParts>; readonly contentKey?: Buffer } = {},
 ): Buffer {
   const contentKey = parts.contentKey ?? randomBytes(32);
   const iv = randomBytes(16);
   const cipher = createCipheriv('aes-256-cbc', contentKey.length === 32 ? contentKey : randomBytes(32), iv);
-  return writeEnvelope({
+  return writeCms({
     recipients: [recipientInfo(spki, contentKey, parts.recipient)],
     contentAlgorithm: tlv(0x30, AES_256_CBC, tlv(0x04, iv)),
     ciphertext: Buffer.concat([cipher.update(plaintext), cipher.final()]),
@@ -56,9 +56,7 @@ export function recipientInfo(spki: Uint8Array, contentKey: Buffer, parts: Parti
   return tlv(0x30, version, identifier, algorithm, encryptedKey);
 }
 
-function writeEnvelope(
-  parts: Partial<EnvelopeParts> & Pick<EnvelopeParts, 'recipients' | 'contentAlgorithm' | 'ciphertext'>,
-): Buffer {
+function writeCms(parts: Partial<CmsParts> & Pick<CmsParts, 'recipients' | 'contentAlgorithm' | 'ciphertext'>): Buffer {
   const { shape = 'segmented', version = VERSION_2, contentType = ENVELOPED_DATA, dataType = DATA } = parts;
   const open = shape === 'definite' ? tlv : indefinite;
   const content = shape === 'segmented' ? indefinite(0xa0, ...segments(parts.ciphertext)) : tlv(0x80, parts.ciphertext);

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { unwrapMasterKey } from '../../ceremony/envelope.ts';
+import { unwrapMasterKey } from '../../ceremony/key-record.ts';
 import { keyArn } from '../config/loading.ts';
 import { forge, losses } from './altered-records.ts';
 import { ceremonyOf, custodyKeys, refusal, succeeded, termsOf, wrapped } from './custody.ts';

@@ -9,7 +9,7 @@ import type { TableRow } from './rows.ts';
 const FORMAT_VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-const SEALED_BYTES = 1 + NONCE_BYTES + SECRET_KEY_BYTES + TAG_BYTES;
+const ENCRYPTED_BYTES = 1 + NONCE_BYTES + SECRET_KEY_BYTES + TAG_BYTES;
 const PUBLIC_KEY_BYTES = 48;
 const GENERATION_BYTES = 8;
 const TIME_BYTES = 24;
@@ -17,10 +17,10 @@ const DIGEST_BYTES = 32;
 const ASSOCIATED_BYTES = 1 + PUBLIC_KEY_BYTES + 1 + GENERATION_BYTES + 2 * TIME_BYTES + DIGEST_BYTES;
 const STATUS_BYTE = { inactive: 0, active: 1 } as const;
 
-type UnsealedRow = Omit<TableRow, 'sealedSecret'>;
+type RowWithoutSecret = Omit<TableRow, 'encryptedSecret'>;
 
 /** Owns the encryption key; after `wipe` everything throws SignerError `sealed`. */
-export class KeySealer {
+export class KeyCipher {
   readonly #key: Buffer;
   #wiped = false;
 
@@ -29,27 +29,27 @@ export class KeySealer {
     this.#key = key;
   }
 
-  seal(row: UnsealedRow, secretKey: Uint8Array): TableRow {
+  encrypt(row: RowWithoutSecret, secretKey: Uint8Array): TableRow {
     this.#assertHeld();
     assert.equal(secretKey.length, SECRET_KEY_BYTES);
     const nonce = randomFillSync(Buffer.alloc(NONCE_BYTES));
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(associatedData(row));
     const ciphertext = Buffer.concat([cipher.update(secretKey), cipher.final()]);
-    const sealedSecret = Buffer.concat([Buffer.of(FORMAT_VERSION), nonce, ciphertext, cipher.getAuthTag()]);
-    return { ...row, sealedSecret };
+    const encryptedSecret = Buffer.concat([Buffer.of(FORMAT_VERSION), nonce, ciphertext, cipher.getAuthTag()]);
+    return { ...row, encryptedSecret };
   }
 
-  /** The secret key, which the caller wipes; undefined when the row is not as it was sealed. */
-  open(row: TableRow): Buffer | undefined {
+  /** The secret key, which the caller wipes; undefined when the row is not as it was encrypted. */
+  decrypt(row: TableRow): Buffer | undefined {
     this.#assertHeld();
-    const { sealedSecret } = row;
-    if (sealedSecret.length !== SEALED_BYTES || sealedSecret[0] !== FORMAT_VERSION) return undefined;
-    const nonce = sealedSecret.subarray(1, 1 + NONCE_BYTES);
+    const { encryptedSecret } = row;
+    if (encryptedSecret.length !== ENCRYPTED_BYTES || encryptedSecret[0] !== FORMAT_VERSION) return undefined;
+    const nonce = encryptedSecret.subarray(1, 1 + NONCE_BYTES);
     const decipher = createDecipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES });
     decipher.setAAD(associatedData(row));
-    decipher.setAuthTag(sealedSecret.subarray(SEALED_BYTES - TAG_BYTES));
-    const secretKey = decipher.update(sealedSecret.subarray(1 + NONCE_BYTES, SEALED_BYTES - TAG_BYTES));
+    decipher.setAuthTag(encryptedSecret.subarray(ENCRYPTED_BYTES - TAG_BYTES));
+    const secretKey = decipher.update(encryptedSecret.subarray(1 + NONCE_BYTES, ENCRYPTED_BYTES - TAG_BYTES));
     try {
       decipher.final();
       return secretKey;
@@ -69,7 +69,7 @@ export class KeySealer {
   }
 }
 
-function associatedData(row: UnsealedRow): Buffer {
+function associatedData(row: RowWithoutSecret): Buffer {
   assert.equal(row.detailsDigest.length, DIGEST_BYTES);
   const data = Buffer.alloc(ASSOCIATED_BYTES);
   let at = data.writeUInt8(FORMAT_VERSION);

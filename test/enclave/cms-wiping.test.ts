@@ -1,16 +1,16 @@
-// What is left of an envelope in memory: the content key nowhere as soon as it is opened, and of the plaintext nothing
-// but what the caller got, and wipes. The whole writable memory of another process is searched.
+// What is left of a CMS message in memory. The content key nowhere as soon as it is opened, and of the plaintext
+// nothing but what the caller got, and wipes. The whole writable memory of another process is searched.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { envelopeFor } from '../../rehearsal/kms/cms-envelope.ts';
+import { cmsFor } from '../../rehearsal/kms/cms.ts';
 import { scanProcess } from '../support/memory-scan.ts';
-import type { EnvelopeRequest } from './envelope-process.ts';
+import type { CmsRequest } from './cms-process.ts';
 
-const PROGRAM = fileURLToPath(new URL('./envelope-process.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('./cms-process.ts', import.meta.url));
 const SHARE_BYTES = 33;
 const COUNT = 20;
 
@@ -27,13 +27,13 @@ async function next(): Promise<unknown> {
   return message;
 }
 
-async function ask(request: EnvelopeRequest): Promise<unknown> {
+async function ask(request: CmsRequest): Promise<unknown> {
   const answer = next();
   child.send(request);
   return answer;
 }
 
-describe.runIf(process.platform === 'linux')('an opened envelope', () => {
+describe.runIf(process.platform === 'linux')('an opened CMS message', () => {
   it('leaves no content key, and no plaintext when the caller has wiped it', async () => {
     child = fork(PROGRAM, [], { serialization: 'advanced', execArgv: [] });
     const spki = (await next()) as Buffer;
@@ -46,7 +46,7 @@ describe.runIf(process.platform === 'linux')('an opened envelope', () => {
     };
     const noKeys = Object.fromEntries(keys.map((_key, at) => [`contentKey${at}`, 0]));
 
-    await ask({ kind: 'open', envelopes: keys.map((contentKey) => envelopeFor(spki, share, { contentKey })) });
+    await ask({ kind: 'open', messages: keys.map((contentKey) => cmsFor(spki, share, { contentKey })) });
     const { share: copies, ...keysLeft } = scanProcess(Number(child.pid), patterns);
     expect(copies).toBeGreaterThanOrEqual(COUNT); // otherwise the search proves nothing
     expect(keysLeft).toEqual(noKeys);

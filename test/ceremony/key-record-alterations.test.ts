@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { unwrapMasterKey } from '../../ceremony/envelope.ts';
+import { unwrapMasterKey } from '../../ceremony/key-record.ts';
 import type { MasterKeyRecord } from '../../ceremony/record.ts';
 import { keyArn } from '../config/loading.ts';
 import { flip, forge, replaceShare } from './altered-records.ts';

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { CustodyKeyFault } from '../../ceremony/custody-keys.ts';
-import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/envelope.ts';
+import { unwrapMasterKey, wrapMasterKey } from '../../ceremony/key-record.ts';
 import { keyArn, multiRegionArn } from '../config/loading.ts';
 import { ceremonyOf, custodyKeys, failed, isWiped, refusal, succeeded, termsOf, wrapped } from './custody.ts';
 

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Ceremony, ceremonyArns } from '../../ceremony/definition.ts';
-import { unwrapMasterKey } from '../../ceremony/envelope.ts';
+import { unwrapMasterKey } from '../../ceremony/key-record.ts';
 import { parseRecord, serializeRecord } from '../../ceremony/record.ts';
 import { type KeyBehaviour, type KmsServer, kmsClientOptions, startKmsServer } from '../../rehearsal/kms/server.ts';
 import { createKms, custodyKeysOf, type Kms, type KmsOptions } from '../../signer/aws/kms.ts';
