@@ -1,7 +1,7 @@
 // PID 1 of the image: brings the system up, starts the signer, reaps, and restarts when the signer ends
 // (specification/enclave.md#boot). The parent instance sees a restart as the end of the enclave; an enclave without its
 // signer has nothing left to do. It takes nothing from its arguments or environment, which the kernel fills from words
-// of its command line. It forwards no signals: nobody in an enclave could send one.
+// of its command line. It forwards no signals: an enclave has no process that could send one.
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -10,10 +10,10 @@ init_flags := -std=c11 -D_GNU_SOURCE -Os -static -fstack-protector-strong -U_FOR
   -s -Wl,--build-id=none,-z,relro,-z,now,-z,noexecstack
 
 .PHONY: image-parts
-image-parts: install ## Build what an enclave image has beside the bundle: the addon and the first process
+image-parts: install ## Build what an enclave image has besides the bundle: the addon and the first process
 	@$(MAKE) --no-print-directory native $(init_directory)/init
 
-# Linked beside its place and moved into it, so that nobody takes half a file.
+# Linked under another name and renamed, so that no build takes half a file.
 $(init_directory)/init: $(init_sources:%=eif/init/%.c) $(init_parts:%=eif/init/%.h) eif/init/init.mk
 	@mkdir -p $(@D)
 	$(CC) $(init_flags) $(init_sources:%=eif/init/%.c) -o $@.new

@@ -25,7 +25,7 @@ static char *const ARGUMENTS[] = {
     NULL,
 };
 
-/** Standard input is nobody's; the console is the parent's in debug mode. */
+/** The signer reads no standard input; the console is the parent's in debug mode. */
 static void close_input(void) {
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing == -1 || dup2(nothing, STDIN_FILENO) == -1) {

@@ -119,7 +119,9 @@ static napi_value add_key(napi_env env, napi_callback_info info) {
   return throw_no_memory_for_keys(env);
 }
 
-/** All of them, or none: of those that were taken before memory ended nobody would know the handle. */
+/**
+ * Takes all of the keys or none: when memory ends on the way, the caller would have no handle of those taken before.
+ */
 static napi_value take_keys(napi_env env, napi_callback_info info) {
   napi_value arguments[3];
   size_t count = 0;

@@ -11,8 +11,8 @@
 
 _Static_assert((int)MAX_DERIVATIONS >= (int)MAX_BATCH_JOBS, "public keys of a batch are made together");
 /**
- * How far the threads that sign for groups stand back: the main thread, the database's and whoever signs a single
- * message get a core at once, and beside a busy neighbour the groups still get a tenth of one.
+ * How far the threads that sign for groups stand back: the main thread, the database's and a thread that signs a single
+ * message get a core at once, and next to a busy process the groups still get a tenth of one.
  */
 enum { GROUP_NICE = 10 };
 
@@ -85,8 +85,8 @@ static void end_batches(struct task *task) {
 }
 
 /**
- * The JavaScript thread ends while the core is open: its threads may not outlive what they give their results to. What
- * they have given and nobody took comes to `answer_batch` without an environment.
+ * The JavaScript thread ends while the core is open: its threads may not outlive what they give their results to.
+ * Results that were given and not taken come to `answer_batch` without an environment.
  */
 static void end_with_environment(void *data) {
   struct core *core = data;
@@ -135,7 +135,7 @@ static void run_jobs(struct task *task) {
   if (napi_call_threadsafe_function(batch->core->on_signed, batch, napi_tsfn_nonblocking) != napi_ok) abort();
 }
 
-/** On the JavaScript thread. @param env NULL when the environment ends and nobody hears the answer */
+/** On the JavaScript thread. @param env NULL when the environment ends: no caller gets the answer then */
 static void answer_batch(napi_env env, napi_value function, void *context, void *data) {
   (void)function;
   (void)context;

@@ -32,7 +32,7 @@ struct core {
 /** @returns NULL when there is no memory, or there are no threads, or memory cannot be locked */
 struct core *make_core(napi_env env, enum lock_policy policy, bool makes_tables, uint32_t threads);
 
-/** Free what nobody needs any more. */
+/** Frees what is not needed any more. */
 void settle_core(struct core *core);
 
 /** JavaScript lets go of the core: a finalizer. */

@@ -1,5 +1,5 @@
 // Descriptors for the addon's functions of vsock: results are a number each, a descriptor, 0 or a negated errno, as
-// libuv and Node give them. Whoever gets a descriptor owns it.
+// libuv and Node give them. The caller that gets a descriptor owns it.
 #ifndef STRONGROOM_DESCRIPTORS_H
 #define STRONGROOM_DESCRIPTORS_H
 
@@ -16,7 +16,7 @@ int errno_or(int result);
 /** Close on an error path, keeping the error. */
 int give_up(int descriptor, int error);
 
-/** What every function of vsock is where there is none. */
+/** What every function of vsock is on a system without vsock. */
 napi_value unsupported(napi_env env, napi_callback_info info);
 
 #endif

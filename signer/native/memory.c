@@ -36,7 +36,7 @@ static bool leave_out_of_core_dumps(void *bytes, size_t length) {
 #endif
 }
 
-// A copy in a child process would be a second place that nobody wipes.
+// A copy in a child process would be a second place, and would not be wiped.
 static bool leave_out_of_children(void *bytes, size_t length) {
 #ifdef MADV_DONTFORK
   return madvise(bytes, length, MADV_DONTFORK) == 0;

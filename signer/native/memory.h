@@ -33,7 +33,7 @@ void secret_region_close(struct secret_region *region);
 
 struct secret_memory_facts secret_memory_facts(void);
 
-/** Zero bytes in a way the compiler cannot leave out, even when nobody reads them again. */
+/** Zeroes bytes in a way that the compiler cannot leave out, even when no code reads them again. */
 void wipe(void *bytes, size_t length);
 
 #endif

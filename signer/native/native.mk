@@ -29,7 +29,7 @@ native_objects := $(native_sources:%=$(native_directory)/%.o) $(native_directory
 .PHONY: native
 native: $(native_directory)/strongroom.node ## Build the native signing core again, after a change in signer/native
 
-# Linked beside its place and moved into it, so that a running process never sees half a file.
+# Linked under another name and renamed, so that a running process never sees half a file.
 $(native_directory)/strongroom.node: $(native_objects)
 	$(CC) $(native_objects) $(native_link_flags) -o $@.new
 	mv $@.new $@

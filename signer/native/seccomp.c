@@ -1,7 +1,7 @@
 // See seccomp.h. A list of refusals, not of permissions: V8, libuv, glibc and SQLite choose among many calls by kernel
-// and by version, and a call that nobody foresaw must not fail in the middle of a commit. Refused is what smuggled-in
-// code would reach for and the signer never needs. Answers are EPERM; ENOSYS only where a library then falls back to a
-// call that can be judged. System calls: prctl(PR_SET_NO_NEW_PRIVS), seccomp(SECCOMP_SET_MODE_FILTER,
+// and by version, and a call that this list did not foresee must not fail in the middle of a commit. Refused is what
+// smuggled-in code would reach for and the signer never needs. Answers are EPERM; ENOSYS only where a library then
+// falls back to a call that can be judged. System calls: prctl(PR_SET_NO_NEW_PRIVS), seccomp(SECCOMP_SET_MODE_FILTER,
 // SECCOMP_FILTER_FLAG_TSYNC).
 #include "seccomp.h"
 
@@ -41,7 +41,7 @@
 #define SYS_process_mrelease 448
 #endif
 
-/** mseal (Linux 6.10). What is younger nobody has looked at: ENOSYS, as on an older kernel. */
+/** mseal (Linux 6.10). Newer calls were not reviewed: they get ENOSYS, as on an older kernel. */
 enum { NEWEST_KNOWN_CALL = 462 };
 
 static const uint32_t refused_calls[] = {
@@ -67,7 +67,7 @@ static const uint32_t refused_calls[] = {
     // The machine.
     SYS_reboot, SYS_swapon, SYS_swapoff, SYS_sethostname, SYS_setdomainname, SYS_acct, SYS_quotactl, SYS_quotactl_fd,
     SYS_vhangup,
-    // Becoming somebody else: whoever starts the signer chooses its user.
+    // Becoming another user: the service manager that starts the signer chooses its user.
     SYS_setuid, SYS_setgid, SYS_setreuid, SYS_setregid, SYS_setresuid, SYS_setresgid, SYS_setfsuid, SYS_setfsgid, SYS_setgroups,
     SYS_capset,
 #ifdef __x86_64__
@@ -123,7 +123,10 @@ static void answer_if(struct filter *filter, uint16_t comparison, uint32_t value
   answer(filter, action);
 }
 
-/** Another architecture's numbers mean other calls: nothing here makes them, so whoever does is stopped. */
+/**
+ * On another architecture the same numbers mean other calls. The signer makes none of them, so a process that does is
+ * killed.
+ */
 static void judge_architecture(struct filter *filter) {
   load(filter, offsetof(struct seccomp_data, arch));
   add(filter, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OUR_ARCHITECTURE, 1, 0));

@@ -16,7 +16,7 @@ enum { CACHED_POINTS = 128 };
 /** A table costs what 6 to 8 signatures with it save; a root that is signed so often is signed more often still. */
 enum { TABLE_AT_USE = 16 };
 /**
- * Tables at most, 160 KB each: a slot's votes, those of the slot before, what is signed beside them, and groups that
+ * Tables at most, 160 KB each: a slot's votes, those of the slot before, what is signed between them, and groups that
  * are under way together.
  */
 enum { MAX_TABLES = 16 };
@@ -65,7 +65,7 @@ struct point_cache *point_cache_open(bool makes_tables) {
   return cache;
 }
 
-/** The mutex is held, or nobody else has the cache any more. */
+/** The caller holds the mutex, or no other thread has the cache any more. */
 static void let_go(struct table *table) {
   if (table == NULL || --table->holders > 0) return;
   free(table->multiples);
@@ -97,7 +97,7 @@ static struct table *find_table(struct point_cache *cache, const unsigned char r
 /** What is known of a root. */
 struct look_up {
   bool found;          // `point` is its point
-  bool is_worth_table; // told once, to whoever is to make it
+  bool is_worth_table; // told once, to the thread that is to make it
   struct table *table; // NULL, or to be let go of
   blst_p2 point;
 };

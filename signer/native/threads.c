@@ -62,7 +62,7 @@ static void stand_back(int nice) {
       .size = sizeof scheduling,
       .policy = SCHED_OTHER,
       .nice = getpriority(PRIO_PROCESS, thread) + nice,
-      // Whoever wakes up with the usual, shorter slice takes the core at once.
+      // A thread that wakes up with the usual, shorter slice takes the core at once.
       .slice = LONG_SLICE_NANOSECONDS,
   };
   (void)syscall(SYS_sched_setattr, thread, &scheduling, 0);

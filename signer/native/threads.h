@@ -13,9 +13,9 @@ typedef void (*task_runner)(struct task *task);
 struct threads;
 
 /**
- * @param name of each thread, up to 15 characters, a constant, for whoever looks at the process
+ * @param name of each thread, up to 15 characters, a constant, for tools that list threads
  * @param nice how far each thread stands back behind others that want a core (sched_setattr(2), Linux only), 0 or more:
- * above 0 each also lets whoever wakes up have its core at once
+ * above 0 each also gives up its core at once to a thread that wakes up
  * @returns NULL when the system gives fewer threads than asked for: then none is left running
  */
 struct threads *threads_start(unsigned count, const char *name, int nice, task_runner run);

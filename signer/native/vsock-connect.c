@@ -1,6 +1,6 @@
 // See vsock-connect.h. Waiting for a connect is on the caller's event loop, so it occupies no thread of libuv's pool.
-// Whoever gets a descriptor owns it; one whose connect fails or is cancelled is closed here. System calls: socket,
-// connect, getsockopt, getpeername, close.
+// The caller that gets a descriptor owns it; one whose connect fails or is cancelled is closed here. System calls:
+// socket, connect, getsockopt, getpeername, close.
 #include "vsock-connect.h"
 
 #include "arguments.h"

@@ -1,5 +1,5 @@
-// See vsock.h. Results are a number each: a descriptor, a CID, 0, or a negated errno, which vsock.ts names. Whoever
-// gets a descriptor owns it. System calls: socket, bind, listen, getpeername, open and ioctl of /dev/vsock, close.
+// See vsock.h. Results are a number each: a descriptor, a CID, 0, or a negated errno, which vsock.ts names. The caller
+// that gets a descriptor owns it. System calls: socket, bind, listen, getpeername, open and ioctl of /dev/vsock, close.
 #include "vsock.h"
 
 #include "arguments.h"
