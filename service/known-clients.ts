@@ -13,16 +13,14 @@ import { type CheckFinding, unusableOption } from './look.ts';
 
 export const readKnownClients: ReadKnownClients = (clients) => declareClients(clients.flatMap(clientsOf));
 
-export function lookAtKnownClients({ tls: { known_clients } }: Config): CheckFinding {
-  const violations = known_clients.flatMap(({ file }) => {
+export function lookAtKnownClients({ tls: { known_clients } }: Config, { violations }: CheckFinding): void {
+  for (const { file } of known_clients) {
     try {
       if (file !== undefined) readKnownClientsFile(file);
-      return [];
     } catch (error) {
-      return [unusableOption(error)];
+      violations.push(unusableOption(error));
     }
-  });
-  return { violations, warnings: [] };
+  }
 }
 
 /** @throws Error when a file of clients cannot be used */

@@ -28,7 +28,7 @@ import {
   warnOfCertificate,
 } from '../signer/tls/file.ts';
 import { type ListenerSection, type ListeningProblem, listening, listeningProblem } from './listener-failure.ts';
-import { type CheckFinding, NOTHING, onThisMachine, unusableOption } from './look.ts';
+import { type CheckFinding, onThisMachine, unusableOption } from './look.ts';
 import { isOpenElsewhere } from './store-looks/sqlite.ts';
 
 const METRICS_TIMEOUT_MS = 2000;
@@ -148,12 +148,10 @@ function shown({ address, port }: AddressInfo): { readonly address: string; read
   return { address, port };
 }
 
-interface ListenersFound extends CheckFinding {
-  /** The signer of this configuration seems to run: what it has open is no fault of the configuration. */
-  readonly signerRuns?: true;
-}
-
-export async function lookAtListeners(config: Config): Promise<ListenersFound> {
+/**
+ * @returns whether the signer of this configuration seems to run: what it has open is no fault of the configuration
+ */
+export async function lookAtListeners(config: Config, { violations, warnings }: CheckFinding): Promise<boolean> {
   const listeners = listenersOf(config);
   const problems: ListeningProblem[] = [];
   for (const [section, address] of listeners) {
@@ -163,11 +161,13 @@ export async function lookAtListeners(config: Config): Promise<ListenersFound> {
   const allInUse = problems.length === listeners.length && problems.every(({ isInUse }) => isInUse);
   if (allInUse && (await isSignerAt(addressOf(config.metrics)))) {
     const { backend, path } = config.anti_slashing;
-    if (backend === 'sqlite' && !isOpenElsewhere(path)) return { ...NOTHING, violations: [otherSigner(config)] };
-    return { violations: [], warnings: [{ at: 'server.listen_port', says: SIGNER_RUNS }], signerRuns: true };
+    const isOther = backend === 'sqlite' && !isOpenElsewhere(path);
+    if (isOther) violations.push(otherSigner(config));
+    else warnings.push({ at: 'server.listen_port', says: SIGNER_RUNS });
+    return !isOther;
   }
-  const violations = problems.map(({ path, problem, remedy }) => onThisMachine(path, problem, remedy));
-  return { violations, warnings: [] };
+  violations.push(...problems.map(({ path, problem, remedy }) => onThisMachine(path, problem, remedy)));
+  return false;
 }
 
 const SIGNER_RUNS =
@@ -226,17 +226,20 @@ function isSignerAt({ host, port }: ListenAddress): Promise<boolean> {
 }
 
 /** The files of TLS. @param nowMs when they are to be valid */
-export async function lookAtCertificate({ tls }: Config, nowMs: number): Promise<CheckFinding> {
+export async function lookAtCertificate(
+  { tls }: Config,
+  { violations, warnings }: CheckFinding,
+  nowMs: number,
+): Promise<void> {
   const { mode, file, client_ca } = tls;
   const { cert_path: certPath, key_path: keyPath } = file;
-  if (mode !== 'file' || certPath === undefined || keyPath === undefined) return NOTHING;
+  if (mode !== 'file' || certPath === undefined || keyPath === undefined) return;
   const judged = await judgeCertificatePair({ certPath, keyPath, clientCaPath: client_ca });
-  if ('faults' in judged) return { violations: judged.faults.map(unusableOption), warnings: [] };
+  if ('faults' in judged) return void violations.push(...judged.faults.map(unusableOption));
   const { pair } = judged;
   pair.key.fill(0);
-  const warnings = [
-    { at: 'tls.file.cert_path', says: certificateWarning(pair, nowMs) },
-    { at: 'tls.client_ca', says: clientCaWarning(pair.clientCa, nowMs) },
-  ] as const;
-  return { violations: [], warnings: warnings.flatMap(({ at, says }) => (says === undefined ? [] : [{ at, says }])) };
+  const says = certificateWarning(pair, nowMs);
+  if (says !== undefined) warnings.push({ at: 'tls.file.cert_path', says });
+  const saysOfCa = clientCaWarning(pair.clientCa, nowMs);
+  if (saysOfCa !== undefined) warnings.push({ at: 'tls.client_ca', says: saysOfCa });
 }

@@ -1,41 +1,47 @@
-// What a look at a part of a service finds for `server --check`: what would stop a start, and what is to be said of it.
-// The look stands in the file that opens its part; it opens nothing for good, and writes nothing.
+// What the looks of `server --check` find: what would stop a start, and what is to be said of it. Each look stands in
+// the file that opens its part, takes the start's own steps as far as they change nothing, and adds what it finds.
 
 import type { Violation } from '../common/command-line/violations.ts';
 import { errorCode } from '../common/formats/error-code.ts';
-import type { Log } from '../common/observe/log.ts';
 import type { Logger } from '../common/observe/logger.ts';
 import type { ConfigWarning } from '../signer/config/warnings.ts';
+import type { Marks, PublicKeyHex, StoreFloor } from '../signer/slashing/types.ts';
 
 export interface CheckFinding {
-  readonly violations: readonly Violation[];
-  readonly warnings: readonly ConfigWarning[];
+  readonly violations: Violation[];
+  readonly warnings: ConfigWarning[];
   /** Keys that were to be opened, and that a start would be without. */
-  readonly unusableKeys?: number;
+  unusableKeys: number;
 }
 
-const ignore = (): void => undefined;
-/** A look says what it finds. */
-export const SILENT_LOG: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+export function nothingFound(): CheckFinding {
+  return { violations: [], warnings: [], unusableKeys: 0 };
+}
 
+/** What a store says of itself without its key. Nothing verifies it; a start does, with the codes of the rows. */
+export interface StoreGlimpse {
+  /** `new`: the start makes its tables; `old`: it upgrades them. */
+  readonly state: 'new' | 'old' | 'good';
+  readonly floor?: StoreFloor | null | undefined;
+  /** The highest of each key. */
+  readonly marks?: readonly KeyGlimpse[];
+  /** The marks are of every key that has a record. */
+  readonly isWhole?: boolean;
+}
+
+type KeyGlimpse = Marks & { readonly key: PublicKeyHex };
+
+const ignore = (): void => undefined;
+
+/** For the steps of a start: the looks say what they find. */
 export const SILENT_LOGGER: Logger = {
-  module: () => SILENT_LOG,
+  module: () => ({ debug: ignore, info: ignore, warn: ignore, error: ignore }),
   droppedLines: () => 0,
   isLosing: () => false,
   confirmed: async () => false,
-  flush: () => undefined,
+  flush: ignore,
   end: async () => undefined,
 };
-
-export const NOTHING: CheckFinding = { violations: [], warnings: [] };
-
-export function together(found: readonly CheckFinding[]): CheckFinding {
-  return {
-    violations: found.flatMap(({ violations }) => violations),
-    warnings: found.flatMap(({ warnings }) => warnings),
-    unusableKeys: found.reduce((sum, { unusableKeys = 0 }) => sum + unusableKeys, 0),
-  };
-}
 
 export function onThisMachine(path: string, problem: string, remedy: string): Violation {
   return { path, problem, remedy, origin: 'what is on this machine' };
@@ -45,6 +51,7 @@ export function whatAnswers(path: string, problem: string, remedy: string): Viol
   return { path, problem, remedy, origin: 'what answers there' };
 }
 
+/** Undefined when `run` does what a start does, and it succeeds. */
 export function failureCode(run: () => unknown): string | undefined {
   try {
     run();

@@ -5,27 +5,34 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { plural } from '../common/command-line/printable.ts';
-import type { Violation } from '../common/command-line/violations.ts';
 import { encodeHex } from '../common/formats/hex.ts';
 import type { Clock } from '../common/observe/clock.ts';
 import type { Log, LogFields } from '../common/observe/log.ts';
 import { SignerError } from '../signer/api/errors.ts';
 import {
+  addressOf,
   OTHER_NETWORK,
   problemOf,
   SHARED_STORES,
   type SlashingStores,
 } from '../signer/boot/slashing-protection/store.ts';
 import type { Config, OptionPath } from '../signer/config/options.ts';
-import type { ConfigWarning } from '../signer/config/warnings.ts';
 import type { Network } from '../signer/signing/networks.ts';
-import { latestBy } from '../signer/slashing/future.ts';
+import { latestBy, sayAhead } from '../signer/slashing/future.ts';
+import { isRolledBack } from '../signer/slashing/history/rules.ts';
 import { futureFloor, futureText } from '../signer/slashing/jump.ts';
 import { parsePostgresUrl } from '../signer/slashing/postgres/connection/address.ts';
 import { openSqliteBackend } from '../signer/slashing/sqlite/backend.ts';
-import type { StoreFloor } from '../signer/slashing/types.ts';
+import type { Marks } from '../signer/slashing/types.ts';
 import type { KeyFilesFound } from './key-files.ts';
-import { type CheckFinding, failureCode, onThisMachine, SILENT_LOG, whatAnswers } from './look.ts';
+import {
+  type CheckFinding,
+  failureCode,
+  onThisMachine,
+  SILENT_LOGGER,
+  type StoreGlimpse,
+  whatAnswers,
+} from './look.ts';
 import { unsafeNoopBackend } from './noop-store.ts';
 import { lookAtDatabase } from './store-looks/sqlite.ts';
 
@@ -43,38 +50,26 @@ export const SERVICE_STORES = {
 const MOST_EPOCHS_AWAY = 2;
 
 /** The files of the store on this machine; it is not opened. */
-export function lookAtStoreFiles(config: Config): CheckFinding {
-  return { violations: storeFiles(config), warnings: [] };
-}
-
-function storeFiles({ anti_slashing: { backend, path, url } }: Config): Violation[] {
-  if (backend === 'sqlite') return sqliteFolder(path);
-  if (backend !== 'postgres' || url === undefined) return [];
+export function lookAtStoreFiles({ anti_slashing: { backend, path, url } }: Config, found: CheckFinding): void {
+  if (backend === 'sqlite') lookAtFolder(resolve(dirname(path)), found);
+  if (backend !== 'postgres' || url === undefined) return;
   const address = parsePostgresUrl(url.reveal().toString('utf8'));
   const roots = address.kind === 'address' ? address.rootCertificateFile : undefined;
-  if (roots === undefined) return [];
-  const code = failureCode(() => readFileSync(roots));
-  if (code === undefined) return [];
-  return [
-    onThisMachine(
-      'anti_slashing.url',
-      `names a file of root certificates that cannot be read: ${roots} (${code})`,
-      'correct sslrootcert',
-    ),
-  ];
+  const code = roots && failureCode(() => readFileSync(roots));
+  if (code === undefined) return;
+  const problem = `names a file of root certificates that cannot be read: ${roots} (${code})`;
+  found.violations.push(onThisMachine('anti_slashing.url', problem, 'correct sslrootcert'));
 }
 
 /** The database is made when it is missing, its folder is not. */
-function sqliteFolder(path: string): Violation[] {
-  const folder = resolve(dirname(path));
-  const at: OptionPath = 'anti_slashing.path';
+function lookAtFolder(folder: string, { violations }: CheckFinding): void {
   const code = failureCode(() => {
     if (!statSync(folder).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' });
     accessSync(folder, constants.W_OK | constants.X_OK);
   });
-  if (code === undefined) return [];
-  const remedy = 'create the folder, and give it to the signer’s user';
-  return [onThisMachine(at, `lies in a folder that cannot be written: ${folder} (${code})`, remedy)];
+  if (code === undefined) return;
+  const problem = `lies in a folder that cannot be written: ${folder} (${code})`;
+  violations.push(onThisMachine('anti_slashing.path', problem, 'create the folder, and give it to the signer’s user'));
 }
 
 interface StoreLook {
@@ -82,13 +77,8 @@ interface StoreLook {
   /** A signer that runs has the database open. */
   readonly signerRuns: boolean;
   /** A first start without keys needs no record. */
-  readonly keyFiles: Pick<KeyFilesFound, 'hasKeyFiles' | 'publicKeys'>;
+  readonly keyFiles: KeyFilesFound;
   readonly clock: Clock;
-}
-
-/** What a store that is not opened says of its floor; nothing verifies it. */
-interface FloorLook {
-  readonly onFloor: (floor: StoreFloor | null) => void;
 }
 
 const OPTION_OF = {
@@ -98,22 +88,35 @@ const OPTION_OF = {
   noop: 'anti_slashing.backend',
 } as const satisfies Record<Config['anti_slashing']['backend'], OptionPath>;
 
-export async function lookAtStore(config: Config, look: StoreLook): Promise<CheckFinding> {
+export async function lookAtStore(config: Config, { violations, warnings }: CheckFinding, look: StoreLook) {
   const at = OPTION_OF[config.anti_slashing.backend];
-  const warnings: ConfigWarning[] = [];
   const say = (says: string) => warnings.push({ at, says: `names a store of which is to be said: ${says}` });
-  const { clock, network } = look;
-  const onFloor = (floor: StoreFloor | null) => {
-    const future = network.time && futureFloor(floor, clock.now(), network.time);
-    if (future !== undefined) say(futureText(future));
+  const log: Log = {
+    ...SILENT_LOGGER.module('slashing'),
+    warn: (_fields: LogFields, message: string) => void say(message),
   };
   try {
-    const found = await lookByBackend(config, { ...look, onFloor }, warningLog(say));
-    if (found !== undefined) warnings.push({ at, says: found });
-    return { violations: [], warnings };
+    const glimpse = await glimpseOf(config, look, log);
+    const { keyFiles, clock, network } = look;
+    const { state, floor, isWhole = false } = glimpse;
+    const marks = new Map(glimpse.marks?.map(({ key, ...own }) => [key, own]));
+    const future = network.time && futureFloor(floor ?? null, clock.now(), network.time);
+    if (future !== undefined) say(futureText(future));
+    const latest = network.time && latestBy(clock.now, network.time)();
+    const ahead = latest && sayAhead(new Map([...marks].filter(([, own]) => isRolledBack(latest, own))), latest);
+    if (ahead !== undefined) say(ahead);
+    const unrecorded = keyFiles.publicKeys.filter((key) => isUnmarked(marks.get(key))).length;
+    if (state === 'old') warnings.push({ at, says: OLD_STORE });
+    else if (state === 'new') warnings.push({ at, says: NEW_STORE });
+    else if (isWhole && unrecorded > 0) warnings.push({ at, says: unrecordedText(unrecorded) });
   } catch (error) {
-    return { violations: [violation(at, error)], warnings: [] };
+    const { problem, remedy } = openingProblem(error);
+    violations.push(whatAnswers(at, `names a store that cannot be used: ${problem}`, remedy));
   }
+}
+
+function isUnmarked(marks: Marks | undefined): boolean {
+  return (marks?.slot ?? marks?.targetEpoch ?? null) === null;
 }
 
 const NEW_STORE =
@@ -125,71 +128,31 @@ const unrecordedText = (keys: number) =>
 const OLD_STORE =
   'names a database of an earlier version, which the start upgrades: stop the signers of that version first';
 
-async function lookByBackend(
+async function glimpseOf(
   { anti_slashing: options, signer_state }: Config,
-  { network: { genesisValidatorsRoot, time }, signerRuns, keyFiles, clock, onFloor }: StoreLook & FloorLook,
+  { network: { genesisValidatorsRoot }, signerRuns, keyFiles, clock }: StoreLook,
   log: Log,
-): Promise<string | undefined> {
-  const latest = time && latestBy(clock.now, time)();
-  const asked = new Set(keyFiles.publicKeys);
-  let unrecorded = 0;
-  const onRecorded = (recorded: ReadonlySet<string>): void => {
-    unrecorded = asked.difference(recorded).size;
-  };
-  const saidOf = (found: 'new' | 'good' | 'old') =>
-    found === 'old' ? OLD_STORE : found === 'new' ? NEW_STORE : unrecorded > 0 ? unrecordedText(unrecorded) : undefined;
+): Promise<StoreGlimpse> {
   switch (options.backend) {
     case 'sqlite': {
       const kind = signer_state.table === undefined ? 'checksum' : 'hmac';
-      const seen = { isInUse: signerRuns, onFloor, onRecorded, latest };
-      const expected = { path: options.path, genesisValidatorsRoot, kind, ...seen } as const;
-      const found = lookAtDatabase(expected, log);
-      return found === 'new' && !keyFiles.hasKeyFiles ? undefined : saidOf(found);
+      const expected = { path: options.path, genesisValidatorsRoot, kind, isInUse: signerRuns } as const;
+      const glimpse = lookAtDatabase(expected, log);
+      return glimpse.state === 'new' && !keyFiles.hasKeyFiles ? { state: 'good' } : glimpse;
     }
     case 'postgres': {
-      const reading = parsePostgresUrl(options.url?.reveal().toString('utf8') ?? '');
-      if (reading.kind === 'invalid') throw new Error(reading.problem);
-      const { force_ipv4: forceIpv4 } = options;
-      const connection = {
-        address: reading,
-        poolSize: 1,
-        forceIpv4,
-        genesisValidatorsRoot,
-        onFloor,
-        onRecorded,
-        latest,
-      };
       const { lookAtPostgres } = await import('./store-looks/postgres.ts');
-      const found = await lookAtPostgres(connection, { log, clock });
-      return saidOf(found);
+      const { force_ipv4: forceIpv4 } = options;
+      const connection = { address: addressOf(options.url), poolSize: 1, forceIpv4, genesisValidatorsRoot };
+      return await lookAtPostgres(connection, { log, clock });
     }
     case 'dynamodb': {
-      const { createDynamoDBClient } = await import('../signer/aws/dynamodb.ts');
       const { lookAtSlashingTable } = await import('./store-looks/dynamodb.ts');
-      const client = createDynamoDBClient({});
-      try {
-        const found = await lookAtSlashingTable(client, {
-          tableName: options.table ?? '',
-          genesisValidatorsRoot,
-          onFloor,
-        });
-        return saidOf(found);
-      } finally {
-        client.destroy();
-      }
+      return await lookAtSlashingTable({ tableName: options.table ?? '', genesisValidatorsRoot });
     }
     case 'noop':
-      return undefined;
+      return { state: 'good' };
   }
-}
-
-function violation(path: OptionPath, error: unknown): Violation {
-  const { problem, remedy } = openingProblem(error);
-  return whatAnswers(path, `names a store that cannot be used: ${problem}`, remedy);
-}
-
-function warningLog(say: (text: string) => void): Log {
-  return { ...SILENT_LOG, warn: (_fields: LogFields, message: string): void => say(message) };
 }
 
 function openingProblem(error: unknown): { readonly problem: string; readonly remedy: string } {

@@ -15,7 +15,7 @@ import { systemClock } from '../../common/observe/clock.ts';
 import { openSecretMemory } from '../../signer/boot/secret-key-memory.ts';
 import { filterSystemCalls } from '../../signer/boot/system-call-filter.ts';
 import { networkOf, readNetwork } from '../../signer/config/network.ts';
-import type { Config, OptionPath } from '../../signer/config/options.ts';
+import type { Config } from '../../signer/config/options.ts';
 import { warningText } from '../../signer/config/warnings.ts';
 import { createMetrics } from '../../signer/metrics/metrics.ts';
 import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
@@ -24,7 +24,7 @@ import type { LoadedConfiguration } from '../config/load.ts';
 import { lookAtKeyFiles } from '../key-files.ts';
 import { lookAtKnownClients } from '../known-clients.ts';
 import { lookAtCertificate, lookAtListeners } from '../listeners.ts';
-import { type CheckFinding, NOTHING, onThisMachine, SILENT_LOGGER, together } from '../look.ts';
+import { type CheckFinding, nothingFound, onThisMachine, SILENT_LOGGER } from '../look.ts';
 import { ignoredText, type LoadedNotes } from '../said.ts';
 import { lookAtStore, lookAtStoreFiles } from '../stores.ts';
 import { lookAtAwsSettings, lookAtTables } from './check-tables.ts';
@@ -36,22 +36,16 @@ export async function check(
   loaded: Extract<LoadedConfiguration, { ok: true }>,
   terminal: CheckTerminal,
 ): Promise<number> {
-  return reportCheck(loaded, await lookAtMachine(loaded, terminal), terminal);
-}
-
-async function lookAtMachine(
-  loaded: Extract<LoadedConfiguration, { ok: true }>,
-  terminal: CheckTerminal,
-): Promise<CheckFinding> {
-  using progress = showProgress(terminal, { doing: 'checking the files' });
-  return await lookAtStart(loaded.config, loaded, progress);
+  const progress = showProgress(terminal, { doing: 'checking the files' });
+  const found = await lookAtStart(loaded.config, loaded, progress).finally(() => progress[Symbol.dispose]());
+  return reportCheck(loaded, found, terminal);
 }
 
 /** @param found what the machine adds to what the configuration says by itself @returns the exit code */
 export function reportCheck(said: LoadedNotes, found: CheckFinding, { stdout, stderr, env }: CheckTerminal): number {
   for (const warning of [...said.warnings, ...found.warnings]) note({ stderr }, `warning: ${warningText(warning)}`);
   if (said.ignoredVariables.length > 0) note({ stderr }, `note: ${ignoredText(said.ignoredVariables)}`);
-  const { violations, unusableKeys = 0 } = found;
+  const { violations, unusableKeys } = found;
   if (violations.length > 0) writeViolations(violations, { stderr, env });
   if (unusableKeys > 0) {
     const text = `strongroom: ${plural(unusableKeys, 'key')} cannot be used: a signer starts without, and is DOWN\n`;
@@ -67,71 +61,62 @@ export async function lookAtStart(
   { offline, decrypt = false }: { readonly offline: boolean; readonly decrypt?: boolean },
   progress: Progress = NO_PROGRESS,
 ): Promise<CheckFinding> {
-  if (config.tee.platform === 'nitro') return NOTHING;
-  const keyFiles = await lookAtKeyFiles(config, { decrypt, progress });
-  const files = together([
-    lookAtNetwork(config),
-    keyFiles,
-    await lookAtCertificate(config, systemClock.now()),
-    lookAtKnownClients(config),
-    lookAtStoreFiles(config),
-  ]);
-  if (offline) return files;
+  const found = nothingFound();
+  if (config.tee.platform === 'nitro') return found;
+  lookAtNetwork(config, found);
+  const keyFiles = await lookAtKeyFiles(config, found, { decrypt, progress });
+  await lookAtCertificate(config, found, systemClock.now());
+  lookAtKnownClients(config, found);
+  lookAtStoreFiles(config, found);
+  if (offline) return found;
+  const isBroken = (options: RegExp): boolean => found.violations.some(({ path }) => options.test(path));
+  const [isStoreBroken, isNetworkBroken] = [isBroken(/^anti_slashing\./), isBroken(/^(custom_network|network)\b/)];
   progress.begin({ doing: 'asking the machine: ports, locked memory' });
-  const listeners = await lookAtListeners(config);
-  const found: CheckFinding[] = [files, listeners, ...(await lookAtHardening(config))];
-  const isStoreBroken = files.violations.some(({ path }) => path.startsWith('anti_slashing.'));
+  const signerRuns = await lookAtListeners(config, found);
+  await lookAtHardening(config, found);
   // When config.yaml or the schedule next to it is refused there is no network.
-  if (!files.violations.some(({ path }) => /^(custom_network|network)\b/.test(path))) {
-    const network = networkOf(config, readConfigFile);
-    const { signerRuns = false } = listeners;
-    progress.begin({ doing: 'asking the stores and tables' });
-    const aws = await lookAtAwsSettings(config);
-    const hasAws = aws.violations.length === 0;
-    found.push(aws);
-    if (!isStoreBroken && (hasAws || config.anti_slashing.backend !== 'dynamodb'))
-      found.push(await lookAtStore(config, { network, signerRuns, keyFiles, clock: systemClock }));
-    if (hasAws) found.push(...(await lookAtTables(config, network)));
-  }
-  return together(found);
+  if (isNetworkBroken) return found;
+  const network = networkOf(config, readConfigFile);
+  progress.begin({ doing: 'asking the stores and tables' });
+  const hasAws = await lookAtAwsSettings(config, found);
+  if (!isStoreBroken && (hasAws || config.anti_slashing.backend !== 'dynamodb'))
+    await lookAtStore(config, found, { network, signerRuns, keyFiles, clock: systemClock });
+  if (hasAws) await lookAtTables(config, found, network);
+  return found;
 }
 
 /** What is required and cannot be had; what is wished for and cannot be had the start says itself. */
-async function lookAtHardening(config: Config): Promise<readonly CheckFinding[]> {
+async function lookAtHardening(config: Config, found: CheckFinding): Promise<void> {
   const world = { logger: SILENT_LOGGER, clock: systemClock };
-  const metrics = createMetrics();
   await using opened = new AsyncDisposableStack();
+  const metrics = createMetrics();
   opened.defer(() => metrics.close());
   const telemetry = { metrics };
-  return [
-    await refusal('server.seccomp', () => filterSystemCalls(config.server, { telemetry }, world)),
-    await refusal('server.mlock', () => openSecretMemory(config, { openBlsCore, telemetry }, world, opened)),
-  ];
-}
-
-async function refusal(path: OptionPath, step: () => unknown): Promise<CheckFinding> {
-  try {
-    await step();
-    return NOTHING;
-  } catch (error) {
-    const problem = `cannot be had: ${error instanceof Error ? error.message : String(error)}`;
-    const remedy = 'do as it says, or do not require it';
-    return { violations: [onThisMachine(path, problem, remedy)], warnings: [] };
+  const steps = {
+    'server.seccomp': () => filterSystemCalls(config.server, { telemetry }, world),
+    'server.mlock': () => openSecretMemory(config, { openBlsCore, telemetry }, world, opened),
+  };
+  for (const [path, step] of Object.entries(steps)) {
+    try {
+      await step();
+    } catch (error) {
+      const problem = `cannot be had: ${error instanceof Error ? error.message : String(error)}`;
+      found.violations.push(onThisMachine(path, problem, 'do as it says, or do not require it'));
+    }
   }
 }
 
 /** Schedules of other networks are a matter of the configuration alone, and are checked with it. */
-function lookAtNetwork(config: Config): CheckFinding {
-  const at: OptionPath = 'custom_network.config_file';
-  if (config.custom_network.config_file === undefined) return NOTHING;
+function lookAtNetwork(config: Config, { violations, warnings }: CheckFinding): void {
+  if (config.custom_network.config_file === undefined) return;
   const reading = readNetwork(config, readConfigFile);
-  if ('network' in reading) {
-    const says = ({ name, epoch }: { name: string; epoch: number }) =>
-      `plans ${name} at epoch ${epoch}, a fork that this release does not know: install one that does before that epoch`;
-    return { violations: [], warnings: reading.unknownForks.map((fork) => ({ at, says: says(fork) })) };
+  if ('findings' in reading) {
+    for (const { at, within = [], problem, remedy } of reading.findings)
+      violations.push(onThisMachine(renderPath([at, ...within]), problem, remedy));
+    return;
   }
-  const violations = reading.findings.map(({ at, within = [], problem, remedy }) =>
-    onThisMachine(renderPath([at, ...within]), problem, remedy),
-  );
-  return { violations, warnings: [] };
+  for (const { name, epoch } of reading.unknownForks) {
+    const says = `plans ${name} at epoch ${epoch}, a fork that this release does not know: install one that does before that epoch`;
+    warnings.push({ at: 'custom_network.config_file', says });
+  }
 }

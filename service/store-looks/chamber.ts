@@ -35,19 +35,17 @@ export async function unsealOnly(parts: UnsealParts): Promise<MasterKey> {
 /**
  * Whether a start could go on with what the table holds, as far as that is known without opening a share and without
  * writing: `server --check`.
+ * @returns its latch
  * @throws StateTableFailure, CustodyFailure
  */
 export async function lookAtChamber({
   table,
   terms,
-}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<{ readonly latch: Latch | undefined }> {
-  const rows = await patiently(table, () => table.readBoot());
-  if (rows.latch !== undefined) return { latch: rows.latch };
-  if (rows.masterKey === undefined) {
-    if (rows.rootToken !== undefined || rows.hasAuthHead) throw masterKeyLost(table);
-    return { latch: undefined };
-  }
-  const refused = refuseRecord(recordIn(rows.masterKey), terms);
+}: Pick<BootChamberParts, 'table' | 'terms'>): Promise<Latch | undefined> {
+  const { latch, masterKey, rootToken, hasAuthHead } = await patiently(table, () => table.readBoot());
+  if (latch !== undefined) return latch;
+  if (masterKey === undefined && (rootToken !== undefined || hasAuthHead)) throw masterKeyLost(table);
+  const refused = masterKey && refuseRecord(recordIn(masterKey), terms);
   if (refused !== undefined) throw new CustodyFailure(refused);
-  return { latch: undefined };
+  return undefined;
 }

@@ -5,7 +5,6 @@
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../../signer/api/errors.ts';
-import { sayAhead } from '../../signer/slashing/future.ts';
 import { confirmWritable } from '../../signer/slashing/postgres/backend.ts';
 import {
   type Connection,
@@ -21,26 +20,22 @@ import {
   hasSchema,
   POSTGRES_MIGRATIONS,
 } from '../../signer/slashing/postgres/tables/migrate.ts';
-import type { Marks, StoreFloor } from '../../signer/slashing/types.ts';
+import type { StoreFloor } from '../../signer/slashing/types.ts';
+import type { StoreGlimpse } from '../look.ts';
 
-/**
- * @returns `new` when the start would make the tables, `old` when it would upgrade them
- * @throws SignerError slashing_unavailable, as the start would
- */
+/** @throws SignerError slashing_unavailable, as the start would */
 export async function lookAtPostgres(
-  options: PostgresLookOptions,
+  options: PostgresConnectionOptions & { readonly genesisValidatorsRoot: Uint8Array },
   tools: { readonly log: Log; readonly clock: Clock },
-): Promise<'new' | 'old' | 'good'> {
+): Promise<StoreGlimpse> {
   const connections = new PostgresConnections({ ...options, poolSize: 1 }, tools);
   try {
     return await connections.use(async (connection) => {
       await confirmWritable(connection);
       await connection.query('BEGIN READ ONLY');
-      const found = await look(connection, options);
+      const found = await glimpse(connection, options.genesisValidatorsRoot);
       await connection.query('ROLLBACK');
       await warnOfUnsafeSettings(connection, tools.log);
-      if (found === 'good') options.onRecorded(await recordedKeys(connection));
-      if (found === 'good' && options.latest !== undefined) await nameAhead(connection, options.latest, tools.log);
       return found;
     });
   } finally {
@@ -48,18 +43,19 @@ export async function lookAtPostgres(
   }
 }
 
-async function look(
-  connection: Connection,
-  { genesisValidatorsRoot, onFloor }: PostgresLookOptions,
-): Promise<'new' | 'old' | 'good'> {
+async function glimpse(connection: Connection, genesisValidatorsRoot: Uint8Array): Promise<StoreGlimpse> {
   const steps = (await hasSchema(connection)) ? await appliedSteps(connection) : [];
   confirmSteps(steps, POSTGRES_MIGRATIONS);
-  const [applied, missing] = [steps.length, POSTGRES_MIGRATIONS.length - steps.length];
-  if (applied > 0) confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
-  if (missing === 0) await confirmGranted(connection);
-  if (missing === 0) onFloor(await floorOf(connection));
-  else if (applied === 0) await confirmMayCreate(connection);
-  return missing === 0 ? 'good' : applied === 0 ? 'new' : 'old';
+  if (steps.length === 0) {
+    await confirmMayCreate(connection);
+    return { state: 'new' };
+  }
+  confirmRoot(await bindingOf(connection), genesisValidatorsRoot);
+  if (steps.length < POSTGRES_MIGRATIONS.length) return { state: 'old' };
+  await confirmGranted(connection);
+  const floor = await connection.query<StoreFloor>(FLOOR);
+  const marks = await connection.query<NonNullable<StoreGlimpse['marks']>[number]>(MARKS);
+  return { state: 'good', floor: floor.rows[0] ?? null, marks: marks.rows, isWhole: true };
 }
 
 async function confirmMayCreate(connection: Connection): Promise<void> {
@@ -105,42 +101,12 @@ async function confirmGranted(connection: Connection): Promise<void> {
   throw new SignerError('slashing_unavailable', { hint });
 }
 
-/** Nothing verifies it. */
-async function floorOf(connection: Connection): Promise<StoreFloor | null> {
-  const { rows } = await connection.query<StoreFloor>(`
-    SELECT floor_slot AS slot, floor_source_epoch AS "sourceEpoch", floor_target_epoch AS "targetEpoch"
-    FROM strongroom.store WHERE floor_slot IS NOT NULL`);
-  return rows[0] ?? null;
-}
+const FLOOR = `
+  SELECT floor_slot AS slot, floor_source_epoch AS "sourceEpoch", floor_target_epoch AS "targetEpoch"
+  FROM strongroom.store WHERE floor_slot IS NOT NULL`;
 
-const RECORDED = `
-  SELECT '0x' || encode(public_key, 'hex') AS key FROM strongroom.validators
-  WHERE coalesce(highest_slot, low_water_slot, highest_target_epoch, low_water_target_epoch) IS NOT NULL`;
-
-async function recordedKeys(connection: Connection): Promise<ReadonlySet<string>> {
-  const { rows } = await connection.query<{ key: string }>(RECORDED, []);
-  return new Set(rows.map(({ key }) => key));
-}
-
-const AHEAD = `
-  SELECT '0x' || encode(public_key, 'hex') AS key, greatest(highest_slot, low_water_slot) AS "slot",
+const MARKS = `
+  SELECT '0x' || encode(public_key, 'hex') AS key, greatest(highest_slot, low_water_slot) AS slot,
          greatest(highest_source_epoch, low_water_source_epoch) AS "sourceEpoch",
          greatest(highest_target_epoch, low_water_target_epoch) AS "targetEpoch"
-  FROM strongroom.validators
-  WHERE greatest(highest_slot, low_water_slot) > $1 OR greatest(highest_source_epoch, low_water_source_epoch) > $2
-     OR greatest(highest_target_epoch, low_water_target_epoch) > $3`;
-
-async function nameAhead(connection: Connection, latest: StoreFloor, log: Log): Promise<void> {
-  const { slot, sourceEpoch, targetEpoch } = latest;
-  const { rows } = await connection.query<Marks & { key: string }>(AHEAD, [slot, sourceEpoch, targetEpoch]);
-  const said = sayAhead(new Map(rows.map(({ key, ...marks }) => [key, marks])), latest);
-  if (said !== undefined) log.warn({}, said);
-}
-
-interface PostgresLookOptions extends PostgresConnectionOptions {
-  readonly onRecorded: (keys: ReadonlySet<string>) => void;
-  /** What is beyond it lies ahead of the clock, and its keys are named. */
-  readonly latest?: StoreFloor | undefined;
-  readonly genesisValidatorsRoot: Uint8Array;
-  readonly onFloor: (floor: StoreFloor | null) => void;
-}
+  FROM strongroom.validators`;

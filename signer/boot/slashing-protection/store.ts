@@ -96,7 +96,7 @@ export const SHARED_STORES = {
   },
 } as const satisfies SlashingStores;
 
-function addressOf(url: Config['anti_slashing']['url'], sealedPassword?: string): PostgresAddress {
+export function addressOf(url: Config['anti_slashing']['url'], sealedPassword?: string): PostgresAddress {
   const reading = parsePostgresUrl(given(url, 'anti_slashing.url').reveal().toString('utf8'));
   if (reading.kind === 'invalid') throw new Error(`anti_slashing.url: ${reading.problem}`);
   return { ...reading, password: sealedPassword ?? reading.password };
