@@ -80,9 +80,10 @@ async function runSteps(
     const { openCustody } = await import('./custody.ts');
     return await openCustody(config, { aws, network, tableName, telemetry }, world, opened);
   });
-  const { slashing, store, bareStore, binding, trouble, right } = await step('slashing protection', () =>
+  const protection = await step('slashing protection', () =>
     openSlashingProtection(config, { aws, custody, ending, network, stores, telemetry, time }, world, opened),
   );
+  const { slashing, store, bareStore, binding, trouble, right } = protection;
   const authorization = await step('authorization', () =>
     openAuthorization(config, { custody, readKnownClients: parts.readKnownClients, telemetry, time }, world),
   );
@@ -114,26 +115,12 @@ async function runSteps(
     openApplication(
       config,
       {
-        authenticator,
-        binding,
+        ...protection,
+        ...authorization,
+        ...{ custody, inFlight, loading, network, permits, receipts, state, telemetry, turns, watcher },
         core: memory.core,
-        custody,
-        trouble,
-        inFlight,
-        loading,
         describeRoutes: parts.describeRoutes,
         mountOwn: reload?.mount,
-        network,
-        permits,
-        receipts,
-        right,
-        slashing,
-        store,
-        state,
-        stateful,
-        telemetry,
-        turns,
-        watcher,
       },
       world,
     ),

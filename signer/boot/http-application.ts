@@ -30,7 +30,7 @@ type ApplicationConfig = Pick<
 export async function openApplication(config: ApplicationConfig, parts: Parts, world: World): Promise<Application> {
   const { server, signing } = config;
   const { logger, clock } = world;
-  const { state, telemetry, slashing, receipts, right } = parts;
+  const { state, telemetry, right } = parts;
   const { keys } = parts.loading;
   const audit = config.audit.required ? requiredAudit(logger) : undefined;
   right.audit = audit;
@@ -49,24 +49,16 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
       },
     },
     {
-      authenticator: parts.authenticator,
-      auth: parts.stateful,
+      ...parts,
       keys,
-      signing: {
-        network: parts.network,
-        core: parts.core,
-        slashing,
-        permits: parts.permits,
-        inFlight: parts.inFlight,
-        equivocation,
-        builder: signing.builder,
-        priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
-        canaryKeys: new Set(config.canary_keys),
-        onRetired: (publicKey, tenure) => parts.loading.keys.noteRefused(publicKey, tenure),
-        onCanary: telemetry.canarySigned,
-        // A signer that shuts down finishes what it has admitted.
-        hindrance: hindranceOf(right),
-      },
+      equivocation,
+      builder: signing.builder,
+      priorityOperations: new Set<Operation>(signing.priority.enabled ? signing.priority.operations : []),
+      canaryKeys: new Set(config.canary_keys),
+      onRetired: (publicKey, tenure) => keys.noteRefused(publicKey, tenure),
+      onCanary: telemetry.canarySigned,
+      // A signer that shuts down finishes what it has admitted.
+      hindrance: hindranceOf(right),
       slashingRecords: {
         backend: parts.store,
         genesisValidatorsRoot: encodeHex(parts.network.genesisValidatorsRoot),
@@ -75,10 +67,6 @@ export async function openApplication(config: ApplicationConfig, parts: Parts, w
       readiness,
       chamber: chamberRoutes(config, parts, world),
       attestation: attestationRoute(telemetry, world),
-      describeRoutes: parts.describeRoutes,
-      receipts: receipts?.routes,
-      recordDecision: receipts?.record,
-      mountOwn: parts.mountOwn,
       signingRefusal: hindranceOf(right, state),
       observer: telemetry.http,
       onTurns: (waiting) => telemetry.metrics.onRender(() => telemetry.metrics.requestsWaiting.set(waiting())),

@@ -59,18 +59,17 @@ export type DescribeRoutes = (app: FastifyInstance) => Promise<void>;
 
 export type MountRoutes = (app: FastifyInstance) => void;
 
-export interface AppDependencies {
+/** The steps of a boot open most of it; each route and hook reads what it needs. */
+export interface AppParts extends SigningDependencies {
   readonly authenticator: Authenticator;
+  readonly stateful?: StatefulAuthenticator | undefined;
   readonly keys: KeyStore;
-  readonly signing: SigningDependencies;
   readonly readiness: Readiness;
   readonly chamber: ChamberRoutes;
-  readonly auth?: StatefulAuthenticator | undefined;
   readonly slashingRecords: SlashingRecords;
   readonly keyRoutes: KeyRoutes;
   readonly attestation?: AttestationRoute | undefined;
-  readonly receipts?: ReceiptRoutes | undefined;
-  readonly recordDecision?: RecordDecision | undefined;
+  readonly receipts?: { readonly routes: ReceiptRoutes; readonly record: RecordDecision } | undefined;
   readonly mountOwn?: MountRoutes | undefined;
   readonly describeRoutes?: DescribeRoutes | undefined;
   readonly signingRefusal: () => ErrorReason | undefined;
@@ -87,7 +86,7 @@ const KEEP_ALIVE_SECONDS = 75;
 const MAX_PATH_PARAMETER_CHARACTERS = 256;
 const MAX_LIST_HELD_MS = 60_000;
 
-export async function buildApp(options: AppOptions, dependencies: AppDependencies): Promise<FastifyInstance> {
+export async function buildApp(options: AppOptions, parts: AppParts): Promise<FastifyInstance> {
   const app = fastify({
     logger: false,
     http: headerTimes(options.headersTimeoutMs),
@@ -106,32 +105,33 @@ export async function buildApp(options: AppOptions, dependencies: AppDependencie
       ignoreDuplicateSlashes: true,
     },
     frameworkErrors: (error, request, reply) => {
-      request.context = newContext(NO_ROUTE, dependencies.clock.monotonic(), peerAddressOf(request.raw.socket));
+      request.context = newContext(NO_ROUTE, parts.clock.monotonic(), peerAddressOf(request.raw.socket));
       reply.header('x-request-id', request.id);
       void sendError(request, reply, toSignerError(error));
     },
   });
-  installContext(app, dependencies.clock);
+  installContext(app, parts.clock);
   await allowOrigins(app, options.corsAllowedOrigins); // before admission: a preflight carries no credentials
-  const { admission, audit, held } = installHooks(app, options, dependencies);
-  const envelopes = envelopeReader({ log: dependencies.log, timeoutSeconds: options.requestTimeoutSeconds });
+  const { admission, audit, held } = installHooks(app, options, parts);
+  const envelopes = envelopeReader({ log: parts.log, timeoutSeconds: options.requestTimeoutSeconds });
   app.addHook('onClose', () => envelopes.close());
-  const onAuthRejection = dependencies.observer.authRejected;
-  await dependencies.describeRoutes?.(app);
-  mountHealth(app, dependencies.readiness);
-  mountPublicKeys(app, dependencies.keys);
-  const signing = { ...dependencies, audit, envelopes, held, onAuthRejection, readmit: admission.readmit };
+  const onAuthRejection = parts.observer.authRejected;
+  await parts.describeRoutes?.(app);
+  mountHealth(app, parts.readiness);
+  mountPublicKeys(app, parts.keys);
+  const recordDecision = parts.receipts?.record;
+  const signing = { ...parts, audit, envelopes, held, onAuthRejection, readmit: admission.readmit, recordDecision };
   mountSign(app, audited(createSignHandler(options, signing), audit));
   mountSignBatch(app, audited(createSignBatchHandler(options, signing), audit));
-  mountSlashingProtection(app, dependencies.slashingRecords, admission);
-  mountChamber(app, dependencies.chamber);
-  await mountKeys(app, dependencies.keyRoutes);
-  dependencies.mountOwn?.(app);
-  if (dependencies.attestation !== undefined) mountAttestation(app, dependencies.attestation);
-  if (dependencies.receipts !== undefined) mountReceipts(app, dependencies.receipts);
-  if (dependencies.auth !== undefined) {
-    mountAuthPolicies(app, dependencies.auth);
-    mountAuthTokens(app, dependencies.auth, dependencies.clock);
+  mountSlashingProtection(app, parts.slashingRecords, admission);
+  mountChamber(app, parts.chamber);
+  await mountKeys(app, parts.keyRoutes);
+  parts.mountOwn?.(app);
+  if (parts.attestation !== undefined) mountAttestation(app, parts.attestation);
+  if (parts.receipts !== undefined) mountReceipts(app, parts.receipts.routes);
+  if (parts.stateful !== undefined) {
+    mountAuthPolicies(app, parts.stateful);
+    mountAuthTokens(app, parts.stateful, parts.clock);
   }
   await app.ready();
   return app;
@@ -177,18 +177,18 @@ function installContext(app: FastifyInstance, clock: Clock): void {
 function installHooks(
   app: FastifyInstance,
   options: AppOptions,
-  dependencies: AppDependencies,
+  parts: AppParts,
 ): { readonly admission: Admission; readonly audit: Audit; readonly held: HeldRequests } {
-  const { log } = dependencies;
+  const { log } = parts;
   const audit = createAudit(options.clientAddress, {
-    ...dependencies,
-    log: dependencies.auditLog ?? log,
-    required: dependencies.requiredAudit,
+    ...parts,
+    log: parts.auditLog ?? log,
+    required: parts.requiredAudit,
   });
   const admission = createAdmission({
     ...options,
-    ...dependencies,
-    onAuthRejection: dependencies.observer.authRejected,
+    ...parts,
+    onAuthRejection: parts.observer.authRejected,
     originRefusal: originRefusals(options.corsAllowedOrigins, options.allowedHosts),
   });
   app.addHook('onRoute', (route) => {
@@ -197,13 +197,13 @@ function installHooks(
     }
   });
   keepEscapes(app, (request, reply, error) => {
-    dependencies.observer.routeFailed('escaped');
+    parts.observer.routeFailed('escaped');
     log.error({ request_id: request.id, err: error }, 'a route left a fault behind');
     if (!reply.sent) sendError(request, reply, new SignerError('internal_error', { cause: error }));
   });
-  const turns = callerTurns({ nextTurn: setImmediate, monotonic: () => dependencies.clock.monotonic() });
-  const held = heldRequests(dependencies);
-  dependencies.onTurns?.(() => turns.waiting + held.size);
+  const turns = callerTurns({ nextTurn: setImmediate, monotonic: () => parts.clock.monotonic() });
+  const held = heldRequests(parts);
+  parts.onTurns?.(() => turns.waiting + held.size);
   const openRequests = trackOpenRequests((request, response) => {
     admission.release(request);
     request.context.onEnd?.();
@@ -212,7 +212,7 @@ function installHooks(
   });
   app.addHook('onRequest', (request, reply, done) => {
     if (!openRequests.begin(request, reply.raw)) return;
-    request.context.span = dependencies.tracing?.startRequest({ method: request.method, route: request.context.route });
+    request.context.span = parts.tracing?.startRequest({ method: request.method, route: request.context.route });
     const proceed: Proceed = (hasWaited) => {
       if (request.context.released) return; // its client is gone
       const changed = hasWaited ? admission.readmit(request) : undefined;
@@ -230,14 +230,14 @@ function installHooks(
     };
     const refusal = admitted(request, admission);
     if (refusal !== 'starting') return takeTurn(refusal);
-    const until = whileStarting(request, options, dependencies);
+    const until = whileStarting(request, options, parts);
     if (!held.hold(request, ...until, () => takeTurn(admitted(request, admission)))) takeTurn('overloaded');
   });
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuseRequest(request, reply, 'not_found'));
   const wasLogged = oneLineWhileStarting();
   app.setErrorHandler((thrown, request, reply) =>
-    sendError(request, reply, loggedFault(request, thrown, { ...dependencies, wasLogged })),
+    sendError(request, reply, loggedFault(request, thrown, { ...parts, wasLogged })),
   );
   return { admission, audit, held };
 }
@@ -246,7 +246,7 @@ function installHooks(
 function whileStarting(
   { context: { access, publicKey } }: HttpRequest,
   { requestTimeoutSeconds }: AppOptions,
-  { keys }: Pick<AppDependencies, 'keys'>,
+  { keys }: Pick<AppParts, 'keys'>,
 ): [limitMs: number, isThere: () => boolean] {
   if (access?.kind === 'scope' && access.listsKeys === true) return [MAX_LIST_HELD_MS, () => false];
   return [requestTimeoutSeconds * 1000, () => publicKey !== undefined && keys.find(publicKey) !== undefined];
@@ -261,7 +261,7 @@ function admitted(request: HttpRequest, admission: Admission): ErrorReason | und
   }
 }
 
-interface FaultParts extends Pick<AppDependencies, 'log' | 'observer'> {
+interface FaultParts extends Pick<AppParts, 'log' | 'observer'> {
   readonly wasLogged: (error: SignerError) => boolean;
 }
 

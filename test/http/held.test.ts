@@ -76,18 +76,16 @@ beforeEach(async () => {
     onTurns: (count) => {
       waiting = count;
     },
-    signing: {
-      network: publicNetwork('mainnet'),
-      core,
-      slashing: { check: safe, checkGroup: safe, signedBlockRoot: safe },
-      permits: createPermits({ maxConcurrentJobs: 8, queueLimit: 8, priorityJobs: 0 }),
-      inFlight: inFlightSigning(),
-      equivocation: { claim: () => undefined },
-      priorityOperations: new Set(),
-      canaryKeys: new Set(),
-      onCanary: () => undefined,
-      hindrance: () => refusal,
-    },
+    network: publicNetwork('mainnet'),
+    core,
+    slashing: { check: safe, checkGroup: safe, signedBlockRoot: safe },
+    permits: createPermits({ maxConcurrentJobs: 8, queueLimit: 8, priorityJobs: 0 }),
+    inFlight: inFlightSigning(),
+    equivocation: { claim: () => undefined },
+    priorityOperations: new Set(),
+    canaryKeys: new Set(),
+    onCanary: () => undefined,
+    hindrance: () => refusal,
   });
   folder = mkdtempSync(join(tmpdir(), 'held-'));
   const pair = makeCertificate(folder, 'tls');

@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { unsafeNoopBackend } from '../../service/noop-store.ts';
 import { describeRoutes } from '../../service/openapi/document.ts';
-import { type AppDependencies, type AppOptions, buildApp } from '../../signer/http/app.ts';
+import { type AppOptions, type AppParts, buildApp } from '../../signer/http/app.ts';
 import { mountReload } from '../../signer/http/routes/reload.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
 import { keyTurns } from '../../signer/keys/turns.ts';
@@ -32,7 +32,7 @@ export function authApp(
   return keylessApp(
     {
       authenticator: auth,
-      auth: stateless ? undefined : auth,
+      stateful: stateless ? undefined : auth,
       clock,
       log,
       slashingRecords: {
@@ -54,7 +54,7 @@ function recordsOf(importHistories: SlashingBackend['importHistories'] = nothing
  * @param everyRoute those too that a configuration turns on
  */
 export function keylessApp(
-  parts: Pick<AppDependencies, 'authenticator' | 'clock' | 'log'> & Partial<AppDependencies>,
+  parts: Pick<AppParts, 'authenticator' | 'clock' | 'log'> & Partial<AppParts>,
   http: Partial<AppOptions> = {},
   { everyRoute = false }: { readonly everyRoute?: boolean } = {},
 ): Promise<FastifyInstance> {
@@ -74,18 +74,16 @@ export function keylessApp(
     },
     {
       keys,
-      signing: {
-        network: publicNetwork('mainnet'),
-        core: KEYLESS_CORE,
-        slashing: { check: nothing('slashing'), checkGroup: nothing('slashing'), signedBlockRoot: nothing('slashing') },
-        permits: createPermits({ maxConcurrentJobs: 1, queueLimit: 1, priorityJobs: 0 }),
-        inFlight,
-        equivocation: { claim: () => undefined },
-        priorityOperations: new Set(),
-        canaryKeys: new Set(),
-        onCanary: nothing('signing'),
-        hindrance: () => undefined,
-      },
+      network: publicNetwork('mainnet'),
+      core: KEYLESS_CORE,
+      slashing: { check: nothing('slashing'), checkGroup: nothing('slashing'), signedBlockRoot: nothing('slashing') },
+      permits: createPermits({ maxConcurrentJobs: 1, queueLimit: 1, priorityJobs: 0 }),
+      inFlight,
+      equivocation: { claim: () => undefined },
+      priorityOperations: new Set(),
+      canaryKeys: new Set(),
+      onCanary: nothing('signing'),
+      hindrance: () => undefined,
       readiness: { checks: () => [] },
       chamber: { seal: everyRoute ? nothing('the chamber') : undefined, status: nothing('the chamber') },
       slashingRecords: {
@@ -128,8 +126,11 @@ export function keylessApp(
       describeRoutes,
       receipts: everyRoute
         ? {
-            log: { boot: '00'.repeat(16), latestHead: undefined },
-            storage: { boots: nothing('receipts'), read: nothing('receipts') },
+            routes: {
+              log: { boot: '00'.repeat(16), latestHead: undefined },
+              storage: { boots: nothing('receipts'), read: nothing('receipts') },
+            },
+            record: nothing('receipts'),
           }
         : undefined,
       mountOwn: everyRoute

@@ -6,34 +6,22 @@ import type { ChamberStatus, SealAnswer } from '../../api/chamber.ts';
 import { ERROR_REASONS, type ErrorReason } from '../../api/errors.ts';
 import { VERSION } from '../../api/version.ts';
 import type { Latch } from '../../chamber/state-rows.ts';
-import type { Watcher } from '../../chamber/watcher.ts';
 import type { Config } from '../../config/options.ts';
 import type { ChamberRoutes } from '../../http/routes/chamber.ts';
 import { countKeys } from '../../keys/counts.ts';
-import type { BlsCore } from '../../signing/bls/bls.ts';
 import { hindranceOf } from '../../signing/right.ts';
 import { floorFields } from '../../slashing/jump.ts';
 import { REPORTED_PCRS } from '../../tee/nsm.ts';
 import type { Custody } from '../custody.ts';
-import type { LoadingKeys } from '../keys.ts';
-import type { Receipts } from '../receipts.ts';
 import { memoryPolicy } from '../secret-key-memory.ts';
 import { parentsRisk } from '../slashing-protection/start-doubts.ts';
-import { clockTrouble, type OpenSlashing } from '../slashing-protection.ts';
-import type { SignerState, World } from '../world.ts';
-
-interface StatusParts extends Pick<OpenSlashing, 'binding' | 'right' | 'slashing' | 'store' | 'trouble'> {
-  readonly custody: Custody | undefined;
-  readonly state: SignerState;
-  readonly watcher: Watcher | undefined;
-  readonly loading: Pick<LoadingKeys, 'keys' | 'table' | 'progress'>;
-  readonly core: Pick<BlsCore, 'unlockedKeys'>;
-  readonly receipts: Pick<Receipts, 'status'> | undefined;
-}
+import { clockTrouble } from '../slashing-protection.ts';
+import type { World } from '../world.ts';
+import type { Parts } from './parts.ts';
 
 export function chamberRoutes(
   config: Pick<Config, 'anti_slashing' | 'network' | 'server' | 'tee'>,
-  parts: StatusParts,
+  parts: Parts,
   { clock, enclave }: Pick<World, 'clock' | 'enclave'>,
 ): ChamberRoutes {
   const { custody } = parts;
@@ -69,7 +57,7 @@ function textOf(reason: ErrorReason | undefined): string | null {
 async function custodyStatus({
   custody,
   watcher,
-}: StatusParts): Promise<Pick<ChamberStatus, 'state' | 'custody' | 'latch' | 'state_watcher'>> {
+}: Parts): Promise<Pick<ChamberStatus, 'state' | 'custody' | 'latch' | 'state_watcher'>> {
   if (custody === undefined) return { state: 'Unsealed', custody: null, latch: null, state_watcher: null };
   const { chamber, ceremony, keyHealth } = custody;
   const keys = await keyHealth();
@@ -131,7 +119,7 @@ function slashingStatus({
   store,
   binding,
   trouble,
-}: StatusParts): Omit<ChamberStatus['slashing'], 'warning'> {
+}: Parts): Omit<ChamberStatus['slashing'], 'warning'> {
   const floorOfStart = trouble?.doubts.floorOfStart ?? null;
   return {
     backend: store.name,

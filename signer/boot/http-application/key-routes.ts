@@ -6,22 +6,12 @@ import type { KeyRoutes } from '../../http/app.ts';
 import { exportInterchangeText, mergeInterchangeText } from '../../http/bodies/interchange.ts';
 import type { ItemLimits } from '../../http/work-limits.ts';
 import type { GenerationOptions, KeyManagementParts } from '../../keys/management/management.ts';
-import type { KeyTurns } from '../../keys/turns.ts';
-import type { Network } from '../../signing/networks.ts';
 import { assertMayRelease } from '../../signing/right.ts';
-import type { RestrainedStore } from '../../slashing/restraints.ts';
 import { fillMixedRandom } from '../../tee/random.ts';
-import type { InFlightSigning } from '../../tenure.ts';
-import type { LoadingKeys } from '../keys.ts';
 import type { World } from '../world.ts';
+import type { Parts } from './parts.ts';
 
-interface KeyRoutesParts {
-  readonly loading: LoadingKeys;
-  readonly network: Network;
-  readonly inFlight: InFlightSigning;
-  readonly turns: KeyTurns;
-  readonly store: RestrainedStore;
-}
+type KeyRoutesParts = Pick<Parts, 'loading' | 'network' | 'inFlight' | 'turns' | 'store'>;
 
 type KeyRoutesWorld = Pick<World, 'logger' | 'enclave'>;
 

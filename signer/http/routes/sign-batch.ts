@@ -29,8 +29,7 @@ interface SignBatchLimits {
   readonly requestTimeoutSeconds: number;
 }
 
-interface BatchParts extends ResultParts {
-  readonly signing: SigningDependencies;
+interface BatchParts extends ResultParts, SigningDependencies {
   readonly keys: Pick<KeyStore, 'find' | 'state'>;
   readonly held: Pick<HeldRequests, 'hold'>;
   readonly recordDecision?: RecordDecision | undefined;
@@ -118,8 +117,7 @@ async function signAllowed(
   parts: BatchParts,
 ): Promise<void> {
   const { request, batch } = results;
-  const { inFlight } = parts.signing;
-  const { recordDecision: record } = parts;
+  const { inFlight, recordDecision: record } = parts;
   const places: number[] = [];
   const keys: LoadedKey[] = [];
   try {
@@ -154,7 +152,7 @@ async function signAllowed(
   const recordAll = (reason: ErrorReason): void => {
     for (const { publicKey } of keys) record?.(request.context, publicKey, reason);
   };
-  const refused = await signBatch(batch.request, keys, context, parts.signing).catch((error: unknown) => {
+  const refused = await signBatch(batch.request, keys, context, parts).catch((error: unknown) => {
     recordAll(toSignerError(error).reason);
     throw error;
   });

@@ -26,10 +26,9 @@ interface SignHandlerOptions {
   readonly maxRequestBodyBytes: number;
 }
 
-interface SignHandlerDependencies extends Pick<LargeBodyParts, 'envelopes' | 'readmit'> {
+interface SignHandlerParts extends SigningDependencies, Pick<LargeBodyParts, 'envelopes' | 'readmit'> {
   readonly keys: Pick<KeyStore, 'find'>;
   readonly log: Log;
-  readonly signing: SigningDependencies;
   readonly recordDecision?: RecordDecision | undefined;
   readonly onAuthRejection: (reason: ErrorReason) => void;
 }
@@ -38,10 +37,11 @@ export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<Su
 
 export function createSignHandler(
   { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
-  { envelopes, keys, log, onAuthRejection, readmit, recordDecision, ...dependencies }: SignHandlerDependencies,
+  parts: SignHandlerParts,
 ): SignHandler {
-  const { parse, rootOf } = rememberedRequests(signingRoots(dependencies.signing.network));
-  const signing: SigningDependencies = { ...dependencies.signing, rootOf };
+  const { envelopes, keys, log, onAuthRejection, readmit, recordDecision } = parts;
+  const { parse, rootOf } = rememberedRequests(signingRoots(parts.network));
+  const signing: SigningDependencies = { ...parts, rootOf };
   const large = largeBodies({ envelopes, maxRequestBodyBytes, parse, readmit });
   return async (request, body) => {
     const parsed =

@@ -9,7 +9,7 @@ import type { Authenticator, Caller } from '../../../signer/auth/authenticator.t
 import { parseSafeCidrs } from '../../../signer/auth/cidr.ts';
 import { compilePolicy, joinAccess } from '../../../signer/auth/evaluate.ts';
 import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
-import type { AppDependencies } from '../../../signer/http/app.ts';
+import type { AppParts } from '../../../signer/http/app.ts';
 import type { KeyStore } from '../../../signer/keys/store.ts';
 import { MAX_BODY_READ_AT_ONCE_BYTES } from '../../../signer/signing/envelopes/envelope-reader.ts';
 import { keylessApp } from '../../support/auth-app.ts';
@@ -214,7 +214,7 @@ describe('a fault is the answer to its request and ends nothing else:', () => {
   const caller = { accessor: 'TEST', access: [], management: false } as unknown as Caller;
   const welcome = { authenticate: () => ({ kind: 'caller', caller }), current: () => ({ kind: 'caller', caller }) };
 
-  it.each<[string, Partial<AppDependencies>]>([
+  it.each<[string, Partial<AppParts>]>([
     ['of admission', { authenticator: { ...welcome, authenticate: fault } as unknown as Authenticator }],
     ['of the state', { signingRefusal: fault }],
   ])('%s', async (_case, parts) => {
