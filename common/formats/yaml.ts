@@ -33,7 +33,7 @@ export const MAX_YAML_BYTES = 32 * 1024 * 1024;
 const PROBLEMS: Partial<Record<YAMLError['code'], string>> = {
   DUPLICATE_KEY: 'a key is repeated',
   MULTIPLE_DOCS: 'there is more than one document',
-  TAB_AS_INDENT: 'a tab is used as indentation',
+  TAB_AS_INDENT: 'a tab is used as indentation: use spaces',
   BAD_INDENT: 'the indentation is wrong, or a bracket is not closed',
   NON_STRING_KEY: 'a key is not text',
   TAG_RESOLVE_FAILED: 'a tag is used',
