@@ -1,7 +1,6 @@
 // `strongroom operator doctor` (docs/guides/doctor.md): the steps of a command, one by one. Each is taken as every
 // command takes it, and fails in its words; the first one that the others need is the last. Only GETs are sent.
 
-import type { TLSSocket } from 'node:tls';
 import { z } from 'zod';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { type Paint, paintResults } from '../../common/command-line/paint.ts';
@@ -173,7 +172,7 @@ async function reach({ peer, timeoutSeconds }: Settings): Promise<CheckAnswer> {
   deadline.set();
   try {
     const socket = await connect(peer, deadline.signal);
-    const said = connectionSaid(peer, socket as Partial<TLSSocket>);
+    const said = connectionSaid(peer, socket as SocketFacts);
     socket.destroy();
     return said;
   } catch (error) {
@@ -191,7 +190,13 @@ const TOKEN_WARNING_DAYS = 7;
 const CLOCK_WARNING_SECONDS = 3;
 const CLOCK_FAILURE_SECONDS = 30;
 
-function connectionSaid({ url, attestation }: Settings['peer'], socket: Partial<TLSSocket>): CheckAnswer {
+/** What a socket of TLS says, and one of TCP does not. */
+interface SocketFacts {
+  getProtocol?(): string | null;
+  getPeerCertificate?(): { readonly valid_to?: string };
+}
+
+function connectionSaid({ url, attestation }: Settings['peer'], socket: SocketFacts): CheckAnswer {
   if (url.protocol === 'http:') return 'open, without TLS';
   const protocol = socket.getProtocol?.() ?? 'TLS';
   if (attestation !== undefined) return `${protocol}; the enclave is authentic and the expected one`;

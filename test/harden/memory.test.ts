@@ -30,7 +30,7 @@ function child(options: { policy: string; prefer?: string; lockKiB?: number; key
   const program = `
     const { statSync, readFileSync } = await import('node:fs');
     const { openBlsCore } = await import('./signer/signing/bls/open-either.ts');
-    const { applyMemoryPolicy, watchKeyMemory } = await import('./signer/boot/secret-key-memory.ts');
+    const { applyMemoryPolicy, watchKeyMemory } = await import('./signer/boot/memory-lock.ts');
     const levels = [];
     const at = (level) => () => void levels.push(level);
     const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };

@@ -31,7 +31,6 @@ it('only connect.ts opens connections', () => {
     'attestation/peer-evidence.ts tls',
     'client.ts http',
     'client.ts net',
-    'connect.ts dns',
     'connect.ts net',
     'connect.ts tls',
     'tunnel/address.ts net',
