@@ -7,6 +7,7 @@ import { parse, stringify } from 'yaml';
 import { LONGEST_WAIT_MS } from '../support/patience.ts';
 import { presentBlock } from '../support/present.ts';
 import { testKey } from '../support/requests.ts';
+import { tellsOneStory } from '../support/skip.ts';
 import { type CustodyRunbookWorld, startCustodyRunbooks } from './custody-world.ts';
 import { rehearse } from './rehearse.ts';
 
@@ -17,6 +18,8 @@ const WAIT = { timeout: LONGEST_WAIT_MS, interval: 1_000 };
 let world: CustodyRunbookWorld;
 /** The custody key in the region of the tables. */
 let lost: string;
+
+tellsOneStory();
 
 beforeAll(async () => {
   world = await startCustodyRunbooks();

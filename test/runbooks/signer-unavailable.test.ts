@@ -9,6 +9,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { nextEpoch, presentEpoch, QUICK_CHAIN, withTolerance } from '../support/quick-chain.ts';
+import { tellsOneStory } from '../support/skip.ts';
 import { after } from './follow.ts';
 import type { Block } from './page.ts';
 import { rehearseSection } from './rehearse.ts';
@@ -26,6 +27,8 @@ const next = async (): Promise<number> => {
 /** What holds connections open: `ss` counts those of the whole machine, other tests' among them, by address. */
 const CLIENT = ownAddress(30);
 const keyAt = (index: number): string => world.keys[index] ?? '';
+
+tellsOneStory();
 
 beforeAll(async () => {
   world = await startServiceRunbooks({ sections: QUICK_CHAIN });

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { InterchangeFile } from '../support/interchange.ts';
+import { tellsOneStory } from '../support/skip.ts';
 import { after } from './follow.ts';
 import type { Block } from './page.ts';
 import { rehearseSection } from './rehearse.ts';
@@ -34,6 +35,8 @@ async function startBeaconNode(address: string): Promise<Server> {
   await new Promise<void>((resolve) => server.listen(5052, address, resolve));
   return server;
 }
+
+tellsOneStory();
 
 beforeAll(async () => {
   world = await startStatefulRunbooks();

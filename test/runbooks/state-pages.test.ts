@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { FAULTS } from '../support/fault-proxy.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
+import { tellsOneStory } from '../support/skip.ts';
 import { ask } from './asking.ts';
 import { after } from './follow.ts';
 import type { Block } from './page.ts';
@@ -28,6 +29,8 @@ let world: StatefulWorld;
 /** The token of the validator client, after the first was stolen. */
 let client: string;
 const keyAt = (index: number): string => world.keys[index] ?? '';
+
+tellsOneStory();
 
 beforeAll(async () => {
   world = await startStatefulRunbooks({ slashing: 'dynamodb' });

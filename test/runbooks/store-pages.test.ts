@@ -12,7 +12,7 @@ import { interchangeOf } from '../support/interchange.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import { nextEpoch, presentEpoch, QUICK_CHAIN, withTolerance } from '../support/quick-chain.ts';
-import { skipWithout } from '../support/skip.ts';
+import { tellsOneStory } from '../support/skip.ts';
 import { after } from './follow.ts';
 import { type Host, sshProgram } from './hosts.ts';
 import type { Block } from './page.ts';
@@ -49,6 +49,8 @@ function machineOf(name: string): Host {
     },
   };
 }
+
+tellsOneStory();
 
 beforeAll(async () => {
   primary = await startPostgres();
@@ -196,7 +198,6 @@ it('#lost: the store is gone, and a file of last month is all there is', async (
 });
 
 it('#damaged: somebody wrote to a record; the new store believes nothing of it', async () => {
-  skipWithout('jq'); // it goes on with the store that #lost built, and #lost needs it
   const now = presentEpoch();
   await world.unit.stop();
   rmSync(`${world.store}.lost`, { recursive: true });
