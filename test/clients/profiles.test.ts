@@ -20,8 +20,11 @@ import { clientOf, type ProfileClient, shaped, typesOf } from './client.ts';
 import { PROFILES, type Profile } from './profiles.ts';
 
 const CHAIN = chainOf(publicNetwork('mainnet'));
-/** Everything is of the past: no clock refuses it. */
-const FIRST = presentSlot() - 40 * CHAIN.slotsPerEpoch;
+/**
+ * Everything is of the past: no clock refuses it. It is the first slot of an epoch: after the last slot of one, FIRST
+ * + 1 would be in the next epoch, and vote(1) a second vote of that.
+ */
+const FIRST = (Math.floor(presentSlot() / CHAIN.slotsPerEpoch) - 40) * CHAIN.slotsPerEpoch;
 const [DENIED, UNKNOWN] = [testKey(90).publicKey, testKey(99).publicKey];
 const keyOf = (profile: Profile) => testKey(PROFILES.indexOf(profile)).publicKey;
 
