@@ -18,7 +18,7 @@ import { AUTH_TOKEN, COMMON_FLAGS } from '../common-flags.ts';
 import { connect } from '../connect.ts';
 import { connectionFailure } from '../connection-failure.ts';
 import { createDeadline } from '../deadline.ts';
-import { CommandFailure, type OperatorExitCode, SignerRefusal } from '../exit.ts';
+import { CommandFailure, type OperatorExitCode, orFailure, SignerRefusal } from '../exit.ts';
 import { createOutput } from '../output.ts';
 import { RECOVER_ADVICE } from '../refusal.ts';
 import { resolveSettings, type Settings } from '../settings.ts';
@@ -129,9 +129,9 @@ const HIGH_WATERMARK = { method: 'GET', path: '/api/v1/eth2/highWatermark' } as 
 const PUBLIC_KEYS = { method: 'GET', path: '/api/v1/eth2/publicKeys' } as const;
 
 /** The scope first, by a route that answers a refusal: the list itself comes whole, or not at all. */
-async function askKeys(client: Client): Promise<SignerAnswer<string[]> | null> {
+async function askKeys(client: Client): Promise<SignerAnswer<string[]> | CommandFailure | null> {
   const allowed = await unlessReason('denied', client.request(HIGH_WATERMARK, z.object({})));
-  return allowed && client.request(PUBLIC_KEYS, z.array(z.string()));
+  return allowed && (await orFailure(client.request(PUBLIC_KEYS, z.array(z.string()))));
 }
 
 /** Null for a refusal that is no fault. */
@@ -268,7 +268,8 @@ function statusSaid(answer: SignerAnswer<ChamberStatus> | null): CheckAnswer {
 }
 
 /** The list has the keys that the token may sign with. */
-function keysSaid(answer: SignerAnswer<string[]> | null): CheckAnswer {
+function keysSaid(answer: SignerAnswer<string[]> | CommandFailure | null): CheckAnswer {
+  if (answer instanceof CommandFailure) return { skipped: 'the signer gives no list of keys now: see health' };
   if (answer === null) return { skipped: 'this token has no scope public_keys, which is right for an operator' };
   if (answer.value.length > 0) return `it may sign with ${plural(answer.value.length, 'key')}`;
   return { detail: 'it may sign with no key', todo: 'name keys in its policy (docs/reference/authorization.md)' };

@@ -1,4 +1,5 @@
-// Requests that wait for a connection of the pool, first come first served, bounded in number.
+// Requests that wait for a connection, first come first served, bounded in number. Alone, because the pool is about
+// connections and this about requests.
 
 import { type Lease, PoolError } from './lease.ts';
 
