@@ -6,7 +6,6 @@ import { jittered } from '../../common/flow/backoff.ts';
 import { lostLinesLine } from '../../common/observe/output.ts';
 import { LOG_PORT } from '../../signer/api/parent-ports.ts';
 import type { Transport } from '../../signer/native/transport.ts';
-import { LineQueue } from './line-queue.ts';
 
 export interface LogRingLimits {
   readonly maxBytes: number;
@@ -204,5 +203,42 @@ export class LogRing {
   #clearTimer(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+  }
+}
+
+/** Lines that wait for the parent, first in, first out: taking one does not move the others. */
+class LineQueue {
+  readonly #compactAfter: number;
+  #lines: string[] = [];
+  #first = 0;
+  #bytes = 0;
+
+  constructor(compactAfter: number) {
+    this.#compactAfter = compactAfter;
+  }
+
+  get length(): number {
+    return this.#lines.length - this.#first;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(line: string): void {
+    this.#lines.push(line);
+    this.#bytes += Buffer.byteLength(line);
+  }
+
+  take(): string {
+    const line = this.#lines[this.#first] ?? '';
+    this.#lines[this.#first] = '';
+    this.#first += 1;
+    this.#bytes -= Buffer.byteLength(line);
+    if (this.#first >= this.#compactAfter || this.#first === this.#lines.length) {
+      this.#lines = this.#lines.slice(this.#first);
+      this.#first = 0;
+    }
+    return line;
   }
 }

@@ -1,5 +1,6 @@
-// Tried again while no listener is there: an enclave that boots. With full jitter, so that the clients of a restarted
-// enclave do not come in step.
+// The parent proxy connects to its enclave, and tries again while that boots and has no listener: with full jitter, so
+// that the clients of a restarted enclave do not come in step. Alone: ingress.ts is about clients, this about the
+// enclave.
 
 import type { Socket } from 'node:net';
 import type { PausingClock } from '../clock.ts';

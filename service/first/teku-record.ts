@@ -1,5 +1,6 @@
 // Teku keeps a YAML file for each key with the last slot and epochs, and writes it before it signs. That is a minimal
-// record, which it exports as such itself: it is handed on as EIP-3076 says it.
+// record, which it exports as such itself: it is handed on as EIP-3076 says it. Alone, because of all clients only
+// Teku's record is read where it is.
 
 import { join } from 'node:path';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';

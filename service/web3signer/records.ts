@@ -15,8 +15,8 @@ import type {
   UnhurriedSession,
 } from '../../signer/slashing/postgres/connection/connections.ts';
 import type { ImportOptions, ImportSummary, SlashingBackend, ValidatorHistory } from '../../signer/slashing/types.ts';
+import { assertUnused, lookAt } from './in-use.ts';
 import { checkSchema, type HighWatermark, Web3SignerDatabaseError } from './schema.ts';
-import { assertUnused, lookAt } from './unused.ts';
 
 interface Web3SignerOptions {
   /** 32 bytes: the network that the database must be of. */

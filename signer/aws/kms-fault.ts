@@ -1,4 +1,5 @@
-// What an error of a KMS call says about the key (AWS KMS API Reference, Errors).
+// What an error of a KMS call says about the key (AWS KMS API Reference, Errors). Alone: the table is the reference's,
+// and kms.ts makes the calls.
 
 import type { CustodyKeyFault } from '../../ceremony/custody-keys.ts';
 import { NsmError } from '../tee/nsm.ts';

@@ -21,7 +21,10 @@ const vectors = folders.flatMap((folder) =>
   folder === undefined ? [] : readdirSync(folder).map((name) => readFileSync(join(folder, name), 'utf8')),
 );
 
-/** Which fork an operation is of, a second time and on purpose: a wrong word signs what nobody accepts, or too much. */
+/**
+ * Which fork an operation is of, a second time and on purpose: with a wrong word the signer signs what no node accepts,
+ * or too much.
+ */
 const FORKS: Readonly<Record<Operation, OperationRow['fork']>> = {
   AGGREGATION_SLOT: 'any',
   AGGREGATE_AND_PROOF: 'phase0', // its container changed with Electra and Gloas

@@ -60,7 +60,7 @@ export function writePackage(root: string, parts: Parts, architecture: Architect
   return pack([...entries, ...beneath('DEBIAN', control)], origin);
 }
 
-/** The same entries, dpkg and tar give the same bytes: owners, modes and times are ours, whoever packs. */
+/** The same entries, dpkg and tar give the same bytes: owners, modes and times are ours, not those of the builder. */
 function pack(entries: readonly ArchiveEntry[], { timeSeconds }: Origin): Buffer {
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-package-'));
   const [tree, packed] = [join(folder, 'tree'), join(folder, 'packed.deb')];

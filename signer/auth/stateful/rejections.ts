@@ -1,4 +1,5 @@
-// Tells the log and the metrics which rows of the state table are not believed.
+// Tells the log and the metrics which rows of the state table the signer does not believe. Alone, because it remembers
+// what was told: stateful.ts keeps the rows that are believed.
 
 import type { Log } from '../../../common/observe/log.ts';
 import type { AuthHeadRejected, HeadProblem, RejectedRow } from './load.ts';

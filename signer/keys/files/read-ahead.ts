@@ -47,8 +47,10 @@ export class ReadAhead {
   }
 }
 
-// Where a key is described: a file, and the document in it, counted from 1. The order of places is that of the files as
-// they were listed.
+/**
+ * Where a key is described: a file, and the document in it, counted from 1. The order of places is that of the files as
+ * they were listed.
+ */
 export type KeystoreAt = OrderedPlace & KeystorePlace;
 
 /** A file of MAX_DESCRIPTOR_BYTES has fewer documents than bytes. */
