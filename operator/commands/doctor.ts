@@ -271,8 +271,9 @@ function statusSaid(answer: SignerAnswer<ChamberStatus> | null): CheckAnswer {
 function keysSaid(answer: SignerAnswer<string[]> | CommandFailure | null): CheckAnswer {
   if (answer instanceof CommandFailure) return { skipped: 'the signer gives no list of keys now: see health' };
   if (answer === null) return { skipped: 'this token has no scope public_keys, which is right for an operator' };
-  if (answer.value.length > 0) return `it may sign with ${plural(answer.value.length, 'key')}`;
-  return { detail: 'it may sign with no key', todo: 'name keys in its policy (docs/reference/authorization.md)' };
+  return answer.value.length === 0
+    ? 'none are listed: the token may sign with no key'
+    : `it may sign with ${plural(answer.value.length, 'key')}`;
 }
 
 /** The status alone says the signer's version: that of its OpenAPI description is the API's. */
