@@ -36,14 +36,14 @@ VITEST := $(NODE) node_modules/vitest/vitest.mjs
 # Programs, databases, images and long searches: what makes the whole suite take a while.
 SLOW := 'test/{chamber,contract,e2e,eif,guest,harden,model,operator,parent-proxy,property}/**' \
   'test/{release,runbooks,slashing-check,web3signer}/**' 'test/slashing/{dynamodb,interchange,postgres,sqlite}/**' \
-  'test/keys/{files,keystores,management,table}/**' 'test/signing/bls/**' \
+  'test/keys/{files,keystores,management,table}/**' 'test/bls/**' \
   test/attestation/mutants.test.ts test/ceremony/day.test.ts test/clients/profiles.test.ts \
   test/command-line/completion.test.ts \
   test/config/check.test.ts test/config/check-start.test.ts test/config/examples.test.ts \
   test/deploy/prometheus.test.ts test/deploy/runbooks.test.ts \
   test/enclave/kms/cms.test.ts test/observe/log-color.test.ts test/receipts/mutants.test.ts \
-  test/receipts/storage.test.ts test/tools/checkout.test.ts test/signing/envelopes/envelope-reader.test.ts \
-  test/signing/fork-attacks.test.ts \
+  test/receipts/storage.test.ts test/tools/checkout.test.ts test/sign/envelopes/envelope-reader.test.ts \
+  test/sign/fork-attacks.test.ts \
   test/formats/strict-json-cost.test.ts test/operations/lodestar-roots.test.ts test/slashing/local-floor-restart.test.ts \
   test/ceremony/check-identity.test.ts test/ceremony/participants-guide.test.ts \
   test/setup/enclave-permissions.test.ts test/setup/signer-permissions.test.ts test/ceremony/custody-guide.test.ts

@@ -9,7 +9,7 @@ import type { RunningSigner } from '../rehearsal/signer.ts';
 import { type Stage, setStage } from '../rehearsal/stage.ts';
 import { testKey } from '../rehearsal/test-key.ts';
 import { keyTableDefinition } from '../signer/keys/table/definition.ts';
-import { publicNetwork } from '../signer/signing/networks.ts';
+import { publicNetwork } from '../signer/sign/networks.ts';
 import { isKept, keep, shown } from './keep.ts';
 import { tellKeyEvidence } from './key-evidence.ts';
 

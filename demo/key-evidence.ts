@@ -32,7 +32,7 @@ import { originStatus } from '../signer/boot/http-application/chamber-status.ts'
 import { bootChamber } from '../signer/chamber/boot-chamber.ts';
 import { keyProvenance } from '../signer/chamber/key-provenance.ts';
 import { stateTable } from '../signer/chamber/state-table.ts';
-import { publicNetwork } from '../signer/signing/networks.ts';
+import { publicNetwork } from '../signer/sign/networks.ts';
 
 const CEREMONY_PCR = 17;
 const NETWORK = encodeHex(publicNetwork('mainnet').genesisValidatorsRoot);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CeremonyBlock } from '../ceremony/definition.ts';
 import { encodeHex } from '../common/formats/hex.ts';
-import { publicNetwork } from '../signer/signing/networks.ts';
+import { publicNetwork } from '../signer/sign/networks.ts';
 import { type CustodyWorld, startCustody } from './custody.ts';
 import { type RunningSigner, runStrongroom, startSigner } from './signer.ts';
 import { type TestKey, testKey } from './test-key.ts';

@@ -2,8 +2,8 @@
 // library would keep. Giving much back takes milliseconds, so it waits for a moment in which the signer signs nothing.
 // Not of an enclave, whose parent could not use the memory. Alone, because main.ts only wires.
 
+import type { BlsCore } from '../signer/bls/bls.ts';
 import { loadAddon } from '../signer/native/load.ts';
-import type { BlsCore } from '../signer/signing/bls/bls.ts';
 
 const TURN_MS = 1000;
 const [AFTER_TURNS, AT_LATEST_TURNS] = [10, 60];

@@ -2,8 +2,8 @@
 // the reload, and the outside as the system gives it.
 
 import { DEFAULT_AWS_ACCESS } from '../signer/aws/access.ts';
+import { openBlsCore } from '../signer/bls/open-either.ts';
 import type { SignerParts } from '../signer/boot/parts.ts';
-import { openBlsCore } from '../signer/signing/bls/open-either.ts';
 import { readConfigFile } from './config/consensus-config.ts';
 import { kernelClock } from './kernel-clock.ts';
 import { openKeyFiles } from './key-files.ts';

@@ -17,7 +17,7 @@ import {
   type SlashingStores,
 } from '../signer/boot/slashing-protection/store.ts';
 import type { Config, OptionPath } from '../signer/config/options.ts';
-import type { Network } from '../signer/signing/networks.ts';
+import type { Network } from '../signer/sign/networks.ts';
 import { latestBy, sayAhead } from '../signer/slashing/future.ts';
 import { isRolledBack } from '../signer/slashing/history/rules.ts';
 import { futureFloor, futureText } from '../signer/slashing/jump.ts';

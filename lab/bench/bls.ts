@@ -6,11 +6,11 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { SecretKey } from '@chainsafe/blst';
+import type { BlsCore } from '../../signer/bls/bls.ts';
+import { NativeBlsCore } from '../../signer/bls/native.ts';
+import { PortableBlsCore } from '../../signer/bls/portable.ts';
 import type { KeyHandle } from '../../signer/keys/vault.ts';
 import { loadAddon } from '../../signer/native/load.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
-import { NativeBlsCore } from '../../signer/signing/bls/native.ts';
-import { PortableBlsCore } from '../../signer/signing/bls/portable.ts';
 
 const CORES = availableParallelism();
 const KEYS = 624;

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ssz } from '@lodestar/types';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { envelope, messageAt } from '../../test/support/fork-messages.ts';
 import { TEST_TOKEN, testKey } from '../../test/support/requests.ts';
 import { type Bar, type Core, median, row } from './bars.ts';

@@ -11,13 +11,13 @@ import { systemClock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { dynamoDBClientOptions, startDynamoDB } from '../../rehearsal/dynamodb.ts';
 import { createDynamoDBClient } from '../../signer/aws/dynamodb.ts';
+import { openBlsCore } from '../../signer/bls/open-either.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../signer/keys/table/freshness.ts';
 import { KeyCipher } from '../../signer/keys/table/key-cipher.ts';
 import { TableLoader } from '../../signer/keys/table/loader.ts';
 import { openKeyTable } from '../../signer/keys/table/table.ts';
-import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { newTableKey } from '../../test/support/key-table.ts';
 
 const MOST_KEYS = 1_000_000; // docs/specification/limits.md

@@ -8,11 +8,11 @@ import { setImmediate } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
+import type { BlsCore } from '../../signer/bls/bls.ts';
+import { openBlsCore } from '../../signer/bls/open-either.ts';
 import { KeyFiles } from '../../signer/keys/files/key-files.ts';
 import { KeystorePool, memoryLimitBytes } from '../../signer/keys/keystores/pool.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
-import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import {
   FULL_PBKDF2,
   FULL_SCRYPT,

@@ -9,9 +9,9 @@ import { useFastestHasher } from '../../signer/operations/leaves.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import { ROWS } from '../../signer/operations/rows.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
-import { computeDomain, computeSigningRoot, forkRefusal } from '../../signer/signing/message-root.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
-import { type Body, signRequestBody } from '../../test/signing/sign-request-arbitraries.ts';
+import { computeDomain, computeSigningRoot, forkRefusal } from '../../signer/sign/message-root.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
+import { type Body, signRequestBody } from '../../test/sign/sign-request-arbitraries.ts';
 
 const NETWORK = publicNetwork('mainnet');
 const ROUNDS = 5;

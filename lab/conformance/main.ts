@@ -7,7 +7,7 @@ import { ArgumentsError, readArguments } from '../../common/command-line/argumen
 import { renderTable } from '../../common/command-line/table.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import type { Chain } from '../../test/expected/expected-root.ts';
 import { runConformance, type SignerUnderTest, tableOf } from './run.ts';
 

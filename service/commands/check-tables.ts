@@ -8,7 +8,7 @@ import { awsFault, LACKING_CREDENTIALS, lackingSetting } from '../../signer/aws/
 import type { Kms } from '../../signer/aws/kms.ts';
 import { StateTableFailure } from '../../signer/chamber/startup-failures.ts';
 import type { Config } from '../../signer/config/options.ts';
-import type { Network } from '../../signer/signing/networks.ts';
+import type { Network } from '../../signer/sign/networks.ts';
 import { type CheckFinding, SILENT_LOGGER, whatAnswers } from '../look.ts';
 
 /**

@@ -12,13 +12,13 @@ import { note, type Piped, type Printed } from '../../common/command-line/termin
 import { renderPath } from '../../common/command-line/violations.ts';
 import { writeViolations } from '../../common/command-line/violations-report.ts';
 import { systemClock } from '../../common/observe/clock.ts';
+import { openBlsCore } from '../../signer/bls/open-either.ts';
 import { openSecretMemory } from '../../signer/boot/secret-key-memory.ts';
 import { filterSystemCalls } from '../../signer/boot/system-call-filter.ts';
 import { networkOf, readNetwork } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
 import { warningText } from '../../signer/config/warnings.ts';
 import { createMetrics } from '../../signer/metrics/metrics.ts';
-import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { readConfigFile } from '../config/consensus-config.ts';
 import type { LoadedConfiguration } from '../config/load.ts';
 import { lookAtKeyFiles } from '../key-files.ts';

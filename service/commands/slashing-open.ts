@@ -12,7 +12,7 @@ import type { World } from '../../signer/boot/world.ts';
 import type { BindingRow } from '../../signer/chamber/binding-row.ts';
 import { networkOf } from '../../signer/config/network.ts';
 import type { Config } from '../../signer/config/options.ts';
-import type { Network } from '../../signer/signing/networks.ts';
+import type { Network } from '../../signer/sign/networks.ts';
 import type { ClockParts } from '../../signer/slashing/doubt/clock.ts';
 import { latestBy } from '../../signer/slashing/future.ts';
 import { readIncarnations } from '../../signer/slashing/incarnation.ts';

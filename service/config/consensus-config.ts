@@ -9,13 +9,13 @@ import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import { FORK_NAMES, type ForkName } from '../../signer/api/forks.ts';
 import { PRESET_SLOTS_PER_EPOCH, type Preset } from '../../signer/api/network-table.ts';
 import type { ConfigFileReading, ConsensusConfig } from '../../signer/config/network.ts';
-import { orderProblems } from '../../signer/signing/fork-schedule.ts';
+import { orderProblems } from '../../signer/sign/fork-schedule.ts';
 import {
   CONFIG_NAME_PATTERN,
   type Fork,
   SLOT_DURATION_MS_LIMITS,
   type UnknownFork,
-} from '../../signer/signing/networks.ts';
+} from '../../signer/sign/networks.ts';
 
 interface ConsensusConfigProblem {
   readonly line: number | undefined;

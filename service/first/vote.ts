@@ -2,7 +2,7 @@
 // that say different things of the payload are a double vote (EIP-3076, and the index of EIP-7732).
 
 import { encodeHex } from '../../common/formats/hex.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 
 export const EPOCH = 138_000;
 const SLOTS_PER_EPOCH = 32;

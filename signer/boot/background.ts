@@ -2,12 +2,12 @@
 // "state watcher": it seals the chamber when a latch (the row that keeps every replica sealed) appears in the state
 // table.
 
+import type { BlsCore, Lane } from '../bls/bls.ts';
 import { Watcher, type WatcherParts } from '../chamber/watcher.ts';
 import type { Config } from '../config/options.ts';
 import { countKeys } from '../keys/counts.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import type { BlsCore, Lane } from '../signing/bls/bls.ts';
-import type { Permits } from '../signing/permits.ts';
+import type { Permits } from '../sign/permits.ts';
 import type { Custody } from './custody.ts';
 import { every } from './every.ts';
 import type { LoadingKeys } from './keys.ts';

@@ -2,14 +2,14 @@
 // the opposite order, also when a later step fails.
 
 import { plural } from '../../common/command-line/printable.ts';
+import type { BlsCore } from '../bls/bls.ts';
 import { networkOf } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
 import { keyTurns } from '../keys/turns.ts';
 import { parseSignRequest } from '../operations/parse.ts';
-import type { BlsCore } from '../signing/bls/bls.ts';
-import { computeSigningRoot } from '../signing/message-root.ts';
-import type { Network } from '../signing/networks.ts';
-import { createPermits, type Permits } from '../signing/permits.ts';
+import { computeSigningRoot } from '../sign/message-root.ts';
+import type { Network } from '../sign/networks.ts';
+import { createPermits, type Permits } from '../sign/permits.ts';
 import type { SlashingProtection } from '../slashing/protection.ts';
 import type { RestrainedStore } from '../slashing/restraints.ts';
 import type { PublicKeyHex } from '../slashing/types.ts';

@@ -35,7 +35,7 @@ import { type CustodyKeyHealth, custodyHealth } from '../chamber/custody-health.
 import { type KeyOrigin, type KeyProvenance, keyProvenance } from '../chamber/key-provenance.ts';
 import { type StateTable, stateTable } from '../chamber/state-table.ts';
 import type { Config } from '../config/options.ts';
-import type { Network } from '../signing/networks.ts';
+import type { Network } from '../sign/networks.ts';
 import { nsmRandomBytes } from '../tee/random.ts';
 import { memoryPolicy } from './secret-key-memory.ts';
 import type { Telemetry } from './telemetry.ts';

@@ -16,7 +16,7 @@ import type { ReceiptRoutes } from '../http/routes/receipts.ts';
 import { openReceiptLog, type ReceiptLog, type SignerFacts } from '../receipts/log.ts';
 import { removeOldEntries } from '../receipts/retention.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
-import type { Network } from '../signing/networks.ts';
+import type { Network } from '../sign/networks.ts';
 import { readIncarnations } from '../slashing/incarnation.ts';
 import type { BareStore } from '../slashing/restraints.ts';
 import type { StoreIdentity } from '../slashing/types.ts';

@@ -1,9 +1,9 @@
 // Step "secret key memory": the BLS core that will hold the keys, and what server.mlock asks of the process.
 
+import type { BlsCore } from '../bls/bls.ts';
+import type { OpenNativeOptions } from '../bls/open.ts';
 import type { Config } from '../config/options.ts';
 import type { MemoryPolicy } from '../native/load.ts';
-import type { BlsCore } from '../signing/bls/bls.ts';
-import type { OpenNativeOptions } from '../signing/bls/open.ts';
 import { applyMemoryPolicy, type KeyMemoryWatch, watchKeyMemory } from './memory-lock.ts';
 import type { Telemetry } from './telemetry.ts';
 import type { World } from './world.ts';

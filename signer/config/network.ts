@@ -5,7 +5,7 @@ import { decodeHex } from '../../common/formats/hex.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { FORK_NAMES } from '../api/forks.ts';
 import type { Preset } from '../api/network-table.ts';
-import { extendSchedule } from '../signing/fork-schedule.ts';
+import { extendSchedule } from '../sign/fork-schedule.ts';
 import {
   ephemeryNetwork,
   type Fork,
@@ -13,7 +13,7 @@ import {
   type Network,
   publicNetwork,
   type UnknownFork,
-} from '../signing/networks.ts';
+} from '../sign/networks.ts';
 import {
   CLOCK_TOLERANCE_SECONDS,
   type ClockTolerance,

@@ -4,7 +4,7 @@ import { type ErrorReason, SignerError } from '../api/errors.ts';
 import { MAX_ENVELOPE_BODY_BYTES } from '../api/primitives.ts';
 import { evaluateBeforeBody } from '../auth/evaluate.ts';
 import type { ParsedSignRequest } from '../operations/sign-request.ts';
-import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../signing/envelopes/envelope-reader.ts';
+import { type EnvelopeReader, MAX_BODY_READ_AT_ONCE_BYTES } from '../sign/envelopes/envelope-reader.ts';
 import type { HttpRequest, RequestContext, RouteAccess } from './context.ts';
 
 export function largestEnvelope(access: RouteAccess | undefined): number {

@@ -1,4 +1,4 @@
-// The signing core for signer/signing/bls/native.ts: keys in, batches of signatures and of public keys out.
+// The signing core for signer/bls/native.ts: keys in, batches of signatures and of public keys out.
 #ifndef STRONGROOM_CORE_CALLS_H
 #define STRONGROOM_CORE_CALLS_H
 

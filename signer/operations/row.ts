@@ -36,7 +36,7 @@ export interface Payment {
  */
 type ForkRule = 'any' | 'phase0' | 'gloas' | 'capella' | 'genesis';
 
-/** A place of a key that its first content claims, until two epochs after its slot (signing/equivocation.ts). */
+/** A place of a key that its first content claims, until two epochs after its slot (sign/equivocation.ts). */
 interface Claimed {
   readonly name: string;
   readonly slot: number;
@@ -54,7 +54,7 @@ export interface OperationRow<Message = unknown> {
   readonly domain: number;
   readonly fork: ForkRule;
   /**
-   * Signed with the schedule's fork where the client's root proves that it is meant (signing/healing.ts). Never where a
+   * Signed with the schedule's fork where the client's root proves that it is meant (sign/healing.ts). Never where a
    * second content is refused (slashable, claim), nor where the client's fork decides nothing (capella, genesis).
    */
   readonly isHealable?: true;
@@ -71,7 +71,7 @@ export interface OperationRow<Message = unknown> {
   slashable?(message: Message, key: Pick<LoadedKey, 'publicKey' | 'tenure'>, signingRoot: Uint8Array): SlashableMessage;
   payment?(message: Message): Payment;
   claim?(message: Message): Claimed;
-  /** The block that it belongs to, which its own key may have signed (signing/own-blocks.ts). */
+  /** The block that it belongs to, which its own key may have signed (sign/own-blocks.ts). */
   block?(message: Message): { readonly slot: number; readonly root: Uint8Array };
 }
 

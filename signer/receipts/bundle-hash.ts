@@ -22,7 +22,7 @@ export function fastestBundleRoot(load: () => Pick<Addon, 'bundleRoot'> | undefi
       return root;
     };
     if (rootByAddon(PROOF).equals(rootInScript(PROOF))) return rootByAddon;
-  } catch {} // the BLS core, which it has too, says why (signing/bls/open.ts)
+  } catch {} // the BLS core, which it has too, says why (bls/open.ts)
   return rootInScript;
 }
 

@@ -32,7 +32,7 @@ export const BATCHES_CLOSE_WAIT_MS = 10_000;
 const NOTHING_SIGNED: StoreFloor = { slot: -1, sourceEpoch: -1, targetEpoch: -1 };
 
 export interface SlashingProtectionOptions {
-  /** The right to sign (signing/right.ts); the right to the store alone unless given. */
+  /** The right to sign (sign/right.ts); the right to the store alone unless given. */
   readonly right?: Hindrance;
   readonly maxQueuedChecks?: number;
   readonly onRefusal?: (reason: SlashingRefusal | KeyFault) => void;

@@ -72,7 +72,7 @@ type Method = Exclude<keyof SlashingBackend, 'name' | 'batchLimits' | 'doubt' | 
 
 /** A new method does not compile before it stands here. `asks`: before the call, after it, and at each history. */
 const RIGHT_TO_USE: { readonly [M in Method]: 'forwards' | 'asks' } = {
-  checkAndRecord: 'forwards', // slashing/protection.ts asks when it hands over a batch (signing/right.ts)
+  checkAndRecord: 'forwards', // slashing/protection.ts asks when it hands over a batch (sign/right.ts)
   checkHealth: 'forwards', // health is of the store, not of the right to it
   identity: 'forwards',
   incarnate: 'forwards',

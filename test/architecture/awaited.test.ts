@@ -121,12 +121,12 @@ const AWAITED: Readonly<Record<string, Awaited>> = {
     limit: SELF('signer/native/vsock.ts', 'timeoutMs'),
     test: 'test/enclave/log.test.ts',
   },
-  'signer/signing/bls/portable.ts': {
+  'signer/bls/portable.ts': {
     awaits: 'workers that sign',
     limit: SELF('signer/http/routes/sign.ts', 'requestTimeoutSeconds'),
-    test: 'test/signing/bls/portable.test.ts',
+    test: 'test/bls/portable.test.ts',
   },
-  'signer/signing/envelopes/envelope-reader.ts': {
+  'signer/sign/envelopes/envelope-reader.ts': {
     awaits: 'the worker that reads large bodies',
     limit: SELF('signer/http/routes/sign.ts', 'requestTimeoutSeconds'),
     test: 'test/e2e/request-bodies.test.ts',

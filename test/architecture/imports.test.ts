@@ -51,7 +51,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   enclave: ['signer/', 'ceremony/'],
   'lab/bench': EVERYTHING,
   // What is right is computed without the signer's code; only the constants of networks are shared.
-  'lab/conformance': ['signer/api/network-table.ts', 'signer/signing/networks.ts', EXPECTED],
+  'lab/conformance': ['signer/api/network-table.ts', 'signer/sign/networks.ts', EXPECTED],
   // It reads pages.
   'lab/site': ['tools/reference/markdown.ts'],
   'lab/test': EVERYTHING,
@@ -84,8 +84,8 @@ const WIRING = ['main.ts', 'boot', 'commands'];
 const SIGNER_ORDER = [
   WIRING,
   ['http', 'config'],
-  ['signing', 'chamber'],
-  ['auth'],
+  ['sign', 'chamber'],
+  ['auth', 'bls'],
   ['operations'],
   ['slashing', 'keys', 'receipts'],
   ['aws', 'tls'],

@@ -14,7 +14,7 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import { readProxyConfiguration } from '../../parent-proxy/configuration.ts';
 import { type CustodyWorld, startCustody } from '../../rehearsal/custody.ts';
 import { cleanEnvironment, killChildren, type RunningSigner, startSigner, tracked } from '../../rehearsal/signer.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { loadGood, violationsOf } from '../config/loading.ts';
 import { awsProgram } from '../runbooks/aws.ts';
 import { blocksOf } from '../runbooks/page.ts';

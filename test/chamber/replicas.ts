@@ -16,7 +16,7 @@ import { rootTokenMaker } from '../../signer/boot/custody.ts';
 import { type Booted, bootChamber, type UnsealParts } from '../../signer/chamber/boot-chamber.ts';
 import { type KeyProvenanceParts, keyProvenance } from '../../signer/chamber/key-provenance.ts';
 import { type StateTable, stateTable } from '../../signer/chamber/state-table.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { PATIENT } from '../support/patience.ts';
 import { type LogLine, recordingLog } from '../support/recording-log.ts';
 

@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import type { Members } from '../expected/messages.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { deployKeys } from '../support/deployment.ts';

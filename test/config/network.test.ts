@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { PUBLIC_NETWORK_NAMES } from '../support/networks.ts';
 import { scheduledForkAt } from '../support/scheduled-fork.ts';
 import { loadGood, sentencesOf, violationsOf } from './loading.ts';

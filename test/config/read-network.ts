@@ -3,7 +3,7 @@
 import { expect } from 'vitest';
 import { readConfigFile } from '../../service/config/consensus-config.ts';
 import { readNetwork } from '../../signer/config/network.ts';
-import type { Network } from '../../signer/signing/networks.ts';
+import type { Network } from '../../signer/sign/networks.ts';
 import { loadGood } from './loading.ts';
 
 export const ROOT = `0x${'ab'.repeat(32)}`;

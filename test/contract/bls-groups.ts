@@ -4,8 +4,8 @@
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { SignerError } from '../../signer/api/errors.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
-import { MAX_QUEUED_JOBS } from '../../signer/signing/bls/queue.ts';
+import type { BlsCore } from '../../signer/bls/bls.ts';
+import { MAX_QUEUED_JOBS } from '../../signer/bls/queue.ts';
 import {
   bytesOf,
   expectedSignature,

@@ -2,7 +2,7 @@
 
 import { SecretKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type BlsCore, MAX_KEYS_AT_ONCE } from '../../signer/signing/bls/bls.ts';
+import { type BlsCore, MAX_KEYS_AT_ONCE } from '../../signer/bls/bls.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 
 const GROUP_ORDER = Buffer.from('73eda753299d7d483339d80809a1d80553bda402fffe5bfeffffffff00000001', 'hex');

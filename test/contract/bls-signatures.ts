@@ -3,8 +3,8 @@
 
 import { SecretKey } from '@chainsafe/blst';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { BlsCore } from '../../signer/bls/bls.ts';
 import type { KeyHandle } from '../../signer/keys/vault.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
 import { bytesOf, expectedSignature, hex, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { IS_WHOLE } from '../support/scale.ts';
 import { vectorJson } from '../support/vectors.ts';

@@ -1,13 +1,13 @@
-// What every BLS core must do, whichever computes: run by test/signing/bls/native.test.ts and
-// test/signing/bls/portable.test.ts.
+// What every BLS core must do, whichever computes: run by test/bls/native.test.ts and
+// test/bls/portable.test.ts.
 // Signatures and secret keys are in bls-signatures.ts, many keys added together in bls-many-keys.ts, groups in
 // bls-groups.ts; here are handles, the queue, and the core's life.
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SignerError } from '../../signer/api/errors.ts';
+import type { BlsCore } from '../../signer/bls/bls.ts';
+import { MAX_QUEUED_JOBS } from '../../signer/bls/queue.ts';
 import type { KeyHandle } from '../../signer/keys/vault.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
-import { MAX_QUEUED_JOBS } from '../../signer/signing/bls/queue.ts';
 import { bytesOf, expectedSignature, jobsHaveStarted, keysOf, outcome, ROOT, secretKeyOf } from '../support/bls.ts';
 import { IS_WHOLE, someOf } from '../support/scale.ts';
 import { blsGroupsContract } from './bls-groups.ts';
@@ -16,7 +16,7 @@ import { blsSignaturesContract } from './bls-signatures.ts';
 
 /**
  * The most jobs with roots of their own that a core may have under way per thread, by the bound on how long a priority
- * job waits. Jobs of one root may be more, where they take less (test/signing/bls/native.test.ts).
+ * job waits. Jobs of one root may be more, where they take less (test/bls/native.test.ts).
  */
 const MAX_RUNNING_PER_CORE = 16;
 

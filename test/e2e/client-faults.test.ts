@@ -6,7 +6,7 @@ import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { clientFaults } from '../expected/client-faults.ts';
 import { type Chain, expectedRoot } from '../expected/expected-root.ts';
 import { deployKeys } from '../support/deployment.ts';

@@ -16,7 +16,7 @@ import { createDynamoDBClient, DescribeTableCommand } from '../../signer/aws/dyn
 import { openSlashingBackend, SHARED_STORES } from '../../signer/boot/slashing-protection/store.ts';
 import { openTelemetry } from '../../signer/boot/telemetry.ts';
 import type { Enclave, World } from '../../signer/boot/world.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { authoritiesOf, type NamedAuthorities } from '../../signer/tee/authorities.ts';
 import { loadGood } from '../config/loading.ts';
 import { makeCertificate } from '../support/certificates.ts';

@@ -13,7 +13,7 @@ import { kmsClientOptions } from '../../rehearsal/kms/server.ts';
 import { createKms } from '../../signer/aws/kms.ts';
 import { TABLE_CREDENTIALS_CONTEXT } from '../../signer/aws/table-credentials.ts';
 import { openSlashingBackend, SHARED_STORES } from '../../signer/boot/slashing-protection/store.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { loadGood } from '../config/loading.ts';
 import { type AttestedClient, attested, registersOf } from '../support/attested-client.ts';
 import { makeCertificate } from '../support/certificates.ts';

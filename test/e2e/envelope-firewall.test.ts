@@ -6,7 +6,7 @@ import { ssz } from '@lodestar/types';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { deploy } from '../support/deployment.ts';
 import { envelope, messageAt } from '../support/fork-messages.ts';
 import { call, signCall, TEST_TOKEN, testKey } from '../support/requests.ts';

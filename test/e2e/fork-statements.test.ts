@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { type Body, expectedRoot } from '../expected/expected-root.ts';
 import { deploy } from '../support/deployment.ts';
 import { messageAt } from '../support/fork-messages.ts';

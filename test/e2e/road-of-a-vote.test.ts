@@ -86,10 +86,10 @@ it.skipIf(!addonForTests())('a vote calls so many of our own functions, in so ma
       'signer/http/admission.ts',
       'signer/auth/evaluate.ts',
       'signer/http/routes/sign.ts',
-      'signer/signing/sign.ts',
+      'signer/sign/sign.ts',
       'signer/slashing/protection.ts',
       'signer/slashing/sqlite/check.ts',
-      'signer/signing/bls/native.ts',
+      'signer/bls/native.ts',
     ]),
   );
   expect(files.length > MAX_FILES ? files : []).toEqual([]);

@@ -3,7 +3,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { gloasVectors } from '../support/gloas.ts';
 import { chainOf } from '../support/networks.ts';
 import { expectedRoot } from './expected-root.ts';

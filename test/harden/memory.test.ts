@@ -29,7 +29,7 @@ function child(options: { policy: string; prefer?: string; lockKiB?: number; key
   const { policy, prefer = 'native', lockKiB = 256, keys = 1 } = options;
   const program = `
     const { statSync, readFileSync } = await import('node:fs');
-    const { openBlsCore } = await import('./signer/signing/bls/open-either.ts');
+    const { openBlsCore } = await import('./signer/bls/open-either.ts');
     const { applyMemoryPolicy, watchKeyMemory } = await import('./signer/boot/memory-lock.ts');
     const levels = [];
     const at = (level) => () => void levels.push(level);

@@ -1,9 +1,9 @@
 // A key store on a real BLS core, both new for every test, and forty TEST keys by their number.
 
 import { afterEach, beforeEach } from 'vitest';
+import type { BlsCore } from '../../signer/bls/bls.ts';
+import { openBlsCore } from '../../signer/bls/open-either.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
-import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { publicKeyOf, testSecret } from '../support/keys.ts';
 import { recordingLog } from '../support/recording-log.ts';
 

@@ -3,7 +3,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ROWS } from '../../signer/operations/rows.ts';
-import { computeDomain, rememberedDomains } from '../../signer/signing/message-root.ts';
+import { computeDomain, rememberedDomains } from '../../signer/sign/message-root.ts';
 
 const type = fc.constantFrom(...Object.values(ROWS).map(({ domain }) => domain));
 /** Few values, so that repeats, near misses and alternations all come up. */

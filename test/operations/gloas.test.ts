@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
-import { computeDomain, computeSigningRoot, forkRefusal, messageFork } from '../../signer/signing/message-root.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { computeDomain, computeSigningRoot, forkRefusal, messageFork } from '../../signer/sign/message-root.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { type GloasBody, gloasVectors, shapesOf, signedGloasVectors } from '../support/gloas.ts';
 import { objectRoot } from '../support/operation-rows.ts';
 

@@ -7,9 +7,9 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
-import { signingRoot } from '../../signer/signing/message-root.ts';
-import { CASES, type Case } from '../signing/lodestar-cases.ts';
-import { attestationData, Contents, type Members } from '../signing/lodestar-contents.ts';
+import { signingRoot } from '../../signer/sign/message-root.ts';
+import { CASES, type Case } from '../sign/lodestar-cases.ts';
+import { attestationData, Contents, type Members } from '../sign/lodestar-contents.ts';
 import { objectRoot } from '../support/operation-rows.ts';
 import { sized } from '../support/scale.ts';
 

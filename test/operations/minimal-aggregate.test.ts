@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
-import { forkRefusal } from '../../signer/signing/message-root.ts';
-import { makeNetwork, publicNetwork } from '../../signer/signing/networks.ts';
+import { forkRefusal } from '../../signer/sign/message-root.ts';
+import { makeNetwork, publicNetwork } from '../../signer/sign/networks.ts';
 import { versionOf } from '../support/fork-messages.ts';
 import { objectRoot } from '../support/operation-rows.ts';
 

@@ -4,8 +4,8 @@
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { ROWS } from '../../signer/operations/rows.ts';
-import { computeDomain, computeSigningRoot } from '../../signer/signing/message-root.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { computeDomain, computeSigningRoot } from '../../signer/sign/message-root.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { slashableMessage } from '../support/operation-rows.ts';
 import { hexBytes, MAINNET, requestOf } from './requests.ts';
 

@@ -12,9 +12,9 @@ import {
   parseSignRequest,
   rememberedRequests,
 } from '../../signer/operations/parse.ts';
-import { computeSigningRoot, forkRefusal, signingRoots } from '../../signer/signing/message-root.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
-import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
+import { computeSigningRoot, forkRefusal, signingRoots } from '../../signer/sign/message-root.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
+import { signRequestBody } from '../sign/sign-request-arbitraries.ts';
 import { attestation, randaoReveal, rootOf } from '../support/requests.ts';
 
 const NETWORK = publicNetwork('hoodi');

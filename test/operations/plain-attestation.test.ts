@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SIGN_REQUEST_SCHEMAS } from '../../signer/operations/sign-request.ts';
 import { readPlainAttestation } from '../../signer/operations/vote.ts';
-import { type Body, respelled, signRequestBody } from '../signing/sign-request-arbitraries.ts';
+import { type Body, respelled, signRequestBody } from '../sign/sign-request-arbitraries.ts';
 import { attestation, rootOf } from '../support/requests.ts';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

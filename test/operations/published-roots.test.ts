@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { isForkName } from '../../signer/api/forks.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
-import { computeSigningRoot, forkRefusal } from '../../signer/signing/message-root.ts';
-import { makeNetwork, type Network } from '../../signer/signing/networks.ts';
+import { computeSigningRoot, forkRefusal } from '../../signer/sign/message-root.ts';
+import { makeNetwork, type Network } from '../../signer/sign/networks.ts';
 import { vectorJson, vectorLines } from '../support/vectors.ts';
 import { hexBytes, MAINNET, parse, requestOf } from './requests.ts';
 

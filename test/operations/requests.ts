@@ -2,7 +2,7 @@
 
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import type { ParsedSignRequest, SignRequest } from '../../signer/operations/sign-request.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 
 export const MAINNET = publicNetwork('mainnet');
 

@@ -5,14 +5,14 @@ import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import type { SignRequest } from '../../signer/operations/sign-request.ts';
-import { computeSigningRoot, forkRefusal } from '../../signer/signing/message-root.ts';
-import { type Network, publicNetwork } from '../../signer/signing/networks.ts';
-import { type Json, oracleObjectRoot, oracleSigningRoot } from '../signing/root-oracle.ts';
-import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from '../signing/sign-request-arbitraries.ts';
+import { computeSigningRoot, forkRefusal } from '../../signer/sign/message-root.ts';
+import { type Network, publicNetwork } from '../../signer/sign/networks.ts';
+import { type Json, oracleObjectRoot, oracleSigningRoot } from '../sign/root-oracle.ts';
+import { type Body, MESSAGE_MEMBERS, respelled, signRequestBody } from '../sign/sign-request-arbitraries.ts';
 import { slashableMessage } from '../support/operation-rows.ts';
 
 const HOODI = publicNetwork('hoodi');
-/** Hoodi without a schedule, of which signing/message-root.test.ts asks: epochs and versions are random here. */
+/** Hoodi without a schedule, of which sign/message-root.test.ts asks: epochs and versions are random here. */
 const NETWORK: Network = {
   ...HOODI,
   forks: HOODI.forks.map((fork, index) => ({ ...fork, epoch: index === 0 ? 0 : null })),

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
 import { SIGN_REQUEST_SCHEMAS } from '../../signer/operations/sign-request.ts';
 import { aggregating, attesting, header, parse, parseText, proposing } from '../api/sign-bodies.ts';
-import { signRequestBody } from '../signing/sign-request-arbitraries.ts';
+import { signRequestBody } from '../sign/sign-request-arbitraries.ts';
 import { vectorJson } from '../support/vectors.ts';
 
 describe('any request at all', () => {

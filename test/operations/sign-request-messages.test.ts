@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import {
   accepted,
   aggregateAndProof,

@@ -5,7 +5,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { AttestationData, SigningData } from '../../signer/operations/containers.ts';
 import { voteRoot } from '../../signer/operations/vote.ts';
-import { signingRoot } from '../../signer/signing/message-root.ts';
+import { signingRoot } from '../../signer/sign/message-root.ts';
 
 const bytes32 = fc.uint8Array({ minLength: 32, maxLength: 32 });
 const slotOrEpoch = fc.oneof(fc.maxSafeNat(), fc.constantFrom(0, 2 ** 32 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER));

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
-import { computeSigningRoot } from '../../signer/signing/message-root.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { computeSigningRoot } from '../../signer/sign/message-root.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { attestation, block, MAINNET_ROOT } from '../support/messages.ts';
 import { findPython } from '../support/needs.ts';
 

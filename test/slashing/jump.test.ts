@@ -1,7 +1,7 @@
 // What a jump raises a store to.
 
 import { describe, expect, it } from 'vitest';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { CLOCK_TOLERANCE_SECONDS } from '../../signer/slashing/future.ts';
 import { floorAt } from '../../signer/slashing/jump.ts';
 

@@ -13,7 +13,7 @@ import { SERVICE_STORES } from '../../service/stores.ts';
 import { tableDefinition } from '../../signer/aws/table-definition.ts';
 import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
 import type { Config } from '../../signer/config/options.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { loadGood } from '../config/loading.ts';
 import { ownAddress } from '../support/own-address.ts';
 import { startPostgres } from '../support/postgres.ts';

@@ -43,7 +43,7 @@ const ASKED = {
 } satisfies Partial<Record<keyof RestrainedStore, (store: RestrainedStore) => Promise<unknown>>>;
 /** Members that speak of no key; tenures are read, and compared at every check. */
 const NOT_ASKED = ['name', 'batchLimits', 'checkHealth', 'close', 'hindrance', 'marksBeyond', 'tenures'];
-/** Slashing protection asks when it hands over a batch, and the signature is asked for (test/signing/right.test.ts). */
+/** Slashing protection asks when it hands over a batch, and the signature is asked for (test/sign/right.test.ts). */
 const ASKED_BEFORE = ['checkAndRecord'];
 const CASES = Object.entries(ASKED);
 

@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { SecretKey } from '@chainsafe/blst';
 import { SignerError } from '../../signer/api/errors.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
+import type { BlsCore } from '../../signer/bls/bls.ts';
 
 /** Bytes that look random and are the same in every run. */
 export function bytesOf(label: string): Uint8Array {

@@ -2,7 +2,7 @@
 
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { ForkName } from '../../signer/api/forks.ts';
-import type { Network } from '../../signer/signing/networks.ts';
+import type { Network } from '../../signer/sign/networks.ts';
 
 const ROOT = `0x${'11'.repeat(32)}`;
 const SIGNATURE = `0x${'22'.repeat(96)}`;

@@ -12,6 +12,8 @@ import {
   type Item,
   PutItemCommand,
 } from '../../signer/aws/dynamodb.ts';
+import type { BlsCore } from '../../signer/bls/bls.ts';
+import { openBlsCore } from '../../signer/bls/open-either.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
 import { keyTableDefinition } from '../../signer/keys/table/definition.ts';
 import { TableFreshness } from '../../signer/keys/table/freshness.ts';
@@ -20,8 +22,6 @@ import { type TableLoad, TableLoader, type TableLoaderOptions } from '../../sign
 import { keyOfRevision, keyOfRow, shardOf } from '../../signer/keys/table/rows.ts';
 import { openKeyTable } from '../../signer/keys/table/table.ts';
 import type { KeyTable, NewTableKey } from '../../signer/keys/table/types.ts';
-import type { BlsCore } from '../../signer/signing/bls/bls.ts';
-import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 import { TenureBook } from '../../signer/tenure.ts';
 import { publicKeyOf, testSecret } from './keys.ts';
 import { PATIENT } from './patience.ts';

@@ -18,9 +18,9 @@ import { changeStatus, type StatusResult } from '../../signer/keys/management/st
 import type { KeyStatus } from '../../signer/keys/table/types.ts';
 import { keyTurns } from '../../signer/keys/turns.ts';
 import { parseSignRequest } from '../../signer/operations/parse.ts';
-import { publicNetwork } from '../../signer/signing/networks.ts';
-import { createPermits } from '../../signer/signing/permits.ts';
-import { sign } from '../../signer/signing/sign.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
+import { createPermits } from '../../signer/sign/permits.ts';
+import { sign } from '../../signer/sign/sign.ts';
 import { SlashingProtection } from '../../signer/slashing/protection.ts';
 import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';

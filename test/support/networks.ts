@@ -2,7 +2,7 @@
 
 import { encodeHex } from '../../common/formats/hex.ts';
 import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
-import type { Network } from '../../signer/signing/networks.ts';
+import type { Network } from '../../signer/sign/networks.ts';
 import type { Chain } from '../expected/expected-root.ts';
 
 /** Every constant of theirs is built in. */

@@ -7,9 +7,9 @@ import { createLogger } from '../../common/observe/logger.ts';
 import { loadConfig } from '../../service/config/load.ts';
 import { SERVICE_PARTS } from '../../service/parts.ts';
 import { sayWarnings } from '../../service/said.ts';
+import { openBlsCore } from '../../signer/bls/open-either.ts';
 import { boot } from '../../signer/boot/boot.ts';
 import type { SignerParts } from '../../signer/boot/parts.ts';
-import { openBlsCore } from '../../signer/signing/bls/open-either.ts';
 
 const PARTS: SignerParts = {
   ...SERVICE_PARTS,

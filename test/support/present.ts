@@ -1,7 +1,7 @@
 // What lies at the present of mainnet: a signer that may have lost its store to another one jumps there, and signs what
 // comes after.
 
-import { publicNetwork } from '../../signer/signing/networks.ts';
+import { publicNetwork } from '../../signer/sign/networks.ts';
 import { floorAt } from '../../signer/slashing/jump.ts';
 import { block, rootOf } from './messages.ts';
 

@@ -1,7 +1,7 @@
 // The one fork in force at an epoch: for tests that state what a schedule is.
 
-import { type ForkSchedule, possibleForksAt } from '../../signer/signing/message-root.ts';
-import type { Fork } from '../../signer/signing/networks.ts';
+import { type ForkSchedule, possibleForksAt } from '../../signer/sign/message-root.ts';
+import type { Fork } from '../../signer/sign/networks.ts';
 
 /** Undefined where the schedule does not say. */
 export function scheduledForkAt(schedule: ForkSchedule, epoch: number): Fork | undefined {

@@ -3,7 +3,7 @@
 
 import { ssz } from '@lodestar/types';
 import { encodeHex } from '../../../common/formats/hex.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import { expectedRoot } from '../../../test/expected/expected-root.ts';
 import { messageAt } from '../../../test/support/fork-messages.ts';
 import type { TestKey } from '../../../test/support/requests.ts';

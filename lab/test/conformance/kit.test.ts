@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { SecretKey } from '@chainsafe/blst';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import { deploy } from '../../../test/support/deployment.ts';
 import { FULL_SCRYPT, publicKeyOf, testSecret, writeKeystore } from '../../../test/support/keys.ts';
 import { runMake } from '../../../test/support/make.ts';

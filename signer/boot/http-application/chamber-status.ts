@@ -9,7 +9,7 @@ import type { Latch } from '../../chamber/state-rows.ts';
 import type { Config } from '../../config/options.ts';
 import type { ChamberRoutes } from '../../http/routes/chamber.ts';
 import { countKeys } from '../../keys/counts.ts';
-import { hindranceOf } from '../../signing/right.ts';
+import { hindranceOf } from '../../sign/right.ts';
 import { floorFields } from '../../slashing/jump.ts';
 import { REPORTED_PCRS } from '../../tee/nsm.ts';
 import type { Custody } from '../custody.ts';

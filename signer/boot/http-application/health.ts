@@ -5,7 +5,7 @@ import { ERROR_REASONS } from '../../api/errors.ts';
 import type { HealthCheck, KeysLoading } from '../../api/health.ts';
 import type { Config } from '../../config/options.ts';
 import type { Readiness } from '../../http/routes/health.ts';
-import { custodyRefusal } from '../../signing/right.ts';
+import { custodyRefusal } from '../../sign/right.ts';
 import { clockTrouble } from '../slashing-protection.ts';
 import type { Parts } from './parts.ts';
 

@@ -6,7 +6,7 @@ import type { KeyRoutes } from '../../http/app.ts';
 import { exportInterchangeText, mergeInterchangeText } from '../../http/bodies/interchange.ts';
 import type { ItemLimits } from '../../http/work-limits.ts';
 import type { GenerationOptions, KeyManagementParts } from '../../keys/management/management.ts';
-import { assertMayRelease } from '../../signing/right.ts';
+import { assertMayRelease } from '../../sign/right.ts';
 import { fillMixedRandom } from '../../tee/random.ts';
 import type { World } from '../world.ts';
 import type { Parts } from './parts.ts';

@@ -1,11 +1,11 @@
 // What the HTTP application is made of: the parts that the steps before it have opened.
 
+import type { BlsCore } from '../../bls/bls.ts';
 import type { Watcher } from '../../chamber/watcher.ts';
 import type { DescribeRoutes, MountRoutes } from '../../http/app.ts';
 import type { KeyTurns } from '../../keys/turns.ts';
-import type { BlsCore } from '../../signing/bls/bls.ts';
-import type { Network } from '../../signing/networks.ts';
-import type { Permits } from '../../signing/permits.ts';
+import type { Network } from '../../sign/networks.ts';
+import type { Permits } from '../../sign/permits.ts';
 import type { InFlightSigning } from '../../tenure.ts';
 import type { Authorization } from '../authorization.ts';
 import type { Custody } from '../custody.ts';

@@ -5,7 +5,7 @@ import { SignerError } from '../../api/errors.ts';
 import { type AwsAccess, DEFAULT_AWS_ACCESS } from '../../aws/access.ts';
 import { lackingSetting } from '../../aws/errors.ts';
 import type { Config } from '../../config/options.ts';
-import type { Network } from '../../signing/networks.ts';
+import type { Network } from '../../sign/networks.ts';
 import { type RowIntegrity, rowIntegrity } from '../../slashing/history/codes.ts';
 import { type PostgresAddress, parsePostgresUrl } from '../../slashing/postgres/connection/address.ts';
 import type { SlashingBackend } from '../../slashing/types.ts';

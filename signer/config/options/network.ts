@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { FORK_NAMES, type ForkName } from '../../api/forks.ts';
-import { SLOT_DURATION_MS_LIMITS } from '../../signing/networks.ts';
+import { SLOT_DURATION_MS_LIMITS } from '../../sign/networks.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
 import { hex, integer, object, oneOf, text } from '../values/values.ts';
 

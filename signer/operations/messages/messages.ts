@@ -71,7 +71,7 @@ export function isOfMinimalSlot(committeeBits: Uint8Array | undefined): boolean 
   return committeeBits?.length === COMMITTEE_BYTES.minimal;
 }
 
-/** Both wire types take both shapes. Which container it is follows from the fork version (signing/message-root.ts). */
+/** Both wire types take both shapes. Which container it is follows from the fork version (sign/message-root.ts). */
 export const aggregateAndProof = bareOrVersioned(
   {
     aggregator_index: uint64,

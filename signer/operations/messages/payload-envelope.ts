@@ -84,7 +84,7 @@ export interface EnvelopeMessage {
   readonly beaconBlockRoot: Uint8Array;
   readonly content:
     | { readonly kind: 'whole'; readonly envelope: ExecutionPayloadEnvelope }
-    /** hash_tree_root of a large one: a worker thread read and hashed it (signing/envelopes). */
+    /** hash_tree_root of a large one: a worker thread read and hashed it (sign/envelopes). */
     | { readonly kind: 'root'; readonly root: Uint8Array };
 }
 

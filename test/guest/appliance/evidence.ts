@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { encodeHex } from '../../../common/formats/hex.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import { findPython } from '../../support/needs.ts';
 import { NotApplicable, type OutsideCheck } from '../suite.ts';
 import type { Appliance } from './image.ts';

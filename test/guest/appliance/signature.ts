@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { PublicKey, Signature, verify } from '@chainsafe/blst';
 import { parseSignRequest } from '../../../signer/operations/parse.ts';
-import { computeSigningRoot } from '../../../signer/signing/message-root.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { computeSigningRoot } from '../../../signer/sign/message-root.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import type { OutsideCheck } from '../suite.ts';
 import { voteRequest } from './programs/votes.ts';
 

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { encodeHex } from '../../../common/formats/hex.ts';
 import type { RunningSigner } from '../../../rehearsal/signer.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import { deploy } from '../../support/deployment.ts';
 import { expectNoList } from '../../support/no-list.ts';
 import { attestation, block, call, rootOf, TEST_TOKEN, testKey } from '../../support/requests.ts';

@@ -11,7 +11,7 @@ import { compilePolicy, joinAccess } from '../../../signer/auth/evaluate.ts';
 import { createStaticAuthenticator } from '../../../signer/auth/static.ts';
 import type { AppParts } from '../../../signer/http/app.ts';
 import type { KeyStore } from '../../../signer/keys/store.ts';
-import { MAX_BODY_READ_AT_ONCE_BYTES } from '../../../signer/signing/envelopes/envelope-reader.ts';
+import { MAX_BODY_READ_AT_ONCE_BYTES } from '../../../signer/sign/envelopes/envelope-reader.ts';
 import { keylessApp } from '../../support/auth-app.ts';
 import { deploy } from '../../support/deployment.ts';
 import { recordingLog } from '../../support/recording-log.ts';

@@ -3,10 +3,10 @@
 
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
+import type { BlsCore } from '../../../signer/bls/bls.ts';
+import { openBlsCore } from '../../../signer/bls/open-either.ts';
 import { KeystorePool } from '../../../signer/keys/keystores/pool.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
-import type { BlsCore } from '../../../signer/signing/bls/bls.ts';
-import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
 import { makeKeyDirectory } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 

@@ -5,6 +5,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { BlsCore } from '../../../signer/bls/bls.ts';
+import { openBlsCore } from '../../../signer/bls/open-either.ts';
 import { ImportedKeystoreCipher } from '../../../signer/keys/files/imported-keystore.ts';
 import { ImportedKeystores } from '../../../signer/keys/files/imported-keystores.ts';
 import { digestPassword, KeyCache } from '../../../signer/keys/files/key-cache.ts';
@@ -17,8 +19,6 @@ import { openKeystores, parseItem } from '../../../signer/keys/keystores/read.ts
 import { generateKeys } from '../../../signer/keys/management/generate.ts';
 import { importKeys } from '../../../signer/keys/management/import.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
-import type { BlsCore } from '../../../signer/signing/bls/bls.ts';
-import { openBlsCore } from '../../../signer/signing/bls/open-either.ts';
 import { encryptKeystore, makeKeyDirectory, publicKeyOf, testSecret, writeKeystore } from '../../support/keys.ts';
 import { recordingLog } from '../../support/recording-log.ts';
 import { recordWiped } from '../../support/wiped.ts';

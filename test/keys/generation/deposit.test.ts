@@ -13,7 +13,7 @@ import {
   withdrawalCredentialsOf,
 } from '../../../signer/keys/generation/withdrawal.ts';
 import type { StoredDeposit } from '../../../signer/keys/table/types.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import { publicKeyOf, testSecret } from '../../support/keys.ts';
 import { PUBLIC_NETWORK_NAMES } from '../../support/networks.ts';
 import { vectorJson, vectorNames } from '../../support/vectors.ts';

@@ -8,7 +8,7 @@ import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
 import { deleteKeys } from '../../../signer/keys/management/delete.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { keyTurns } from '../../../signer/keys/turns.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import type { ValidatorHistory } from '../../../signer/slashing/types.ts';
 import { inFlightSigning } from '../../../signer/tenure.ts';
 import { fleetKeys } from '../../support/fleet/keys.ts';

@@ -2,7 +2,7 @@
 
 import { expect, it } from 'vitest';
 import type { Testimony, Witness } from '../../../common/observe/clock.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import { confirmedPresent, doubtOfClock } from '../../../signer/slashing/doubt/clock.ts';
 import { floorAt } from '../../../signer/slashing/jump.ts';
 

@@ -7,7 +7,7 @@ import type { Config } from '../../../signer/config/options.ts';
 import type { KeyManagementParts } from '../../../signer/keys/management/management.ts';
 import type { KeyStore } from '../../../signer/keys/store.ts';
 import type { TableLoader } from '../../../signer/keys/table/loader.ts';
-import { publicNetwork } from '../../../signer/signing/networks.ts';
+import { publicNetwork } from '../../../signer/sign/networks.ts';
 import type { Doubts } from '../../../signer/slashing/doubt/doubts.ts';
 import type { renewIncarnations } from '../../../signer/slashing/doubt/renewal.ts';
 import { readIncarnations } from '../../../signer/slashing/incarnation.ts';

@@ -9,7 +9,7 @@ import { keyRoutes } from '../../../signer/boot/http-application/key-routes.ts';
 import { StoreBinding } from '../../../signer/chamber/store-binding.ts';
 import { KeyStore } from '../../../signer/keys/store.ts';
 import { keyTurns } from '../../../signer/keys/turns.ts';
-import { assertMayRelease } from '../../../signer/signing/right.ts';
+import { assertMayRelease } from '../../../signer/sign/right.ts';
 import type { GroupCheckOutcome } from '../../../signer/slashing/check-queue.ts';
 import { confirmedPresent } from '../../../signer/slashing/doubt/clock.ts';
 import { openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
