@@ -14,6 +14,8 @@ export default defineConfig({
     env: { XDG_CONFIG_HOME: '/dev/null/none' },
     // A test of programs waits for most of its time, so three files share a core.
     maxWorkers: Math.min(8, 3 * availableParallelism()),
+    // Tests that wait for two minutes each, and do little, wait at once (it.concurrent).
+    maxConcurrency: 8,
     // Only so that a test that hangs is named: on a machine with twenty times more to do than cores everything else
     // ends long before.
     testTimeout: 900_000,

@@ -1,7 +1,8 @@
 // Which clock a jump goes by, and what one key's future does to the others, over real processes: after a kill a signer
 // raises its store only by a clock that something confirms; a floor of the future is told as such, and is lowered by
 // hand; a vote of the far future by one key, signed or imported, stops no other key, however often the signer is killed
-// or its database fails over. TEST keys.
+// or its database fails over. The tests run at once, because nearly all the time each waits for what a jump covers.
+// TEST keys.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -54,7 +55,7 @@ const clockCheck = async (signer: RunningSigner) => {
 const slashing = (deployment: Deployment, env: Readonly<Record<string, string>>, ...words: readonly string[]) =>
   runStrongroom(['slashing', ...words, '-c', join(deployment.folder, 'strongroom.yaml')], { env });
 
-it('after a kill, with a kernel that nothing sets: 503 clock_unconfirmed, until a time service has set it', async () => {
+it.concurrent('after a kill, with a kernel that nothing sets: 503 clock_unconfirmed, until a time service has set it', async () => {
   const { set, env } = clock('unconfirmed');
   set(0, 'unsynchronised');
   const deployment = deploy(1, CHAIN);
@@ -87,7 +88,7 @@ it('after a kill, with a kernel that nothing sets: 503 clock_unconfirmed, until 
   rmSync(deployment.folder, { recursive: true });
 });
 
-it('a database that says another time contradicts: no floor of the future comes into a store that others use', async () => {
+it.concurrent('a database that says another time contradicts: no floor of the future comes into a store that others use', async () => {
   const { set, env } = clock('contradicted');
   const url = postgres.url(await postgres.createDatabase());
   const one = deploy(1, { ...CHAIN, anti_slashing: { backend: 'postgres', url, jump_at_boot: true } });
@@ -103,7 +104,7 @@ it('a database that says another time contradicts: no floor of the future comes 
   rmSync(one.folder, { recursive: true });
 });
 
-it.each(['sqlite', 'postgres'] as const)(
+it.concurrent.each(['sqlite', 'postgres'] as const)(
   '%s: a floor of the future is told with its end, and lowered when the clock is right',
   async (backend) => {
     const { set, env } = clock(`future-${backend}`);
@@ -154,7 +155,7 @@ it.each(['sqlite', 'postgres'] as const)(
   },
 );
 
-describe('a vote of the far future by one key', () => {
+describe.concurrent('a vote of the far future by one key', () => {
   const far = () => presentEpoch() + 1_000_000;
   /** An imported entry: a signer refuses to sign it. */
   async function plant(deployment: Deployment): Promise<void> {

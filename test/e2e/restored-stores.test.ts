@@ -4,7 +4,7 @@
 // what contradicts an earlier signature, and after `strongroom slashing jump` it does not. What is noticed: a folder
 // that is renamed back later, a database that was made anew on the same server, and what is put back under running
 // signers. A key that left after the copy was made is back with the copy, and no jump ends it again. Volumes are
-// images that root mounts; elsewhere they are left out. TEST keys.
+// images that root mounts; elsewhere they are left out. What waits for a jump runs at once. TEST keys.
 
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
@@ -232,38 +232,41 @@ const NOTICED: readonly (readonly [string, () => Place | Promise<Place>, RegExp]
   ['a folder that was renamed back two epochs after it was closed', renamedBack, /cause="late_start"\} 1$/m],
 ];
 
-it.each(NOTICED)('%s: the next start jumps, and an earlier vote is not contradicted', async (_what, open, cause) => {
-  const place = await open();
-  const deployment = deploy(1, { ...CHAIN, anti_slashing: place.antiSlashing });
-  try {
-    expect(await asked(deployment, presentEpoch() - 20, rootOf(1))).toEqual([200]);
-    const closedAt = presentEpoch();
-    await place.save();
-    await vi.waitFor(() => expect(presentEpoch()).toBeGreaterThan(closedAt + 3), WAIT);
-    let epoch = 0;
-    // A late start jumps by itself, and signs the epoch after.
-    const later = await deployment.start();
-    await vi.waitFor(async () => {
-      epoch = presentEpoch();
-      expect((await signCall(later.url, testKey(0).publicKey, vote(epoch, rootOf(1)))).status).toBe(200);
-    }, WAIT);
-    await later.stop();
-    await place.comeBack();
-    const signer = await deployment.start();
+it.concurrent.each(NOTICED)(
+  '%s: the next start jumps, and an earlier vote is not contradicted',
+  async (_what, open, cause) => {
+    const place = await open();
+    const deployment = deploy(1, { ...CHAIN, anti_slashing: place.antiSlashing });
     try {
-      // What is asked while it jumps is 503, and what is signed once is 200 for ever.
+      expect(await asked(deployment, presentEpoch() - 20, rootOf(1))).toEqual([200]);
+      const closedAt = presentEpoch();
+      await place.save();
+      await vi.waitFor(() => expect(presentEpoch()).toBeGreaterThan(closedAt + 3), WAIT);
+      let epoch = 0;
+      // A late start jumps by itself, and signs the epoch after.
+      const later = await deployment.start();
       await vi.waitFor(async () => {
-        expect((await signCall(signer.url, testKey(0).publicKey, vote(epoch, SECOND_HEAD))).status).toBe(412);
+        epoch = presentEpoch();
+        expect((await signCall(later.url, testKey(0).publicKey, vote(epoch, rootOf(1)))).status).toBe(200);
       }, WAIT);
-      expect((await call(signer.metricsUrl)).text).toMatch(cause);
+      await later.stop();
+      await place.comeBack();
+      const signer = await deployment.start();
+      try {
+        // What is asked while it jumps is 503, and what is signed once is 200 for ever.
+        await vi.waitFor(async () => {
+          expect((await signCall(signer.url, testKey(0).publicKey, vote(epoch, SECOND_HEAD))).status).toBe(412);
+        }, WAIT);
+        expect((await call(signer.metricsUrl)).text).toMatch(cause);
+      } finally {
+        await signer.stop();
+      }
     } finally {
-      await signer.stop();
+      place.close();
+      rmSync(deployment.folder, { recursive: true, force: true });
     }
-  } finally {
-    place.close();
-    rmSync(deployment.folder, { recursive: true, force: true });
-  }
-});
+  },
+);
 
 interface Two {
   readonly signers: readonly [RunningSigner, RunningSigner];
@@ -314,7 +317,7 @@ const undersigned = UNDER.flatMap(([name, open, waitMs]) =>
   ),
 );
 
-it.each(someOf(undersigned, 4))(
+it.concurrent.each(someOf(undersigned, 4))(
   'under running %s, %s first: nothing is contradicted',
   async (_of, _what, open, { start, waitMs, asked: asks }) => {
     const place = await open();

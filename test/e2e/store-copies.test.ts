@@ -73,7 +73,7 @@ describe.concurrent('the row of the store, put back from a backup', () => {
 /** Two starts, and a vote between them, fall into the bound of the end before them: five of these. */
 const WITHIN_THE_BOUND = { SVC_SIGNER_STATE__REFRESH_INTERVAL_SECONDS: '6' };
 
-describe('the row of an end in order, put back at once with a copy of the store from that end', () => {
+describe.concurrent('the row of an end in order, put back at once with a copy of the store from that end', () => {
   it(
     'lets the copy go on by a jump only: an end is used once',
     () =>
@@ -101,7 +101,7 @@ describe('the row of an end in order, put back at once with a copy of the store 
   );
 });
 
-describe('a store older than its fleet knows, put back while no signer runs', () => {
+describe.concurrent('a store older than its fleet knows, put back while no signer runs', () => {
   it(
     'goes on by a jump only, also at once after an end in order',
     () =>
@@ -130,7 +130,7 @@ describe('a store older than its fleet knows, put back while no signer runs', ()
 /** The time within which the next start goes on is five of these, and starts take long on a busy machine. */
 const UNHURRIED = { SVC_SIGNER_STATE__REFRESH_INTERVAL_SECONDS: '120' };
 
-describe('a fleet that ended in order', () => {
+describe.concurrent('a fleet that ended in order', () => {
   it('goes on at once over the same store, without a jump', async () => {
     await fleets.with(async (fleet) => {
       const before = await fleet.start('first', fleet.sqlite('x'), UNHURRIED);
