@@ -18,8 +18,9 @@ bench-timing: install core ## Look for what the time of an answer tells, over RE
 bench-ethereum: install core ## Vote as all of Ethereum, slot after slot: KEYS=… (1000000), SLOTS=… (10)
 	@$(NODE) lab/bench/ethereum/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(SLOTS),--slots $(SLOTS)) $(if $(MODE),--mode $(MODE))
 
-bench-peers: install core ## Measure strongroom beside Dirk, built by the Go that is here; KEYS=… (1000), ROUNDS=… (6)
-	@$(NODE) lab/bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+bench-peers: install core ## Measure beside Dirk, or WEB3SIGNER=URL with STORE=pid; KEYS=… (1000), ROUNDS=… (6), Go
+	@$(NODE) lab/bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
+	  $(if $(ONLY),--only '$(ONLY)') $(if $(WEB3SIGNER),--web3signer '$(WEB3SIGNER)' --web3signer-store '$(STORE)')
 
 soak: install core ## Load signers over all backends for MINUTES=… (30): chart in build/soak.svg, and whether it is flat
 	@$(NODE) $(if $(JUDGE),lab/bench/soak-judge.ts $(JUDGE),lab/bench/soak.ts '$(MINUTES)' '$(BURST_MS)')

@@ -14,12 +14,13 @@ export type ClientOptions = {
   readonly Server: 'dirk' | 'strongroom';
   readonly Port?: number;
   readonly URL?: string;
+  readonly Token?: string;
   readonly PublicKeys: readonly string[];
   readonly Parallel: number;
 };
 
 export interface PeerLoad {
-  readonly Do: 'burst' | 'distinct' | 'batch' | 'lone' | 'block';
+  readonly Do: 'burst' | 'distinct' | 'batch' | 'lone' | 'block' | 'randao' | 'selection' | 'registration';
   readonly Epoch: number;
   readonly Parallel: number;
   readonly Keys: number;

@@ -1,9 +1,11 @@
 // `make bench-peers`: strongroom over SQLite and over PostgreSQL, and Dirk, on one machine in one run: the same keys
-// and votes, mutual TLS, one client program in Go for all, which keeps and verifies every signature. The peers take
-// turns in each round, so that what else the machine does meets all. Without Go strongroom is measured alone
-// (own-load.ts).
+// and messages, one client program in Go for all, which keeps and verifies every signature. The peers take turns in
+// each round, so that what else the machine does meets all. Beside Dirk all speak mutual TLS. With --web3signer a
+// Web3Signer that runs on this machine takes Dirk's place, and all speak plain HTTP. Without Go strongroom is measured
+// alone (own-load.ts).
 //
 // Usage: lab/bench/peers/main.ts [--keys N] [--rounds N] [--parallel N] [--batch N] [--only NAME]
+//   [--web3signer URL --web3signer-store PID]   PID: the first process of its database
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
@@ -17,7 +19,7 @@ import { releasedProgram } from '../released.ts';
 import { makeCertificates } from './certificates.ts';
 import { buildGo, goVersion, PeerClient, type PeerLoad, type PeerResult, PROGRAMS } from './client.ts';
 import { measureOwnAlone } from './own-load.ts';
-import { type Peer, startDirk, startStrongroom } from './peers.ts';
+import { type Peer, runningWeb3Signer, startDirk, startStrongroom } from './peers.ts';
 import { countSyncs, cpuSecondsOf, residentBytesOf } from './processes.ts';
 import { type PeerFigure, type PeerRounds, tableOf } from './report.ts';
 
@@ -31,6 +33,8 @@ const { values } = parseArgs({
     parallel: { type: 'string', default: '64' },
     batch: { type: 'string', default: `${GROUP}` },
     only: { type: 'string' },
+    web3signer: { type: 'string' },
+    'web3signer-store': { type: 'string' },
   },
 });
 const [KEYS, ROUNDS, WARM_UP] = [Number(values.keys), Number(values.rounds), Number(values['warm-up'])];
@@ -50,6 +54,9 @@ const LOADS: Readonly<Record<string, Plan>> = {
   },
   [`distinct roots, ${PARALLEL} at once`]: { Do: 'distinct', Parallel: PARALLEL, Keys: KEYS, Group: 1 },
   [`batches of ${BATCH} keys, 2 at once`]: { Do: 'batch', Parallel: 2, Keys: KEYS, Batch: BATCH },
+  [`RANDAO reveals of different epochs, ${PARALLEL} at once`]: { Do: 'randao', Parallel: PARALLEL, Keys: KEYS },
+  [`registrations, ${PARALLEL} at once`]: { Do: 'registration', Parallel: PARALLEL, Keys: KEYS },
+  [`selection proofs of one slot, ${PARALLEL} at once`]: { Do: 'selection', Parallel: PARALLEL, Keys: KEYS },
   'lone request': { Do: 'lone', Parallel: 1, Keys: LONE_REQUESTS, Group: 1 },
   'block proposals, one after another, beside a slot burst': {
     ...{ Do: 'block', Parallel: PARALLEL, Keys: KEYS, Group: GROUP, Blocks: BLOCKS },
@@ -78,25 +85,40 @@ async function comparePeers(all: readonly TestKey[], version: string): Promise<v
     `${version}; Dirk and its client library as lab/bench/peers/dirk/go.mod and lab/bench/peers/client/go.mod pin them`,
   );
   const strongroom = releasedProgram();
-  const programs = { dirk: buildGo('dirk', 'github.com/attestantio/dirk'), client: buildGo('client', '.') };
+  const client = buildGo('client', '.');
   const folder = mkdtempSync(join(tmpdir(), 'strongroom-peers-'));
   const certificates = makeCertificates(folder);
+  const { web3signer: url, 'web3signer-store': store } = values;
+  const other =
+    url === undefined
+      ? await startDirk({ dirk: buildGo('dirk', 'github.com/attestantio/dirk'), client }, all, certificates)
+      : await runningWeb3Signer(url, all, Number(store));
+  const spoken = url === undefined ? certificates : undefined;
   const peers = [
-    await startStrongroom(strongroom, all, 'sqlite', certificates),
-    await startStrongroom(strongroom, all, 'postgres', certificates),
-    await startDirk(programs, all, certificates),
+    await startStrongroom(strongroom, all, 'sqlite', spoken),
+    await startStrongroom(strongroom, all, 'postgres', spoken),
+    other,
   ];
   const PublicKeys = all.map(({ publicKey }) => publicKey);
   const measured: Measured[] = [];
   for (const peer of peers) {
     const options = { ...peer.options, PublicKeys, Parallel: PARALLEL };
-    const client = await PeerClient.open(programs.client, certificates, options);
-    measured.push({ peer, client, epoch: FIRST_EPOCH });
+    measured.push({ peer, client: await PeerClient.open(client, certificates, options), epoch: FIRST_EPOCH });
   }
   try {
+    for (const one of measured) {
+      const { cpuMicroseconds, failed } = await measure(
+        one,
+        { Do: 'burst', Parallel: PARALLEL, Keys: KEYS, Group: GROUP },
+        1,
+      );
+      say(`${one.peer.name}, the first burst: ${cpuMicroseconds.toFixed(0)} us of CPU a vote, ${failed} failed`);
+    }
     const results: Record<string, PeerRounds[]> = {};
     for (const [load, plan] of Object.entries(LOADS)) {
       if (values.only !== undefined && !load.includes(values.only)) continue;
+      // Batches are ours and Dirk's.
+      if (plan.Do === 'batch' && url !== undefined) continue;
       const rounds = await measureLoad(measured, plan);
       results[load] = rounds;
       for (const line of tableOf(load, rounds)) say(line);
@@ -136,11 +158,11 @@ async function measureLoad(measured: readonly Measured[], plan: Plan): Promise<P
   return rounds;
 }
 
-async function measure(one: Measured, plan: Plan): Promise<PeerFigure> {
+async function measure(one: Measured, plan: Plan, repeats = REPEATS): Promise<PeerFigure> {
   const before = cpuSecondsOf(one.peer.pids());
   const results: PeerResult[] = [];
   let verified = 0;
-  for (let repeat = 0; repeat < REPEATS; repeat++) {
+  for (let repeat = 0; repeat < repeats; repeat++) {
     const result = await run(one, plan);
     const { Signed, Failure } = await one.client.verify();
     verified += Signed;

@@ -1,7 +1,7 @@
-// The two signers of `make bench-peers`, each as its own documentation starts it, with the same keys and certificates:
-// Dirk with its badger store, strongroom with SQLite or PostgreSQL. What durability costs is on for all.
+// The signers of `make bench-peers`, each as its own documentation starts it, with the same keys: Dirk with its badger
+// store, strongroom with SQLite or PostgreSQL, a Web3Signer that runs already. What durability costs is on for all.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -10,9 +10,9 @@ import { join } from 'node:path';
 import { tracked } from '../../../rehearsal/signer.ts';
 import { deployKeys } from '../../../test/support/deployment.ts';
 import { type PostgresServer, startPostgres } from '../../../test/support/postgres.ts';
-import type { TestKey } from '../../../test/support/requests.ts';
+import { TEST_TOKEN, type TestKey } from '../../../test/support/requests.ts';
 import { type Certificates, CLIENT_NAME } from './certificates.ts';
-import { type ClientOptions, writeWallet } from './client.ts';
+import { type ClientOptions, PROGRAMS, writeWallet } from './client.ts';
 import { parentOf, treeOf } from './processes.ts';
 
 const PASSPHRASE = 'TEST-passphrase-of-the-bench';
@@ -32,15 +32,11 @@ export async function startStrongroom(
   program: string,
   keys: readonly TestKey[],
   store: 'sqlite' | 'postgres',
-  { authority, server }: Certificates,
+  certificates: Certificates | undefined,
 ): Promise<Peer> {
   const postgres = store === 'postgres' ? await startPostgres() : undefined;
   const deployment = deployKeys(keys, {
-    tls: {
-      ...{ mode: 'file', listen_address: '127.0.0.1', listen_port: 0, client_auth: 'required', client_ca: authority },
-      file: { cert_path: server.cert, key_path: server.key },
-      known_clients: [{ name: CLIENT_NAME, subject: `CN=${CLIENT_NAME}`, policies: ['full'] }],
-    },
+    ...(certificates === undefined ? {} : { tls: mutualTls(certificates) }),
     ...(postgres === undefined ? {} : { anti_slashing: { backend: 'postgres' } }),
   });
   const database = await postgres?.createDatabase();
@@ -51,7 +47,7 @@ export async function startStrongroom(
   return {
     name: `strongroom (${store})`,
     keeps: 'complete history',
-    options: { Server: 'strongroom', URL: signer.tlsUrl ?? '' },
+    options: { Server: 'strongroom', URL: signer.tlsUrl ?? signer.url, Token: TEST_TOKEN },
     pids: () => [...treeOf(signer.pid), ...(postmaster === undefined ? [] : treeOf(postmaster))],
     async stop() {
       await signer.stop();
@@ -61,11 +57,51 @@ export async function startStrongroom(
   };
 }
 
+function mutualTls({ authority, server }: Certificates): object {
+  return {
+    ...{ mode: 'file', listen_address: '127.0.0.1', listen_port: 0, client_auth: 'required', client_ca: authority },
+    file: { cert_path: server.cert, key_path: server.key },
+    known_clients: [{ name: CLIENT_NAME, subject: `CN=${CLIENT_NAME}`, policies: ['full'] }],
+  };
+}
+
 /** The parent of each of its processes. */
 async function postmasterOf(postgres: PostgresServer | undefined): Promise<number | undefined> {
   const text = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'";
   const [row] = (await postgres?.query('postgres', text)) ?? [];
   return row === undefined ? undefined : parentOf(Number(row['pid']));
+}
+
+/**
+ * A Web3Signer that runs on this machine already.
+ * @param store the process that its database's processes come from
+ * @throws with where the keys of this benchmark are, when it has not loaded all of them
+ */
+export async function runningWeb3Signer(url: string, keys: readonly TestKey[], store: number): Promise<Peer> {
+  const answer = await fetch(new URL('/api/v1/eth2/publicKeys', url));
+  const loaded = new Set((await answer.json()) as string[]);
+  if (!keys.every(({ publicKey }) => loaded.has(publicKey))) {
+    const folder = join(PROGRAMS, 'web3signer-keys');
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    for (const [index, { secret }] of keys.entries()) {
+      const text = `type: file-raw\nkeyType: BLS\nprivateKey: "${secret}"\n`;
+      writeFileSync(join(folder, `test-${index}.yaml`), text);
+    }
+    throw new Error(
+      `the Web3Signer at ${url} has not the ${keys.length} TEST keys: start it with --key-store-path=${folder}`,
+    );
+  }
+  const { port } = new URL(url);
+  const [, pid] = /pid=(\d+)/.exec(execFileSync('ss', ['-Hltnp', `sport = :${port}`], { encoding: 'utf8' })) ?? [];
+  if (pid === undefined) throw new Error(`no process of this machine that may be seen listens on port ${port}`);
+  return {
+    name: 'Web3Signer',
+    keeps: 'complete history',
+    options: { Server: 'strongroom', URL: url },
+    pids: () => [...treeOf(Number(pid)), ...treeOf(store)],
+    async stop() {},
+  };
 }
 
 /** @param client the program that writes its wallet */

@@ -50,7 +50,7 @@ function isCleanFigure({ requests, failed, signed, verified }: PeerFigure): bool
   return requests > 0 && failed === 0 && signed > 0 && verified === signed;
 }
 
-/** @param rounds of one load, ours first, Dirk last if it is there */
+/** @param rounds of one load, ours first */
 export function tableOf(load: string, rounds: readonly PeerRounds[]): string[] {
   const lines = [load, `  ${'median of rounds (least to most)'.padEnd(24)}`.trimEnd()];
   for (const one of rounds) {
@@ -59,10 +59,8 @@ export function tableOf(load: string, rounds: readonly PeerRounds[]): string[] {
     for (const column of columns()) lines.push(`    ${COLUMNS[column].padEnd(14)} ${spreadOf(one.figures, column)}`);
     lines.push(`    ${'durable'.padEnd(14)} ${syncsOf(one)}`);
   }
-  const peer = rounds.find(({ name }) => name === 'Dirk');
-  if (peer !== undefined) {
-    for (const one of rounds) if (one !== peer) lines.push(...ratiosOf(one, peer));
-  }
+  const ours = rounds.filter(({ name }) => name.startsWith('strongroom'));
+  for (const peer of rounds) if (!ours.includes(peer)) lines.push(...ours.flatMap((one) => ratiosOf(one, peer)));
   return lines;
 }
 

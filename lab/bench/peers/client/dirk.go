@@ -71,6 +71,14 @@ func (d *dirk) propose(ctx context.Context, key int, p proposal) ([]byte, error)
 	return marshalled(signer.SignBeaconProposal(ctx, p.slot, 7, p.parent[:], p.state[:], p.body[:], proposerDomain[:]))
 }
 
+func (d *dirk) sign(ctx context.Context, key int, m plain) ([]byte, error) {
+	signer, ok := d.accounts[key].(e2wtypes.AccountProtectingSigner)
+	if !ok {
+		return nil, fmt.Errorf("account %d signs nothing for a domain", key)
+	}
+	return marshalled(signer.SignGeneric(ctx, m.object[:], m.domain[:]))
+}
+
 func (d *dirk) votes(ctx context.Context, keys []int, v vote) ([][]byte, error) {
 	accounts := make([]e2wtypes.Account, len(keys))
 	for i, key := range keys {

@@ -1,4 +1,4 @@
-// The client of `make bench-peers`: one program asks Dirk and strongroom for the same votes, keeps each signature, and
+// The client of `make bench-peers`: one program asks each signer for the same messages, keeps each signature, and
 // verifies every one afterwards. Reads options, then commands, as lines of JSON; answers each with a line of JSON.
 
 package main
@@ -28,14 +28,14 @@ type options struct {
 	Folder, Passphrase          string
 	Secrets                     []string
 	Port                        uint32
-	URL                         string
+	URL, Token                  string
 	Authority, Certificate, Key string
 	PublicKeys                  []string
 	Parallel                    int
 }
 
 type command struct {
-	// `burst`, `distinct`, `batch`, `lone`, `block` or `verify`.
+	// `burst`, `distinct`, `batch`, `lone`, `block`, `randao`, `selection`, `registration` or `verify`.
 	Do    string
 	Epoch uint64
 	// Requests under way at once.
@@ -63,6 +63,7 @@ type server interface {
 	vote(ctx context.Context, key int, v vote) ([]byte, error)
 	votes(ctx context.Context, keys []int, v vote) ([][]byte, error)
 	propose(ctx context.Context, key int, p proposal) ([]byte, error)
+	sign(ctx context.Context, key int, m plain) ([]byte, error)
 }
 
 // A signature that was answered, to be verified.
@@ -152,6 +153,16 @@ func (c *client) do(ctx context.Context, asked command) (result, error) {
 	case "burst", "distinct", "lone":
 		requests = asked.Keys
 		c.burst(ctx, asked, true)
+	case "randao":
+		requests = asked.Keys
+		first := fuluEpoch + (asked.Epoch-fuluEpoch)*uint64(asked.Keys)
+		c.plain(ctx, asked, func(key int) plain { return randaoOf(first + uint64(key)) })
+	case "selection":
+		requests = asked.Keys
+		c.plain(ctx, asked, func(int) plain { return selectionOf(asked.Epoch * 32) })
+	case "registration":
+		requests = asked.Keys
+		c.plain(ctx, asked, func(key int) plain { return registrationOf(c.publicKeys[key], asked.Epoch) })
 	case "batch":
 		requests = (asked.Keys + asked.Batch - 1) / asked.Batch
 		c.batches(ctx, asked)
@@ -187,6 +198,15 @@ func (c *client) burst(ctx context.Context, asked command, timed bool) {
 		started := time.Now()
 		signature, err := c.server.vote(ctx, key, v)
 		c.note([]int{key}, v.signingRoot(), [][]byte{signature}, err, started, timed)
+	})
+}
+
+func (c *client) plain(ctx context.Context, asked command, message func(key int) plain) {
+	parallel(asked.Keys, asked.Parallel, func(key int) {
+		m := message(key)
+		started := time.Now()
+		signature, err := c.server.sign(ctx, key, m)
+		c.note([]int{key}, m.signingRoot(), [][]byte{signature}, err, started, true)
 	})
 }
 

@@ -1,4 +1,5 @@
-// strongroom as a Go validator client asks it: HTTPS with kept connections and a client certificate.
+// A signer of the remote signing API as a Go validator client asks it, with kept connections: strongroom over HTTPS with
+// a client certificate, or over HTTP with a token, as it is asked beside a Web3Signer, which needs none.
 
 package main
 
@@ -18,11 +19,23 @@ import (
 
 type strongroom struct {
 	url    string
+	token  string
 	client *http.Client
 	keys   []string
 }
 
 func openStrongroom(o options) (*strongroom, error) {
+	transport := &http.Transport{MaxIdleConnsPerHost: o.Parallel, MaxConnsPerHost: o.Parallel}
+	if strings.HasPrefix(o.URL, "https:") {
+		var err error
+		if transport.TLSClientConfig, err = mutualTLS(o); err != nil {
+			return nil, err
+		}
+	}
+	return &strongroom{url: o.URL, token: o.Token, client: &http.Client{Transport: transport}, keys: o.PublicKeys}, nil
+}
+
+func mutualTLS(o options) (*tls.Config, error) {
 	authority, err := os.ReadFile(o.Authority)
 	if err != nil {
 		return nil, err
@@ -35,16 +48,15 @@ func openStrongroom(o options) (*strongroom, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{
-		TLSClientConfig:     &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13},
-		MaxIdleConnsPerHost: o.Parallel,
-		MaxConnsPerHost:     o.Parallel,
-	}
-	return &strongroom{url: o.URL, client: &http.Client{Transport: transport}, keys: o.PublicKeys}, nil
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, nil
 }
 
 func (s *strongroom) vote(ctx context.Context, key int, v vote) ([]byte, error) {
 	return s.single(ctx, key, v.body())
+}
+
+func (s *strongroom) sign(ctx context.Context, key int, m plain) ([]byte, error) {
+	return s.single(ctx, key, m.body)
 }
 
 func (s *strongroom) propose(ctx context.Context, key int, p proposal) ([]byte, error) {
@@ -108,6 +120,9 @@ func (s *strongroom) post(ctx context.Context, path string, body any, into any) 
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")
+	if s.token != "" {
+		request.Header.Set("Authorization", "Bearer "+s.token)
+	}
 	response, err := s.client.Do(request)
 	if err != nil {
 		return err
