@@ -8,7 +8,7 @@ import { slashingContract } from '../../contract/slashing.ts';
 import { someOf } from '../../support/scale.ts';
 import { quietLog } from '../../support/slashing.ts';
 
-/** At the small size those of a signer with custody; alterations.test.ts and import.test.ts have the others. */
+/** At the small size those of a signer with custody; damage.test.ts and import.test.ts have the others. */
 const KEYS = [
   ['codes keyed from a master key', new Uint8Array(32).fill(7)],
   ['checksums', undefined],
