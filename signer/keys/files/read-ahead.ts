@@ -8,6 +8,8 @@ import type { OrderedPlace } from './load-report.ts';
 
 /** Small files read at once. */
 const READS_AT_ONCE = 16;
+/** Keystores with their passwords in memory; those beyond are read once more when their turn comes. */
+export const MOST_HELD = 4_096;
 
 export class ReadAhead {
   /** By the order of its place. */
@@ -20,11 +22,13 @@ export class ReadAhead {
       await inParallel(places, READS_AT_ONCE, async (place) => {
         signal?.throwIfAborted();
         const read = await readKeystoreFile(place);
-        this.#read.set(place.order, read);
+        const isHeld = this.#read.size < MOST_HELD;
+        if (isHeld) this.#read.set(place.order, read);
         if ('refused' in read) return;
         const name = keystoreName(read.keystore);
         digests.get(name)?.fill(0); // the same keystore at another place
         digests.set(name, digestPassword(read.password));
+        if (!isHeld) read.password.fill(0);
       });
       return digests;
     } catch (error) {
