@@ -60,7 +60,7 @@ export interface ClientOptions {
   readonly timeoutSeconds: number;
 }
 
-/** Many files in a row, over as many connections as are asked for at once. Close it. */
+/** Many files, over one connection for each request that is under way. Close it. */
 export interface Session {
   /** Undefined where the signer has nothing. @throws CommandFailure, also for more bytes than this */
   file(path: string, maxBytes: number): Promise<Buffer | undefined>;
@@ -233,7 +233,7 @@ function failure(
   return connectionFailure(error, { peer, timeoutSeconds, timedOut: deadline.expired, maybeDone, plainSigner });
 }
 
-/** Who gave no URL may have a signer without TLS: it is asked whether it is there, without a token. */
+/** Without a URL the client looks for a plain signer, and sends no token. */
 async function findPlainSigner({ url, attestation }: Peer): Promise<string | undefined> {
   if (url.origin !== DEFAULT_SIGNER_URL || attestation !== undefined) return undefined;
   const peer = { url: new URL(PLAIN_SIGNER_URL), trustedCertificates: undefined, serverName: undefined, attestation };

@@ -84,7 +84,7 @@ export function remoteCommand<const F extends Flags>(
         openLatchTable: world.openLatchTable,
         progress: (work) => (output === 'json' ? NO_PROGRESS : showProgress(world, work)),
         confirm: async (consequence, word, flag = '--yes') => {
-          if (values['yes'] !== true) await confirm(world, { at: peer.url.origin, consequence, word, flag });
+          if (values['yes'] !== true) await askToType(world, { at: peer.url.origin, consequence, word, flag });
         },
       });
     },
@@ -127,7 +127,7 @@ interface Question {
 }
 
 /** @throws CommandFailure with exit code 7 unless the word is typed */
-async function confirm(terminal: Terminal, { at, consequence, word, flag }: Question): Promise<void> {
+async function askToType(terminal: Terminal, { at, consequence, word, flag }: Question): Promise<void> {
   if (!canAsk(terminal)) {
     throw new CommandFailure(
       EXIT.notConfirmed,

@@ -1,6 +1,6 @@
-// The way to the signer: nothing is sent before the peer is verified, so no token can reach a stranger. For an attested
-// peer certificate authorities are never asked instead. The only file of the CLI that opens a connection; nothing in
-// the environment weakens what it checks.
+// The way to the signer: nothing is sent before the peer is verified, so no token can reach a stranger. Evidence alone
+// identifies an attested peer: no certificate authority does. The only file of the CLI that opens a connection; nothing
+// in the environment weakens what it checks.
 
 import { connect as connectPlain, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -13,7 +13,7 @@ export interface Peer {
   readonly trustedCertificates: Buffer | undefined;
   /** The name to ask for and to find in the certificate, instead of the URL's. */
   readonly serverName: string | undefined;
-  /** An enclave has to be attested, and is not looked up among authorities. */
+  /** Set: the enclave has to be attested, and authorities are not asked. */
   readonly attestation: AttestationPolicy | undefined;
 }
 

@@ -1,5 +1,5 @@
-// argv → configuration → boot → serve: the program of an ordinary host. No other file of a server reads arguments
-// or ends the process (specification/operating.md#exit-codes).
+// argv → configuration → boot → serve: the program of an ordinary host. No other file of a server reads arguments;
+// common/command-line/serving.ts ends the process (specification/operating.md#exit-codes).
 
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { sayFailure } from '../common/command-line/failure.ts';

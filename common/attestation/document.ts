@@ -13,8 +13,7 @@ export const MAX_DOCUMENT_BYTES = 0x3000;
 const MAX_CERTIFICATE_BYTES = 1024;
 const MAX_BUNDLE_CERTIFICATES = 8;
 const MAX_MODULE_ID_CHARACTERS = 256;
-/** RFC 3339 has no later time. */
-/** The year 9999. */
+/** The year 9999: RFC 3339 has no later time. */
 export const MAX_TIMESTAMP_MS = 253_402_300_799_999;
 
 /** RFC 9052 §4.2, table 2 of §9: COSE_Sign1 is tag 18, in one byte. */

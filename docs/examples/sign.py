@@ -30,7 +30,7 @@ def main(signer, path):
             print(call(f"{signer}/api/v1/eth2/sign/{keys[0]}", file.read())["signature"])
     except urllib.error.HTTPError as error:
         refusal = json.load(error)
-        # A 412 is final. A 503 may be asked again: nothing was signed.
+        # A 412 is final. A 503 may be asked again: no signature was sent.
         sys.exit(f"{error.code} {refusal['reason']}: {refusal['message']} (request {refusal['request_id']})")
     except ConnectionError:
         sys.exit("no answer: a signer that refuses to list its keys closes the connection (its audit line says why)")

@@ -75,7 +75,7 @@ async function fetchFresh(
   return { kind: 'fresh_document', bytes, sha256: sha256Of(bytes), at: now(), live: true, nonce };
 }
 
-/** Also of one that a report keeps. */
+/** Reports call it too, for documents that they keep. */
 export function verifyFresh(
   { bytes, at, live, nonce }: JudgedEvidence,
   policy: Omit<AttestationPolicy, 'now'>,
@@ -85,7 +85,7 @@ export function verifyFresh(
   return asRelayed(verifyDocument(bytes, { ...policy, at, live, maxAgeSeconds, nonce, expectedUserData: binding }));
 }
 
-/** The nonce is of this connection and of this moment: another one says that the document is of another. */
+/** The nonce is this connection's: another one says that the document was relayed. */
 function asRelayed(verdict: EvidenceVerdict): EvidenceVerdict {
   const [failure] = verdict.failures;
   if (verdict.authentic || failure?.code !== 'nonce_mismatch') return verdict;

@@ -15,7 +15,7 @@ const CONSEQUENCE =
   'Every replica seals and stops signing, and stays so across restarts, until the SEAL_OVERRIDE row of the state table ' +
   'is deleted (`operator recover`) and every replica is restarted. Those with signer_state.refresh_interval_seconds 0 ' +
   'sign on until they are restarted.';
-/** One without a refresh interval never looks at the table while it runs. */
+/** With an interval of 0 a replica never reads the table while it runs. */
 const FOLLOWING =
   'sealed: this replica and the latch; the other replicas seal at their next look at the state table, those with ' +
   'signer_state.refresh_interval_seconds 0 only when they are restarted';

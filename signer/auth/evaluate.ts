@@ -190,7 +190,7 @@ function matchesPayment({ payment: conditions }: CompiledRule, payment: KnownPay
   return payment !== 'none' && unmetCondition(conditions, payment) === undefined;
 }
 
-/** What the rule asks last that comes nearest to allowing the payment. */
+/** The condition that the nearest allowing rule leaves unmet. */
 function paymentRefusal(access: CompiledAccess, target: Target, payment: Payment, wanted: number): AccessDecision {
   const unmet = new Set<UnmetCondition>();
   for (const rule of access.allows) {
@@ -234,7 +234,7 @@ interface PaymentConditions {
   readonly onlyForOwnBlocks: boolean;
 }
 
-/** Where money goes is the gravest mistake, and asked first. */
+/** The most serious first: the address that gets the money. */
 const UNMET_CONDITIONS = ['fee_recipient', 'gas_limit', 'builder', 'builder_index'] as const;
 
 export type UnmetCondition = (typeof UNMET_CONDITIONS)[number];

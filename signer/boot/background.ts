@@ -24,7 +24,7 @@ interface Watched extends Pick<OpenSlashing, 'slashing' | 'trouble'> {
   readonly telemetry: Pick<Telemetry, 'metrics'>;
 }
 
-/** It reads the marks of every key. The first look is that of the start, when the keys are loaded (boot.ts). */
+/** A look reads the marks of every key. boot.ts takes the first, when the keys are loaded. */
 const LOOK_AHEAD_MS = 600_000;
 const LANES: readonly Lane[] = ['normal', 'priority'];
 

@@ -60,7 +60,7 @@ async function runSteps(
   const ending = createEnding(world.clock);
   const inFlight = inFlightSigning();
   const turns = keyTurns();
-  let open: OpenListeners | undefined;
+  let listening: OpenListeners | undefined;
 
   const otherNames = parts.otherMetricNames?.(config.server, world.clock.monotonic);
   const telemetry = await step('telemetry', () =>
@@ -110,7 +110,11 @@ async function runSteps(
   );
   right.receipts = receipts;
   const permits = await step('permits', () => openPermits(config.signing));
-  const reload = parts.openReload?.(config, { authorization, inFlight, listeners: () => open, loading, turns }, world);
+  const reload = parts.openReload?.(
+    config,
+    { authorization, inFlight, listeners: () => listening, loading, turns },
+    world,
+  );
   const application = await step('HTTP application', () =>
     openApplication(
       config,
@@ -129,7 +133,7 @@ async function runSteps(
   const listeners = await step('listeners', () =>
     parts.openListeners(config, { application, authenticator, telemetry }, world, opened),
   );
-  open = listeners;
+  listening = listeners;
   startBackground(
     config,
     { core: memory.core, listeners, loading, permits, slashing, telemetry, trouble },

@@ -52,7 +52,7 @@ export interface Custody {
   readonly isNewTable: boolean;
   /** Where the master key comes from, as this start verified it; undefined while sealed and outside an enclave. */
   readonly origin: KeyOrigin | undefined;
-  readonly binding: BindingTable | undefined;
+  readonly bindingTable: BindingTable | undefined;
 }
 
 export type CustodyConfig = Pick<Config, 'ceremony' | 'server' | 'signer_state' | 'tee'>;
@@ -94,7 +94,7 @@ export async function openCustody(
   const isNewTable = booted.kind === 'unsealed' && booted.isNewTable;
   const origin = booted.kind === 'unsealed' ? booted.origin : undefined;
   const binding = openBinding(chamber, client, parts.tableName, opened);
-  return { chamber, table, client, ceremony, keyHealth, readAt, isNewTable, origin, binding };
+  return { chamber, table, client, ceremony, keyHealth, readAt, isNewTable, origin, bindingTable: binding };
 }
 
 function openBinding(

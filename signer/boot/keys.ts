@@ -73,10 +73,10 @@ export async function startLoadingKeys(
   const imported = source?.imported;
   opened.defer(() => imported?.wipe());
   // First: a copy carries the tenure that the store said before its source was read.
-  const known = learned(tenures, stop.signal, log);
-  const files = known.then(() => keyFiles?.load() ?? NO_FILES);
-  const memories = known.then(() => imported?.load({ store: keys, pool, log }, stop.signal) ?? 0);
-  const rows = known.then(() => table?.loader.load());
+  const tenuresKnown = learned(tenures, stop.signal, log);
+  const files = tenuresKnown.then(() => keyFiles?.load() ?? NO_FILES);
+  const memories = tenuresKnown.then(() => imported?.load({ store: keys, pool, log }, stop.signal) ?? 0);
+  const rows = tenuresKnown.then(() => table?.loader.load());
   let reloading: Promise<unknown> | undefined;
   opened.defer(async () => {
     stop.abort(new Error('the signer shuts down'));

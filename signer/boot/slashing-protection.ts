@@ -88,13 +88,13 @@ export async function openSlashingProtection(
     { stores, aws, onCall: telemetry.dynamodbCalled, network, integrityKey },
     world,
   ).finally(() => integrityKey?.fill(0));
-  // Boot alone holds the bare store: it binds, jumps and looks. Everything else gets the restrained one.
+  // Only boot holds the bare store, to bind, jump and look. Everything else gets the restrained one.
   const watch = floorWatch(traced(opening, world));
   const bare: SlashingBackend = watch.store;
   await bare.identity();
   const { now } = time;
   const chain = network.time;
-  const table = bare.name === 'noop' ? undefined : custody?.binding;
+  const table = bare.name === 'noop' ? undefined : custody?.bindingTable;
   if (table !== undefined && chain === undefined) throw new Error(NO_CLOCK);
   const witnesses = world.enclave === undefined ? witnessesOf(time, bare, custody) : undefined;
   const clock = { now, witnesses, needsNoWitness: config.anti_slashing.unsafe_unconfirmed_clock };
@@ -141,7 +141,7 @@ export async function openSlashingProtection(
 
 /** Who may confirm the clock of a host (slashing/doubt/clock.ts). */
 function witnessesOf(time: SignerTime, store: SlashingBackend, custody: Custody | undefined): readonly Witness[] {
-  const table = custody?.binding;
+  const table = custody?.bindingTable;
   const ofTable = async () => {
     const { tableTime } = (await table?.read()) ?? {};
     return tableTime === undefined ? undefined : { time: tableTime, confirms: true };

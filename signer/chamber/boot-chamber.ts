@@ -175,7 +175,7 @@ async function rotate(
   if (ours)
     log.info(
       { generation: next.generation, was: row.generation, deployment: terms.deployment.id },
-      'rotated: the master key is wrapped anew',
+      'rotated: the master key is wrapped again',
     );
   return ours ? next : undefined;
 }

@@ -1,6 +1,6 @@
 // Decides what the headers of a request can decide, before a byte of its body is read (order of
-// specification/signing.md#refusal-order); and again when the body is complete: a token may have been revoked
-// meanwhile.
+// specification/signing.md#refusal-order); and again after each wait and with the whole body: a token may have been
+// revoked meanwhile.
 
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
@@ -31,7 +31,7 @@ export interface Admission {
   /** @returns bytes that the body may have now @throws SignerError `body_too_large`, `overloaded`, `client_closed` */
   bodyGrows(request: HttpRequest, bytes: number): number;
   bodyRead(request: HttpRequest, bytes: number): void;
-  /** Once the body is here. From here on the request has the access that its caller has now. */
+  /** After a wait or a whole body. From here on the request has the access that its caller has now. */
   readmit(request: HttpRequest): ErrorReason | undefined;
   release(request: HttpRequest): void;
 }

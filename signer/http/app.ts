@@ -219,7 +219,7 @@ function installHooks(
       if (changed === undefined) done();
       else refuseRequest(request, reply, changed);
     };
-    const takeTurn = (refusal: ErrorReason | undefined): void => {
+    const takeTurnUnless = (refusal: ErrorReason | undefined): void => {
       const { caller } = request.context;
       if (refusal !== undefined) refuseRequest(request, reply, refusal);
       else if (caller === undefined) done();
@@ -229,9 +229,10 @@ function installHooks(
       }
     };
     const refusal = admitted(request, admission);
-    if (refusal !== 'starting') return takeTurn(refusal);
-    const until = whileStarting(request, options, parts);
-    if (!held.hold(request, ...until, () => takeTurn(admitted(request, admission)))) takeTurn('overloaded');
+    if (refusal !== 'starting') return takeTurnUnless(refusal);
+    const [limitMs, isThere] = whileStarting(request, options, parts);
+    const goOn = (): void => takeTurnUnless(admitted(request, admission));
+    if (!held.hold(request, limitMs, isThere, goOn)) takeTurnUnless('overloaded');
   });
   acceptAnyBodyAsBytes(app, admission);
   app.setNotFoundHandler((request, reply) => refuseRequest(request, reply, 'not_found'));

@@ -14,6 +14,7 @@ import type { Permits } from './permits.ts';
 
 export interface SigningDependencies {
   readonly network: Network;
+  /** Remembers the roots of equal bodies (operations/parse.ts). */
   readonly rootOf?: ComputeRoot | undefined;
   readonly core: BlsCore;
   readonly slashing: Pick<SlashingProtection, 'check' | 'checkGroup' | 'signedBlockRoot'>;
@@ -21,7 +22,7 @@ export interface SigningDependencies {
   /** A removed key's slashing history is exported only when nothing is under way with it. */
   readonly inFlight: Pick<InFlightSigning, 'begin' | 'end'>;
   readonly equivocation: Pick<EquivocationGuard, 'claim'>;
-  /** Without it bids are refused, which commit the money of a builder. */
+  /** Without it, bids, which commit a builder's money, are refused. */
   readonly builder?: boolean;
   readonly priorityOperations: ReadonlySet<Operation>;
   /** Asked right before a signature is released. */
@@ -38,7 +39,7 @@ export interface SigningContext {
   readonly span?: Span | undefined;
   /** The accessor. All requests without one share their turns. */
   readonly caller?: string | undefined;
-  /** Called before anything is asked about the root. */
+  /** Called with the root, before the permit. */
   readonly onRoot?: ((root: Uint8Array) => void) | undefined;
   readonly onlyForOwnBlocks?: boolean | undefined;
   readonly onHealed?: ((fault: ClientFault) => void) | undefined;

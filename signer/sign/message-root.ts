@@ -11,7 +11,7 @@ import { ROWS } from '../operations/rows.ts';
 import type { SignRequest } from '../operations/sign-request.ts';
 import type { Fork, Network } from './networks.ts';
 
-/** What is signed with: resolved once for each request, and handed on. */
+/** The fork to sign with. sign.ts resolves it and hands it on. */
 export interface MessageFork {
   /** Of the message's domain. Undefined: the operation has one version, whatever the client's fork_info says. */
   readonly epoch: number | undefined;

@@ -1,5 +1,5 @@
 // May this process sign now? One question with its reasons in the order of refusal (specification/signing.md#errors).
-// It is asked three times for each message, in one place each:
+// Three places ask it, the second for messages that can be slashed:
 // - at admission (http/admission.ts), so that a client hears it before it sends a body;
 // - before the record (slashing/protection.ts), when a batch goes to the store: a message that was recorded without the
 //   right could be released over one that came back by a jump, which knows nothing of the record;
@@ -10,7 +10,7 @@ import type { ChamberState } from '../api/chamber.ts';
 import { type ErrorReason, SignerError } from '../api/errors.ts';
 import type { Hindrance, RestrainedStore } from '../slashing/restraints.ts';
 
-/** What a signer needs to sign anything, whatever the message is. A start opens the last three after the store. */
+/** What a signer needs to sign anything, whatever the message is. Later steps of the boot fill in the last three. */
 export interface RightToSign {
   readonly custody: { readonly chamber: { readonly state: ChamberState } } | undefined;
   readonly store: Pick<RestrainedStore, 'hindrance'>;

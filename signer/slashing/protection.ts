@@ -26,7 +26,7 @@ import type {
 
 /** The next one is `overloaded`. */
 const MAX_QUEUED_CHECKS = 16_384;
-/** What the store has not answered then is 503. */
+/** Checks that the store has not answered then are 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 /** Every record lies beyond it. */
 const NOTHING_SIGNED: StoreFloor = { slot: -1, sourceEpoch: -1, targetEpoch: -1 };
@@ -168,7 +168,7 @@ export class SlashingProtection {
     await this.#store.close(Math.max(0, until - this.#clock.monotonic()));
   }
 
-  /** What it records was asked for, and nothing is signed of it. @throws when the store is not heard of */
+  /** Records what clients asked for, and signs nothing of it. @throws when the store does not answer */
   #checkAgain(messages: readonly SlashableMessage[]): Promise<void> {
     this.#again ??= this.#decideAgain(messages).finally(() => {
       this.#again = undefined;

@@ -1,5 +1,4 @@
-// The walks of docs/architecture.md: at most ten files each, and whoever reads them in their order meets no file
-// that none before it has led to.
+// The walks of docs/architecture.md: at most ten files each, each led to by an earlier one.
 
 import { readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

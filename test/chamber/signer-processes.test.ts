@@ -135,7 +135,7 @@ it('a rotation beside a replica of the former ceremony: that one goes on, and le
   const running = await start(table, old);
   const next = { ...world.createCeremony(), generation: 2, retired_kms_keys: old.kms_keys };
   const rotating = await start(table, next);
-  await rotating.logged('rotated: the master key is wrapped anew', { generation: 2, was: 1 });
+  await rotating.logged('rotated: the master key is wrapped again', { generation: 2, was: 1 });
   await running.logged('the MASTER_KEY row is of another generation now', { generation: 2, was: 1 });
   const token = await world.rootToken(table);
   for (const [{ url }, generation] of [

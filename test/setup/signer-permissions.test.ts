@@ -173,7 +173,7 @@ it('a rotation needs no more than its policy grants, and may encrypt', async () 
   expect([...aws.refused]).toEqual(['kms:Encrypt']);
   await enter('rotation');
   const signer = await start();
-  await signer.logged('rotated: the master key is wrapped anew', { generation: 2, was: 1 });
+  await signer.logged('rotated: the master key is wrapped again', { generation: 2, was: 1 });
   await signer.stop();
   expect(leave('rotation')).toEqual([]);
 });

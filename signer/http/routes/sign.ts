@@ -46,7 +46,7 @@ export function createSignHandler(
   return async (request, body) => {
     const parsed =
       body.length > large.largestReadAtOnce
-        ? await inTime(request, requestTimeoutSeconds, (signal) => large.read(request, body, signal))
+        ? await withinRequest(request, requestTimeoutSeconds, (signal) => large.read(request, body, signal))
         : parse(body);
     const { request: message } = accepted(parsed);
     request.context.operation = message.operation;
@@ -73,7 +73,7 @@ export function createSignHandler(
     const onHealed = (fault: ClientFault): void => {
       request.context.healed = fault;
     };
-    const outcome = await inTime(request, requestTimeoutSeconds, (signal) =>
+    const outcome = await withinRequest(request, requestTimeoutSeconds, (signal) =>
       reportOutcome(sign(message, key, { signal, span, caller, onRoot, onHealed, onlyForOwnBlocks }, signing), report),
     );
     if (outcome.kind === 'refused') {
@@ -114,7 +114,7 @@ function decideMessage(
 }
 
 /** A signature made after the client went away, or after the time is over, is dropped, not sent. */
-async function inTime<T>(
+async function withinRequest<T>(
   { context }: HttpRequest,
   requestTimeoutSeconds: number,
   work: (signal: AbortSignal) => Promise<T>,
@@ -123,7 +123,10 @@ async function inTime<T>(
   const { promise, resolve, reject } = Promise.withResolvers<T>();
   const controller = new AbortController();
   const abandon = (reason: 'request_timeout' | 'client_closed'): void => {
-    const error = new SignerError(reason, reason === 'request_timeout' ? { hint: 'nothing was signed for it' } : {});
+    const error = new SignerError(
+      reason,
+      reason === 'request_timeout' ? { hint: 'no signature is sent for this request' } : {},
+    );
     controller.abort(error);
     reject(error);
   };
