@@ -1,46 +1,25 @@
 // A store behind a floor of this process: what it refuses, what it passes on, and what it writes into files.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../signer/slashing/history/head.ts';
-import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend, StoreFloor } from '../../signer/slashing/types.ts';
 import { MAINNET_ROOT } from '../support/messages.ts';
 import { behindLocalFloor } from '../support/restrained.ts';
-import {
-  block,
-  checkOne,
-  collect,
-  history,
-  publicKeyOf,
-  quietLog,
-  stream,
-  verdictName,
-  vote,
-} from '../support/slashing.ts';
+import { block, checkOne, collect, history, publicKeyOf, stream, verdictName, vote } from '../support/slashing.ts';
+import { memoryBackend, newMemoryRecords } from '../support/slashing-memory.ts';
 
 const FLOOR: StoreFloor = { slot: 3200, sourceEpoch: 99, targetEpoch: 100 };
 
-let folder: string;
 let store: SlashingBackend;
 let backend: SlashingBackend;
 let latest: StoreFloor;
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-floor-'));
-  store = await openSqliteBackend(
-    { path: join(folder, 'slashing.sqlite'), genesisValidatorsRoot: MAINNET_ROOT },
-    { log: quietLog },
-  );
+beforeEach(() => {
+  store = memoryBackend(newMemoryRecords(MAINNET_ROOT));
   latest = FLOOR;
   backend = behindLocalFloor(store, { floor: FLOOR, latest: () => latest });
 });
-afterEach(async () => {
-  await backend.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterEach(() => backend.close());
 
 /** Time passes. */
 function epochs(count: number): void {

@@ -1,30 +1,21 @@
-// The restraints around a real store, method by method: what each refuses when the right to use the store is missing,
+// The restraints around a store, method by method: what each refuses when the right to use the store is missing,
 // and when it is lost while the store works.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { NO_MARKS } from '../../signer/slashing/history/head.ts';
 import { type Hindrance, type RestrainedStore, restrainStore, sealedStore } from '../../signer/slashing/restraints.ts';
-import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend, StoreFloor, ValidatorHistory } from '../../signer/slashing/types.ts';
-import { block, collect, history, MAIN_ROOT, publicKeyOf, quietLog, verdictName, vote } from '../support/slashing.ts';
+import { block, collect, history, MAIN_ROOT, publicKeyOf, verdictName, vote } from '../support/slashing.ts';
+import { memoryBackend, newMemoryRecords } from '../support/slashing-memory.ts';
 
-let folder: string;
 let bare: SlashingBackend;
 let reason: ReturnType<Hindrance>;
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'strongroom-restraints-'));
-  const path = join(folder, 'slashing.sqlite');
-  bare = await openSqliteBackend({ path, genesisValidatorsRoot: MAIN_ROOT }, { log: quietLog });
+beforeEach(() => {
+  bare = memoryBackend(newMemoryRecords(MAIN_ROOT));
   reason = undefined;
 });
-afterEach(async () => {
-  await bare.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterEach(() => bare.close());
 
 const KEY = publicKeyOf(1);
 async function* histories(onEach: () => void = () => undefined): AsyncGenerator<ValidatorHistory> {

@@ -1,9 +1,6 @@
 // The parts of signers that keys come to and go from: replicas of one key table, with one directory of key files, each
-// with slashing protection on SQLite of its own, and signing as a client would ask for it.
+// with slashing protection in memory of its own, and signing as a client would ask for it.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { systemClock } from '../../common/observe/clock.ts';
 import type { DynamoDBServer } from '../../rehearsal/dynamodb.ts';
 import { type ErrorReason, SignerError } from '../../signer/api/errors.ts';
@@ -22,7 +19,6 @@ import { publicNetwork } from '../../signer/sign/networks.ts';
 import { createPermits } from '../../signer/sign/permits.ts';
 import { sign } from '../../signer/sign/sign.ts';
 import { SlashingProtection } from '../../signer/slashing/protection.ts';
-import { openSqliteBackend } from '../../signer/slashing/sqlite/backend.ts';
 import type { SlashingBackend } from '../../signer/slashing/types.ts';
 import { inFlightSigning } from '../../signer/tenure.ts';
 import type { InterchangeFile } from './interchange.ts';
@@ -31,6 +27,7 @@ import { encryptKeystore, makeKeyDirectory } from './keys.ts';
 import { MAINNET_ROOT } from './messages.ts';
 import { type LogLine, recordingLog } from './recording-log.ts';
 import { unrestrained } from './restrained.ts';
+import { memoryBackend, newMemoryRecords } from './slashing-memory.ts';
 
 const PASSWORD = 'TEST password';
 
@@ -127,11 +124,9 @@ function faultOf(error: unknown): { readonly kind: 'refused'; readonly reason: E
 }
 
 async function manageKeys(replica: Replica): Promise<ManagedSigner> {
-  const folder = mkdtempSync(join(tmpdir(), 'strongroom-managed-'));
   const log = recordingLog();
   const network = publicNetwork('mainnet');
-  const path = join(folder, 'slashing.sqlite');
-  const backend = await openSqliteBackend({ path, genesisValidatorsRoot: MAINNET_ROOT }, { log });
+  const backend = memoryBackend(newMemoryRecords(MAINNET_ROOT));
   replica.readTenuresFrom((publicKeys) => backend.tenures(publicKeys));
   const slashing = new SlashingProtection(unrestrained(backend), {}, { clock: systemClock, log });
   const pool = new KeystorePool({ keystoreLoadConcurrency: 1, memoryLimitBytes: 2 ** 31, cores: 1 }, { log });
@@ -187,7 +182,6 @@ async function manageKeys(replica: Replica): Promise<ManagedSigner> {
       await slashing.close();
       await pool.close();
       await replica.close();
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,18 +1,15 @@
 // Doubts become one paced jump, whoever has them, and nothing is signed until they are settled.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { DOUBT_CAUSES, SignerError } from '../../../signer/api/errors.ts';
 import { type Doubts, openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { restrainStore } from '../../../signer/slashing/restraints.ts';
-import { openSqliteBackend } from '../../../signer/slashing/sqlite/backend.ts';
 import { type Doubt, type SlashingBackend, type StoreFloor, StoreInDoubt } from '../../../signer/slashing/types.ts';
 import { recordingLog } from '../../support/recording-log.ts';
-import { block, MAIN_ROOT, quietLog, rootOf, vote } from '../../support/slashing.ts';
+import { block, MAIN_ROOT, rootOf, vote } from '../../support/slashing.ts';
+import { memoryBackend, newMemoryRecords } from '../../support/slashing-memory.ts';
 
 const FLOOR: StoreFloor = { slot: 3200, sourceEpoch: 99, targetEpoch: 100 };
 
@@ -123,20 +120,12 @@ describe('a jump that fails', () => {
 });
 
 describe('a store in doubt', () => {
-  let folder: string;
   let backend: SlashingBackend;
-  beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'slashing-doubts-'));
-    backend = await openSqliteBackend(
-      { path: join(folder, 'database.sqlite'), genesisValidatorsRoot: MAIN_ROOT },
-      { log: quietLog },
-    );
+  beforeEach(() => {
+    backend = memoryBackend(newMemoryRecords(MAIN_ROOT));
     doubts = openDoubts({ store: backend, present: presentOrNot, onJump: (cause) => void counted.push(cause), log });
   });
-  afterEach(async () => {
-    await backend.close();
-    rmSync(folder, { recursive: true });
-  });
+  afterEach(() => backend.close());
   const presentOrNot = async (): Promise<StoreFloor> => {
     if (unconfirmed) throw new SignerError('clock_unconfirmed');
     return FLOOR;
@@ -164,7 +153,7 @@ describe('a store in doubt', () => {
 
   it('is raised, and asked again, whatever was asked', async () => {
     const calls: ((store: ReturnType<typeof restrainStore>) => Promise<unknown>)[] = [
-      (store) => store.checkAndRecord([block(1, 4000, 'a')], []),
+      (store) => store.checkAndRecord([block(1, 4000, 'a')], [NO_FLOORS]),
       (store) => store.checkHealth(new AbortController().signal),
       (store) => Array.fromAsync(store.exportHistories()),
     ];
