@@ -105,9 +105,7 @@ it('#jumped: a failover lost a vote and a retirement; neither can be undone by t
   expect(found.map(({ output }) => output).join()).toContain('172800.000000000 seconds slow');
   // The first request on a connection that broke fails.
   await expect.poll(() => world.vote(keyAt(KEY), now - 2, { head: 9 })).toMatch(/_below_low_water_mark$/);
-  // Metrics that were read a moment ago are shown again.
-  const metrics = async () => (await fetch(`http://${world.address}:3000/metrics`)).text();
-  await expect.poll(metrics).toContain('svc_slashing_jumps_total{cause="other_server"} 1');
+  await expect.poll(metricsNow).toContain('svc_slashing_jumps_total{cause="other_server"} 1');
 
   await follow('jumped');
   await expect(primary.query(database, 'SELECT 1')).rejects.toThrow('ECONNREFUSED');
@@ -138,6 +136,7 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
   await server?.stop('immediate');
   await expect.poll(() => world.vote(keyAt(KEY), now)).toBe('slashing_unavailable');
   await expect.poll(() => healthOf(world.address)).toBe(503);
+  await expect.poll(metricsNow).toMatch(/^svc_slashing_backend_up 0$/m);
   await follow('slashing-store', { page: STORE_PAGE });
   expect(await world.vote(keyAt(KEY), now)).toBe('signed');
 
@@ -160,6 +159,11 @@ it('docs/runbooks/store-unavailable.md#slashing-store, #slow: the server is gone
   expect(await world.vote(keyAt(KEY), third, { head: 9 })).toBe('double_vote');
   expect(world.unit.signer?.pid).toBe(pid);
 });
+
+/** Those that were read a moment ago are shown again: what has just changed comes a little later. */
+async function metricsNow(): Promise<string> {
+  return (await fetch(`http://${world.address}:3000/metrics`)).text();
+}
 
 async function healthOf(address: string): Promise<number> {
   return (await fetch(`http://${address}:9000/healthcheck`)).status;
