@@ -1,8 +1,8 @@
 // The listeners of a service, in their order: metrics, TLS when configured, plain HTTP. `server --check` opens each for
-// a moment, and accepts nothing. When all ports are in use and a signer answers at the metrics port, it
-// may be the running signer of this very configuration: it is when this configuration's database is open, and then the
-// look does not refuse, because a new version is checked while the old one runs (docs/guides/upgrade.md). A store on
-// another host does not show which signer uses it.
+// a moment, and accepts nothing. When all ports are in use and a signer answers at the metrics port, it may be the
+// running signer of this very configuration: it is when this configuration's database is open, and then the look does
+// not refuse, because a new version is checked while the old one runs (docs/guides/upgrade.md). A store on another host
+// does not show which signer uses it.
 
 import { lookup } from 'node:dns/promises';
 import http, { type Server } from 'node:http';
