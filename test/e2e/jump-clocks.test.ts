@@ -55,7 +55,7 @@ const clockCheck = async (signer: RunningSigner) => {
 const slashing = (deployment: Deployment, env: Readonly<Record<string, string>>, ...words: readonly string[]) =>
   runStrongroom(['slashing', ...words, '-c', join(deployment.folder, 'strongroom.yaml')], { env });
 
-it.concurrent('after a kill, with a kernel that nothing sets: 503 clock_unconfirmed, until a time service has set it', async () => {
+it.concurrent('after a kill, with a kernel that nothing sets: 503 clock_unconfirmed, until it is set', async () => {
   const { set, env } = clock('unconfirmed');
   set(0, 'unsynchronised');
   const deployment = deploy(1, CHAIN);
@@ -88,7 +88,7 @@ it.concurrent('after a kill, with a kernel that nothing sets: 503 clock_unconfir
   rmSync(deployment.folder, { recursive: true });
 });
 
-it.concurrent('a database that says another time contradicts: no floor of the future comes into a store that others use', async () => {
+it.concurrent('a database that says another time contradicts: no floor of the future comes into its store', async () => {
   const { set, env } = clock('contradicted');
   const url = postgres.url(await postgres.createDatabase());
   const one = deploy(1, { ...CHAIN, anti_slashing: { backend: 'postgres', url, jump_at_boot: true } });

@@ -14,7 +14,7 @@ import {
   stateAfter,
   VOTES,
 } from '../../signer/slashing/history/codes.ts';
-import { higherMarks, type KeyState, lowestOf, NEW_KEY } from '../../signer/slashing/history/head.ts';
+import { higherMarks, lowestOf, NEW_KEY } from '../../signer/slashing/history/head.ts';
 import type { CodedEntries } from '../../signer/slashing/history/merge.ts';
 import { decideWithHistory, isRolledBack } from '../../signer/slashing/history/rules.ts';
 import { NO_INCARNATION } from '../../signer/slashing/incarnation.ts';
@@ -81,7 +81,7 @@ export function memoryBackend(records: MemoryRecords): SlashingBackend {
     });
   const store = memoryStore(records, alone);
   return {
-    name: 'sqlite',
+    name: 'sqlite', // a store in memory has no name of its own
     batchLimits: { maxMessages: 512, maxInFlight: 1, minIntervalMs: 0 },
     checkAndRecord: (messages, floors) => alone(async () => checked(records, store, messages, floors)),
     ...storeOperations(store),
@@ -224,7 +224,7 @@ function checked(
     if (isRolledBack(higherMarks(floor, head.state.highest), floors[index] as Marks)) return ROLLED_BACK;
     const decision = decideWithHistory(message, head.state, floor, { blocks, attestations });
     if (decision.kind === 'refused' || decision.repeat) return decision;
-    const { state }: { readonly state: KeyState } = stateAfter(head.state, message, publicKey, codes);
+    const { state } = stateAfter(head.state, message, publicKey, codes);
     put(records, {
       head: { ...head, state },
       blocks: message.kind === 'block' ? inOrder(BLOCKS, [...blocks, message]) : blocks,

@@ -15,6 +15,7 @@ describe.each(KEYS)('%s', (kind, integrityKey) => {
     open: () => open(integrityKey),
     tamper: async (statements) => tamper(statements),
     query: async (statement) => query(statement),
+    manySigners: false,
     words: { seals: 'seal', zeroed_seal: 'zeroblob(length(seal))' },
     looksAtNewest: false,
     refusal: { message: expect.stringMatching(/metadata/) },

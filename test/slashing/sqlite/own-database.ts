@@ -17,8 +17,8 @@ export interface OwnDatabase {
   open(integrityKey?: Uint8Array): Promise<SlashingBackend>;
   /** Somebody writes the file, also while the signer runs. */
   tamper(...statements: string[]): void;
-  /** The first row. */
-  query(statement: string): unknown;
+  /** Every row; numbers of any size. */
+  query(statement: string): readonly unknown[];
 }
 
 /** Registers itself for every test of the file. */
@@ -45,7 +45,12 @@ export function ownDatabase(): OwnDatabase {
       connected((connection) => {
         for (const statement of statements) connection.exec(statement);
       }),
-    query: (statement) => connected((connection) => connection.prepare(statement).get()),
+    query: (statement) =>
+      connected((connection) => {
+        const prepared = connection.prepare(statement);
+        prepared.setReadBigInts(true);
+        return prepared.all();
+      }),
   };
   beforeEach(() => {
     own.folder = mkdtempSync(join(tmpdir(), 'slashing-sqlite-'));

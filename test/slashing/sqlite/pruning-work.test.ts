@@ -62,7 +62,7 @@ it.each([
   await first.close();
   own.tamper('DROP INDEX prunable_validators', ...statements);
   await own.open();
-  expect(own.query("SELECT sql FROM sqlite_schema WHERE name = 'prunable_validators'")).toEqual({
-    sql: `CREATE INDEX prunable_validators ON validators (public_key) WHERE ${IS_PRUNABLE}`,
-  });
+  expect(own.query("SELECT sql FROM sqlite_schema WHERE name = 'prunable_validators'")).toEqual([
+    { sql: `CREATE INDEX prunable_validators ON validators (public_key) WHERE ${IS_PRUNABLE}` },
+  ]);
 });
