@@ -1,5 +1,5 @@
-// An authority of one run, with a certificate for servers on localhost and one for the client: both peers get the same,
-// because Dirk knows its clients by certificate alone. Test keys only.
+// An authority of one run, with a certificate for servers on this host, by name and by address, and one for the client:
+// both peers get the same, because Dirk knows its clients by certificate alone. Test keys only.
 
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -25,7 +25,10 @@ export function makeCertificates(folder: string): Certificates {
 
 function issue(folder: string, name: string): { readonly cert: string; readonly key: string } {
   const at = (end: string): string => join(folder, `${name}.${end}`);
-  writeFileSync(at('ext'), `subjectAltName=DNS:${name}\nbasicConstraints=CA:FALSE\nkeyUsage=digitalSignature\n`);
+  writeFileSync(
+    at('ext'),
+    `subjectAltName=DNS:${name},IP:127.0.0.1\nbasicConstraints=CA:FALSE\nkeyUsage=digitalSignature\n`,
+  );
   openssl(['req', ...newKey(folder, name), '-subj', `/CN=${name}`, '-out', at('csr')]);
   const authority = ['-CA', join(folder, 'authority.crt'), '-CAkey', join(folder, 'authority.key'), '-CAcreateserial'];
   openssl(['x509', '-req', '-in', at('csr'), ...authority, '-days', '2', '-extfile', at('ext'), '-out', at('crt')]);

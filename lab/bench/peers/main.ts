@@ -48,10 +48,9 @@ const RAW_SECONDS = 1.5;
 const REPEATS = 4;
 
 type Plan = Omit<PeerLoad, 'Epoch'>;
+const BURST: Plan = { Do: 'burst', Parallel: PARALLEL, Keys: KEYS, Group: GROUP };
 const LOADS: Readonly<Record<string, Plan>> = {
-  [`slot burst, groups of ${GROUP} with one root, ${PARALLEL} at once`]: {
-    ...{ Do: 'burst', Parallel: PARALLEL, Keys: KEYS, Group: GROUP },
-  },
+  [`slot burst, groups of ${GROUP} with one root, ${PARALLEL} at once`]: BURST,
   [`distinct roots, ${PARALLEL} at once`]: { Do: 'distinct', Parallel: PARALLEL, Keys: KEYS, Group: 1 },
   [`batches of ${BATCH} keys, 2 at once`]: { Do: 'batch', Parallel: 2, Keys: KEYS, Batch: BATCH },
   [`RANDAO reveals of different epochs, ${PARALLEL} at once`]: { Do: 'randao', Parallel: PARALLEL, Keys: KEYS },
@@ -92,7 +91,7 @@ async function comparePeers(all: readonly TestKey[], version: string): Promise<v
   const other =
     url === undefined
       ? await startDirk({ dirk: buildGo('dirk', 'github.com/attestantio/dirk'), client }, all, certificates)
-      : await runningWeb3Signer(url, all, Number(store));
+      : await runningWeb3Signer(url, all, store);
   const spoken = url === undefined ? certificates : undefined;
   const peers = [
     await startStrongroom(strongroom, all, 'sqlite', spoken),
@@ -107,11 +106,7 @@ async function comparePeers(all: readonly TestKey[], version: string): Promise<v
   }
   try {
     for (const one of measured) {
-      const { cpuMicroseconds, failed } = await measure(
-        one,
-        { Do: 'burst', Parallel: PARALLEL, Keys: KEYS, Group: GROUP },
-        1,
-      );
+      const { cpuMicroseconds, failed } = await measure(one, BURST, 1);
       say(`${one.peer.name}, the first burst: ${cpuMicroseconds.toFixed(0)} us of CPU a vote, ${failed} failed`);
     }
     const results: Record<string, PeerRounds[]> = {};

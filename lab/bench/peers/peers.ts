@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tracked } from '../../../rehearsal/signer.ts';
 import { deployKeys } from '../../../test/support/deployment.ts';
+import { writeRawKey } from '../../../test/support/keys.ts';
 import { type PostgresServer, startPostgres } from '../../../test/support/postgres.ts';
 import { TEST_TOKEN, type TestKey } from '../../../test/support/requests.ts';
 import { type Certificates, CLIENT_NAME } from './certificates.ts';
@@ -47,7 +48,10 @@ export async function startStrongroom(
   return {
     name: `strongroom (${store})`,
     keeps: 'complete history',
-    options: { Server: 'strongroom', URL: signer.tlsUrl ?? signer.url, Token: TEST_TOKEN },
+    options:
+      certificates === undefined
+        ? { Server: 'strongroom', URL: signer.url, Token: TEST_TOKEN }
+        : { Server: 'strongroom', URL: signer.tlsUrl ?? '' },
     pids: () => [...treeOf(signer.pid), ...(postmaster === undefined ? [] : treeOf(postmaster))],
     async stop() {
       await signer.stop();
@@ -74,32 +78,34 @@ async function postmasterOf(postgres: PostgresServer | undefined): Promise<numbe
 
 /**
  * A Web3Signer that runs on this machine already.
- * @param store the process that its database's processes come from
- * @throws with where the keys of this benchmark are, when it has not loaded all of them
+ * @param store the process that its database's processes come from, in digits
+ * @throws without one, and with where the keys of this benchmark are when it has not loaded all of them
  */
-export async function runningWeb3Signer(url: string, keys: readonly TestKey[], store: number): Promise<Peer> {
+export async function runningWeb3Signer(url: string, keys: readonly TestKey[], store = ''): Promise<Peer> {
+  const storePid = Number(store);
+  if (!/^[1-9]\d*$/.test(store) || treeOf(storePid).length < 2)
+    throw new Error(`STORE=${store} is not the first process of a database: it is in its postmaster.pid`);
+  const { port } = new URL(url);
+  const [, pid] =
+    /pid=(\d+)/.exec(execFileSync('ss', ['-Hltnp', `sport = :${port || 80}`], { encoding: 'utf8' })) ?? [];
+  if (pid === undefined) throw new Error(`no process of this machine that you may see listens where ${url} says`);
   const answer = await fetch(new URL('/api/v1/eth2/publicKeys', url));
   const loaded = new Set((await answer.json()) as string[]);
   if (!keys.every(({ publicKey }) => loaded.has(publicKey))) {
     const folder = join(PROGRAMS, 'web3signer-keys');
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
-    for (const [index, { secret }] of keys.entries()) {
-      const text = `type: file-raw\nkeyType: BLS\nprivateKey: "${secret}"\n`;
-      writeFileSync(join(folder, `test-${index}.yaml`), text);
-    }
+    for (const [index, { secret }] of keys.entries())
+      writeRawKey(folder, `test-${index}`, Buffer.from(secret.slice(2), 'hex'));
     throw new Error(
       `the Web3Signer at ${url} has not the ${keys.length} TEST keys: start it with --key-store-path=${folder}`,
     );
   }
-  const { port } = new URL(url);
-  const [, pid] = /pid=(\d+)/.exec(execFileSync('ss', ['-Hltnp', `sport = :${port}`], { encoding: 'utf8' })) ?? [];
-  if (pid === undefined) throw new Error(`no process of this machine that may be seen listens on port ${port}`);
   return {
     name: 'Web3Signer',
     keeps: 'complete history',
     options: { Server: 'strongroom', URL: url },
-    pids: () => [...treeOf(Number(pid)), ...treeOf(store)],
+    pids: () => [...treeOf(Number(pid)), ...treeOf(storePid)],
     async stop() {},
   };
 }

@@ -1,5 +1,5 @@
-// A signer of the remote signing API as a Go validator client asks it, with kept connections: strongroom over HTTPS with
-// a client certificate, or over HTTP with a token, as it is asked beside a Web3Signer, which needs none.
+// A signer of the remote signing API as a Go validator client asks it, with kept connections: strongroom over HTTPS
+// with a client certificate, or over HTTP with a token, as it is asked beside a Web3Signer, which needs none.
 
 package main
 
