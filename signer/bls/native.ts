@@ -91,6 +91,17 @@ export class NativeBlsCore implements BlsCore {
     );
   }
 
+  sharePublicKey(commitments: Uint8Array, participantId: number): Uint8Array | undefined {
+    const publicKey = new Uint8Array(PUBLIC_KEY_BYTES);
+    try {
+      this.#addon.sharePublicKey(commitments, participantId, publicKey);
+      return publicKey;
+    } catch (error) {
+      if (error instanceof RangeError) return undefined;
+      throw error;
+    }
+  }
+
   removeKey(handle: KeyHandle): void {
     this.#addon.removeKey(this.#keyring, handle);
   }

@@ -156,6 +156,7 @@ function watched({ core, watch }: SecretMemory): SecretKeyVault {
       watch.keyAdded();
       return held;
     },
+    sharePublicKey: (commitments, participantId) => core.sharePublicKey(commitments, participantId),
     removeKey: (handle) => core.removeKey(handle),
     wipe: () => core.wipe(),
   };

@@ -15,6 +15,7 @@
 #include "process.h"
 #include "receipts.h"
 #include "seccomp.h"
+#include "shares.h"
 #include "vsock-connect.h"
 #include "vsock.h"
 
@@ -108,7 +109,7 @@ NAPI_MODULE_INIT() {
   };
   REQUIRE(export_functions(env, exports, functions, sizeof functions / sizeof *functions) && export_core(env, exports) &&
               export_vsock(env, exports) && export_vsock_connect(env, exports) && export_descriptors(env, exports) &&
-              export_nsm(env, exports) && export_receipts(env, exports),
+              export_nsm(env, exports) && export_receipts(env, exports) && export_shares(env, exports),
           "strongroom addon: the exports cannot be made");
   return exports;
 }

@@ -53,6 +53,25 @@ export interface Addon {
   signBatch(keyring: Keyring, handles: Float64Array, roots: Uint8Array): Promise<ArrayBuffer>;
   /** One root (32 bytes, copied) with 1 to 16 keys, on threads of its own, which stand back (core.c). */
   signGroup(keyring: Keyring, handles: Float64Array, root: Uint8Array): Promise<ArrayBuffer>;
+  /**
+   * Shares of a key (shares.h). The shares go into memory that the caller wipes.
+   * @param random 48 bytes for each coefficient of the polynomial but the first @param shares 2 to 32, 32 bytes each,
+   * big endian, written: those of the participants 1, 2 and so on @param commitments 48 bytes each, as many as the
+   * threshold, written: the first is the public key of the whole
+   * @throws RangeError when the key is zero or not below the group order, or for random bytes that have to be others
+   */
+  splitKey(secretKey: Uint8Array, random: Uint8Array, shares: Uint8Array, commitments: Uint8Array): void;
+  /**
+   * @param commitments 48 bytes each, 1 to 32 @param participantId 1 to 32 @param publicKey 48 bytes, written
+   * @throws RangeError when a commitment is no point of the group, or the share would be zero
+   */
+  sharePublicKey(commitments: Uint8Array, participantId: number, publicKey: Uint8Array): void;
+  /**
+   * The signature of the whole key, which the caller verifies: nothing is verified here.
+   * @param participantIds a byte each, 1 to 32 of them @param partials 96 bytes each @param signature 96 bytes, written
+   * @throws RangeError when a participant is named twice or is zero, or a partial signature is no point of the curve
+   */
+  combinePartials(participantIds: Uint8Array, partials: Uint8Array, signature: Uint8Array): void;
   /** Of the process, by whether they are locked and left out of core dumps. */
   secretMemory(): { readonly lockedBytes: number; readonly unlockedBytes: number };
   /**

@@ -163,6 +163,7 @@ const KEYLESS_CORE: BlsCore = {
   unlockedKeys: () => 0,
   addKey: nothing('a key'),
   addKeys: nothing('a key'),
+  sharePublicKey: () => undefined,
   removeKey: () => undefined,
   sign: nothing('signing'),
   signGroup: nothing('signing'),

@@ -111,6 +111,7 @@ export function vaultOf(vault: SecretKeyVault): SecretKeyVault {
   return {
     addKey: (secretKey) => vault.addKey(secretKey),
     addKeys: (secretKeys) => vault.addKeys(secretKeys),
+    sharePublicKey: (commitments, participantId) => vault.sharePublicKey(commitments, participantId),
     removeKey: (handle) => vault.removeKey(handle),
     wipe: () => vault.wipe(),
   };
