@@ -70,6 +70,7 @@ export const OPERATOR_TREE: Group<OperatorWorld> = {
       commands: {
         list: async () => (await keys()).keysList,
         import: async () => (await import('./commands/keys-import.ts')).keysImport,
+        split: async () => (await import('./commands/keys-split.ts')).keysSplit,
         generate: async () => (await newKeys()).keysGenerate,
         backups: async () => (await newKeys()).keysBackups,
         'deposit-data': async () => (await newKeys()).keysDepositData,

@@ -56,7 +56,7 @@ const ARROWS: Readonly<Record<string, readonly string[]>> = {
   'lab/site': ['tools/reference/markdown.ts'],
   'lab/test': EVERYTHING,
   // The combiner of a distributed key computes with public points, and `keys split` with a key of the operator's own.
-  operator: ['signer/api/', 'signer/native/load.ts', 'ceremony/'],
+  operator: ['signer/api/', 'signer/native/load.ts', 'signer/keys/keystores/', 'ceremony/'],
   // Both ends of a vsock stream are made by the same code; nothing of what it imports is secret or signs.
   'parent-proxy': ['signer/api/', 'signer/native/'],
   // Its stand-in for the NSM is made of the enclave's own messages and certificates.

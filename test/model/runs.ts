@@ -4,7 +4,7 @@
 
 export interface ModelRun {
   readonly name: string;
-  readonly world: 'fleet' | 'moves' | 'losses';
+  readonly world: 'fleet' | 'moves' | 'losses' | 'shares';
   readonly defines: readonly string[];
   readonly expects: 'nothing' | 'a pair';
   readonly depth?: number;
@@ -65,6 +65,9 @@ export const WORLDS: readonly ModelRun[] = [
     'PUT_BACK',
   ),
   world('losses: an enclave and its parent', 'losses', { KEYS: 2, ASKS: 3 }, 'ENCLAVE'),
+  world('shares: votes, 3 of 4', 'shares', { PARTICIPANTS: 4, THRESHOLD: 3, FAULTY: 1, ASKS: 6 }, 'VOTES'),
+  world('shares: votes, 2 of 3', 'shares', { PARTICIPANTS: 3, THRESHOLD: 2, FAULTY: 0, ASKS: 5 }, 'VOTES'),
+  world('shares: blocks, 5 of 7', 'shares', { PARTICIPANTS: 7, THRESHOLD: 5, FAULTY: 2, ASKS: 12, PLACES: 2 }),
 ];
 
 function without(protection: string | readonly string[], name: string, of: ModelRun): ModelRun {
@@ -114,6 +117,15 @@ export const MUTANTS: readonly ModelRun[] = [
   without('WITNESS', 'the witness of the clock: one that is behind', losses('FAILOVER', { LEADS: 0 })),
   without('WITNESS', 'the witness of the clock: one that is ahead, an outage', losses('FILES', { LAGS: 0 })),
   without('DURABLE_RECORD', 'a record that is durable before the signature', losses('UNDER_SIGNER')),
+  ...[
+    { PARTICIPANTS: 4, THRESHOLD: 3, FAULTY: 2 },
+    { PARTICIPANTS: 3, THRESHOLD: 2, FAULTY: 1 },
+    { PARTICIPANTS: 7, THRESHOLD: 5, FAULTY: 3 },
+    { PARTICIPANTS: 4, THRESHOLD: 2, FAULTY: 0 },
+  ].map((sizes): ModelRun => {
+    const name = `${sizes.THRESHOLD} of ${sizes.PARTICIPANTS} with ${sizes.FAULTY} that are faulty`;
+    return { ...world(name, 'shares', { ...sizes, ASKS: 6, PLACES: 2 }), expects: 'a pair' };
+  }),
 ];
 
 export const RANDOM: readonly ModelRun[] = [
