@@ -1,6 +1,6 @@
 // `strongroom operator keys split`: a validator key that exists becomes shares, one for each participant, on the
-// operator's own machine. The whole key and its polynomial lie in locked memory and are wiped; they go nowhere. It trusts
-// the machine it runs on, and refuses a keystore that is a share already.
+// operator's own machine. The whole key and its polynomial are wiped; they go nowhere. It trusts the machine it runs
+// on, and refuses a keystore that is a share already.
 
 import { randomFillSync } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -20,7 +20,7 @@ import { pathFailure, readCount, readLocalFile } from '../key-batches.ts';
 const FIRST_SET = 1;
 const KEY_BYTES = 32;
 const PUBLIC_KEY_BYTES = 48;
-/** native/shares.c. */
+/** As in signer/native/shares.c. */
 const COEFFICIENT_BYTES = 48;
 
 export const keysSplit = localCommand(

@@ -1,6 +1,6 @@
-// Distributed keys on the wire (specification/keys.md#distributed): what the keystore of a share says of it, and what a
-// participant answers, in the shape of the distributed profile that is proposed for the remote signing API
-// (ethereum/remote-signing-api, pull request 29): numbers are decimal strings.
+// Distributed keys on the wire: what the keystore of a share says of it, and what a participant answers, in the shape
+// of the distributed profile that is proposed for the remote signing API (ethereum/remote-signing-api, pull request
+// 29): numbers are decimal strings.
 
 import { z } from 'zod';
 import { canonicalPublicKey } from '../../common/formats/hex.ts';
@@ -69,7 +69,7 @@ export const accountSchema = z
 
 export type Account = z.input<typeof accountSchema>;
 
-/** Of one key; of a batch each result has these beside its `identifier`. */
+/** Of one key; in a batch each result has them, and its `identifier`. */
 export interface PartialSignature {
   readonly participant_id: string;
   readonly signing_root: string;
@@ -102,7 +102,7 @@ function shareProblem(share: ShareNumbers, participants: number): string | undef
   return undefined;
 }
 
-export function shareOf(written: z.output<typeof shareSchema>, publicKeyOfShare: string): KeyShare {
+export function keyShare(written: z.output<typeof shareSchema>, publicKeyOfShare: string): KeyShare {
   return {
     compositePublicKey: written.composite_public_key,
     publicKey: publicKeyOfShare,

@@ -152,7 +152,7 @@ static bool lagrange(const unsigned char *identifiers, size_t count, size_t plac
   return true;
 }
 
-/** Whoever calls it verifies what comes out, which also says whether each partial was of the group. */
+/** The caller verifies what comes out, and so whether each partial was of the group. */
 static bool combine(const unsigned char *identifiers, const unsigned char *partials, size_t count,
                     unsigned char signature[SIGNATURE_BYTES]) {
   blst_p2 sum = {0}; // the point at infinity

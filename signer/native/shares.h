@@ -1,5 +1,5 @@
-// Shares of a key: Shamir's over the scalar field of BLS12-381, with Feldman's commitments, and the combination of partial
-// signatures. Each sum and product is blst's. Nothing here signs, and nothing here keeps anything.
+// Shares of a key: Shamir's over the scalar field of BLS12-381, with Feldman's commitments, and the combination of
+// partial signatures. Each sum and product is blst's. Nothing here signs, and nothing here keeps anything.
 #ifndef STRONGROOM_SHARES_H
 #define STRONGROOM_SHARES_H
 

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import {
   accountOf,
   accountSchema,
-  shareOf,
+  keyShare,
   shareSchema,
   thresholdProblem,
   writtenShare,
@@ -22,7 +22,7 @@ const SHARE = {
 
 describe('the share of a keystore', () => {
   it('is read and written the same', () => {
-    expect(writtenShare(shareOf(shareSchema.parse(SHARE), point('d4')))).toEqual(SHARE);
+    expect(writtenShare(keyShare(shareSchema.parse(SHARE), point('d4')))).toEqual(SHARE);
   });
 
   it.each([
@@ -44,7 +44,7 @@ describe('the share of a keystore', () => {
 
 describe('an account', () => {
   it('names every participant once', () => {
-    const account = accountOf(shareOf(shareSchema.parse(SHARE), point('d4')));
+    const account = accountOf(keyShare(shareSchema.parse(SHARE), point('d4')));
     expect(account.participants).toEqual(['1', '2', '3', '4'].map((participant_id) => ({ participant_id })));
     expect(accountSchema.safeParse(account).success).toBe(true);
     const twice = [...account.participants.slice(0, 3), { participant_id: '1' }];
@@ -52,7 +52,7 @@ describe('an account', () => {
   });
 
   it('may say more, as other signers do', () => {
-    const account = accountOf(shareOf(shareSchema.parse(SHARE), point('d4')));
+    const account = accountOf(keyShare(shareSchema.parse(SHARE), point('d4')));
     expect(accountSchema.safeParse({ ...account, name: 'mainnet' }).success).toBe(true);
   });
 });

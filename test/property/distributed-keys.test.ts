@@ -1,7 +1,7 @@
 // The law of distributed keys: t of n participants sign together, each by its own slashing store. While at most
 // 2t − n − 1 of them have lost their records, were restored from a copy, were cloned, or sign whatever they are asked,
 // nothing slashable is signed with the whole key, whatever clients and combiners ask of whom. With one more of them a
-// slashable pair is found, by each of these faults. The checker sees nothing but the messages that t participants signed.
+// slashable pair is found, by each of these faults. The checker sees the messages that t participants signed alone.
 //
 // TEST_SCALE=20 asks a million messages. TEST_SEED: the first seed; each world has the next one.
 

@@ -1,5 +1,5 @@
-// EIP-2335 keystores of shares (api/distributed.ts), on node:crypto. Their passwords are random and 256 bits long, so the
-// key derivation has nothing to slow down: it is the cheaper one of the standard, and a thousand shares load in a minute.
+// EIP-2335 keystores of shares (api/distributed.ts), on node:crypto. Their passwords are random and 256 bits long, so
+// the key derivation has nothing to slow down: it is the cheaper one of the standard.
 
 import { createCipheriv, createHash, pbkdf2Sync, randomBytes, randomUUID } from 'node:crypto';
 import { type KeyShare, writtenShare } from '../../api/distributed.ts';
