@@ -61,6 +61,7 @@ export function enclaveParts({ enclave, platform, patience }: EnclaveWays): Sign
     openListeners: (config, parts, world, opened) =>
       openEnclaveListeners(config, parts, world, opened, { nsm, transport: parent }),
     describeRoutes: undefined,
+    mountAccounts: undefined,
     openReceiptsFolder: undefined,
     openReload: undefined,
     otherMetricNames: undefined,

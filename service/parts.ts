@@ -4,6 +4,7 @@
 import { DEFAULT_AWS_ACCESS } from '../signer/aws/access.ts';
 import { openBlsCore } from '../signer/bls/open-either.ts';
 import type { SignerParts } from '../signer/boot/parts.ts';
+import { mountAccounts } from '../signer/http/routes/distributed.ts';
 import { readConfigFile } from './config/consensus-config.ts';
 import { kernelClock } from './kernel-clock.ts';
 import { openKeyFiles } from './key-files.ts';
@@ -26,6 +27,7 @@ export const SERVICE_PARTS: SignerParts = {
   openTime: async ({ clock }) => ({ ...clock, witnesses: [kernelClock] }),
   openListeners,
   describeRoutes,
+  mountAccounts,
   openReload,
   readKnownClients,
   otherMetricNames: otherNames,

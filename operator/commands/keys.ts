@@ -112,15 +112,20 @@ export function shortKey(publicKey: string): string {
 /** For a terminal: a key is known by its first and last digits there. */
 function keyTable(keys: readonly KeyRecord[], columns: number): string {
   if (keys.length === 0) return 'no keys\n';
-  const rows = keys.map(({ pubkey, sources, status, loaded, has_backup, created_at }) => [
+  const rows = keys.map(({ pubkey, sources, status, loaded, has_backup, created_at, distributed }) => [
     shortKey(pubkey),
     status,
     loaded ? 'yes' : 'NO',
     has_backup ? 'yes' : '-',
     created_at.slice(0, DATE_CHARACTERS),
-    sources.join(' and '),
+    [sources.join(' and '), ...shareSize(distributed)].join(', '),
   ]);
   return renderTable(['KEY', 'STATUS', 'LOADED', 'BACKUP', 'SINCE', 'SOURCE'], rows, columns);
+}
+
+/** Nothing of a whole key. */
+function shareSize(distributed: KeyRecord['distributed']): string[] {
+  return distributed === null ? [] : [`share ${distributed.signing_threshold} of ${distributed.participants}`];
 }
 
 function renderKeys(keys: readonly KeyRecord[]): string {
@@ -133,6 +138,7 @@ function detailsOf(key: KeyRecord): string[] {
     key.sources.join(' and '),
     key.status,
     key.loaded ? 'loaded' : 'not loaded',
+    ...shareSize(key.distributed),
     ...(key.has_backup ? ['backup'] : []),
     ...(key.has_deposit_data ? ['deposit data'] : []),
     `since ${key.created_at}`,

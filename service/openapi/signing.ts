@@ -1,6 +1,7 @@
 // OpenAPI of probes and signing.
 
 import { z } from 'zod';
+import { accountSchema } from '../../signer/api/distributed.ts';
 import { healthSchema } from '../../signer/api/health.ts';
 import { inputJsonSchema, publicKey } from '../../signer/api/primitives.ts';
 import type { OperationRow } from '../../signer/operations/row.ts';
@@ -68,22 +69,27 @@ const KEY_ERROR = {
   type: 'object',
   required: ['code', 'reason', 'message'],
   properties: {
-    code: { type: 'integer', description: 'What the route of one key would have answered: 403, 404, 412 or 503' },
+    code: { type: 'integer', description: 'What the route of one key would have answered: 403, 404, 409, 412 or 503' },
     reason: ERROR_BODY.properties.reason,
     message: { type: 'string' },
   },
 } as const;
 
-const KEY_RESULT = {
-  oneOf: [
-    {
-      type: 'object',
-      required: ['identifier', 'signature'],
-      properties: { identifier: PUBLIC_KEY, signature: SIGNATURE },
-    },
-    { type: 'object', required: ['identifier', 'error'], properties: { identifier: PUBLIC_KEY, error: KEY_ERROR } },
-  ],
+/** @param signed what a signature brings with it */
+function keyResults(signed: JsonSchema): JsonSchema {
+  const result = (members: JsonSchema) => {
+    const properties = { identifier: PUBLIC_KEY, ...members };
+    return { type: 'object', required: Object.keys(properties), properties };
+  };
+  return { type: 'array', items: { oneOf: [result(signed), result({ error: KEY_ERROR })] } };
+}
+
+const PARTIAL = {
+  participant_id: { type: 'string' },
+  signing_root: { type: 'string', pattern: '^0x[0-9a-f]{64}$' },
+  signature: SIGNATURE,
 } as const;
+const ACCOUNT = inputJsonSchema(accountSchema);
 
 const HEALTH_BODY = inputJsonSchema(healthSchema);
 
@@ -98,7 +104,7 @@ export const SIGN = {
       'application/json': { type: 'object', required: ['signature'], properties: { signature: SIGNATURE } },
       'text/plain': SIGNATURE,
     },
-    [400, 401, 403, 404, 412, 413, 503],
+    [400, 401, 403, 404, 409, 412, 413, 503],
   ),
 };
 
@@ -109,7 +115,35 @@ export const SIGN_BATCH = {
   tags: ['signing'],
   security: CREDENTIALS,
   body: signBatchJsonSchema(),
-  response: responses({ 'application/json': { type: 'array', items: KEY_RESULT } }, [400, 401, 403, 413, 503]),
+  response: responses({ 'application/json': keyResults({ signature: SIGNATURE }) }, [400, 401, 403, 413, 503]),
+};
+
+const PARTIAL_ANSWER = { type: 'object', required: Object.keys(PARTIAL), properties: PARTIAL };
+
+const SHARES: Operations = {
+  'GET /api/v1/eth2/distributed/accounts': {
+    summary: 'The keys of which this signer holds a share, as publicKeys lists whole ones',
+    tags: ['signing'],
+    security: CREDENTIALS,
+    response: responses({ 'application/json': { type: 'array', items: ACCOUNT } }, [401, 403]),
+  },
+  'GET /api/v1/eth2/distributed/accounts/:identifier': {
+    summary: 'One of them',
+    tags: ['signing'],
+    security: CREDENTIALS,
+    params: SIGN.params,
+    response: responses({ 'application/json': ACCOUNT }, [401, 403, 404, 503]),
+  },
+  'POST /api/v1/eth2/distributed/sign/:identifier': {
+    ...SIGN,
+    summary: 'Sign a validator message with a share: a partial signature',
+    response: responses({ 'application/json': PARTIAL_ANSWER }, [400, 401, 403, 404, 412, 413, 503]),
+  },
+  'POST /api/v1/eth2/distributed/sign': {
+    ...SIGN_BATCH,
+    summary: 'Sign one validator message with shares of many keys',
+    response: responses({ 'application/json': keyResults(PARTIAL) }, [400, 401, 403, 413, 503]),
+  },
 };
 
 export const SIGNING_OPERATIONS: Operations = {
@@ -141,4 +175,5 @@ export const SIGNING_OPERATIONS: Operations = {
   },
   'POST /api/v1/eth2/sign/:identifier': SIGN,
   'POST /api/v1/eth2/sign': SIGN_BATCH,
+  ...SHARES,
 };

@@ -60,6 +60,11 @@ export const ERROR_REASONS = {
   },
   unknown_key: { status: 404, message: 'the public key is not loaded' },
   not_found: { status: 404, message: 'there is nothing at this address' },
+  key_is_share: {
+    status: 409,
+    message:
+      'this signer holds a share of the key, whose signatures are partial: point the client at the combiner, `strongroom operator tunnel --participants`',
+  },
   policy_in_use: { status: 409, message: 'the policy is bound to a live token' },
   reload_in_progress: {
     status: 409,

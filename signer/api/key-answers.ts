@@ -22,6 +22,10 @@ const keyRecordSchema = z.object({
   updated_at: timestamp,
   has_backup: z.boolean(),
   has_deposit_data: z.boolean(),
+  /** Of a share, as api/distributed.ts; null for a whole key. */
+  distributed: z
+    .object({ participant_id: z.string(), signing_threshold: z.string(), participants: z.string() })
+    .nullable(),
 });
 
 export const keyListSchema = z.object({ keys: z.array(keyRecordSchema), next_cursor: z.string().nullable() });

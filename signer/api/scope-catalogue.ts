@@ -10,15 +10,20 @@ interface ScopeEntry {
 }
 
 const KEYS = '/api/v1/chamber/keys';
+const ETH2 = '/api/v1/eth2';
 
 export const SCOPE_CATALOGUE: Readonly<Record<Scope, ScopeEntry>> = {
   sign: {
     lets: 'sign with the keys, operations and payments that its rules allow',
-    routes: ['POST /api/v1/eth2/sign/{identifier}', 'POST /api/v1/eth2/sign'],
+    routes: ['sign/{identifier}', 'sign', 'distributed/sign/{identifier}', 'distributed/sign'].map(
+      (path) => `POST ${ETH2}/${path}`,
+    ),
   },
   public_keys: {
     lets: 'list the public keys that it may sign with, as validator clients do at their start',
-    routes: ['GET /api/v1/eth2/publicKeys', 'GET /api/v1/eth2/highWatermark'],
+    routes: ['publicKeys', 'highWatermark', 'distributed/accounts', 'distributed/accounts/{identifier}'].map(
+      (path) => `GET ${ETH2}/${path}`,
+    ),
   },
   list_keys: { lets: 'list keys over the Key Manager API', routes: ['GET /eth/v1/keystores'] },
   import_keystores: {

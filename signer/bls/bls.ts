@@ -27,8 +27,8 @@ export interface BlsCore {
    */
   addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
 
-  /** As SecretKeyVault. The portable core has none. */
-  sharePublicKey(commitments: Uint8Array, participantId: number): Uint8Array | undefined;
+  /** As SecretKeyVault. The portable core has none: its library multiplies no points by scalars of ours. */
+  sharePublicKey?(commitments: Uint8Array, participantId: number): Uint8Array | undefined;
 
   /** Jobs under way with it finish; later ones reject. Unknown handles are ignored. */
   removeKey(handle: KeyHandle): void;

@@ -91,11 +91,6 @@ export class PortableBlsCore implements BlsCore {
     return held;
   }
 
-  /** Its library multiplies no points by scalars of ours. */
-  sharePublicKey(): undefined {
-    return undefined;
-  }
-
   removeKey(handle: KeyHandle): void {
     this.#keys.remove(handle);
   }

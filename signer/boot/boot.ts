@@ -124,6 +124,7 @@ async function runSteps(
         ...{ custody, inFlight, loading, network, permits, receipts, state, telemetry, turns, watcher },
         core: memory.core,
         describeRoutes: parts.describeRoutes,
+        mountAccounts: parts.mountAccounts,
         mountOwn: reload?.mount,
       },
       world,

@@ -55,7 +55,8 @@ export async function startLoadingKeys(
   const log = world.logger.module('keys');
   // One damaged record keeps no other key from being loaded; no check of its own key passes.
   const tenures = new TenureBook((publicKeys) => slashing.tenures(publicKeys, true));
-  const keys = new KeyStore({}, { vault: watched(memory), clock, tenures });
+  // An enclave takes no share before its attested status says for whom it is.
+  const keys = new KeyStore({}, { vault: watched(memory, world.enclave === undefined), clock, tenures });
   opened.defer(() => keys.seal());
   const pool = openPool(filesystem, world, opened);
   if (custody?.chamber.state === 'Sealed') {
@@ -144,8 +145,10 @@ async function learned(tenures: TenureBook, signal: AbortSignal, log: Log): Prom
 
 const NO_FILES: FilesystemLoad = { loaded: 0, kept: 0, removed: 0, duplicates: [], failures: [], seconds: 0 };
 
-function watched({ core, watch }: SecretMemory): SecretKeyVault {
+function watched({ core, watch }: SecretMemory, takesShares: boolean): SecretKeyVault {
+  const { sharePublicKey } = core;
   return {
+    ...(takesShares && sharePublicKey !== undefined ? { sharePublicKey: sharePublicKey.bind(core) } : {}),
     addKey(secretKey) {
       const added = core.addKey(secretKey);
       watch.keyAdded();
@@ -156,7 +159,6 @@ function watched({ core, watch }: SecretMemory): SecretKeyVault {
       watch.keyAdded();
       return held;
     },
-    sharePublicKey: (commitments, participantId) => core.sharePublicKey(commitments, participantId),
     removeKey: (handle) => core.removeKey(handle),
     wipe: () => core.wipe(),
   };

@@ -5,7 +5,7 @@ import type { SignerTime } from '../../common/observe/clock.ts';
 import type { AwsAccess } from '../aws/access.ts';
 import type { ReadConfigFile } from '../config/network.ts';
 import type { Config } from '../config/options.ts';
-import type { DescribeRoutes, MountRoutes } from '../http/app.ts';
+import type { DescribeRoutes, MountAccounts, MountRoutes } from '../http/app.ts';
 import type { KeyTurns } from '../keys/turns.ts';
 import type { OtherNames } from '../metrics/metrics.ts';
 import type { ReceiptStorage } from '../receipts/storage.ts';
@@ -72,6 +72,7 @@ export interface SignerParts {
   readonly openListeners: OpenListenersStep;
   /** Undefined in a program without a document of its routes. */
   readonly describeRoutes: DescribeRoutes | undefined;
+  readonly mountAccounts: MountAccounts | undefined;
   /** Undefined in a program that reads nothing again while it runs. */
   readonly openReload: OpenReload | undefined;
   /** Undefined in a program whose metrics have the names of the catalogue alone. */

@@ -59,11 +59,15 @@ export type DescribeRoutes = (app: FastifyInstance) => Promise<void>;
 
 export type MountRoutes = (app: FastifyInstance) => void;
 
+export type MountAccounts = (app: FastifyInstance, keys: KeyStore) => void;
+
 /** The steps of a boot open most of it; each route and hook reads what it needs. */
 export interface AppParts extends SigningDependencies {
   readonly authenticator: Authenticator;
   readonly stateful?: StatefulAuthenticator | undefined;
   readonly keys: KeyStore;
+  /** Where shares of distributed keys may be, which have routes then. */
+  readonly mountAccounts?: MountAccounts | undefined;
   readonly readiness: Readiness;
   readonly chamber: ChamberRoutes;
   readonly slashingRecords: SlashingRecords;
@@ -121,8 +125,15 @@ export async function buildApp(options: AppOptions, parts: AppParts): Promise<Fa
   mountPublicKeys(app, parts.keys);
   const recordDecision = parts.receipts?.record;
   const signing = { ...parts, audit, envelopes, held, onAuthRejection, readmit: admission.readmit, recordDecision };
-  mountSign(app, audited(createSignHandler(options, signing), audit));
-  mountSignBatch(app, audited(createSignBatchHandler(options, signing), audit));
+  const handleOne = audited(createSignHandler(options, signing), audit);
+  const handleMany = audited(createSignBatchHandler(options, signing), audit);
+  mountSign(app, handleOne, 'whole');
+  mountSignBatch(app, handleMany, 'whole');
+  if (parts.mountAccounts !== undefined) {
+    parts.mountAccounts(app, parts.keys);
+    mountSign(app, handleOne, 'share');
+    mountSignBatch(app, handleMany, 'share');
+  }
   mountSlashingProtection(app, parts.slashingRecords, admission);
   mountChamber(app, parts.chamber);
   await mountKeys(app, parts.keyRoutes);
@@ -138,8 +149,8 @@ export async function buildApp(options: AppOptions, parts: AppParts): Promise<Fa
 }
 
 function audited(handle: SignHandler, audit: Pick<Audit, 'confirm'>): SignHandler {
-  return async (request, body) => {
-    const answer = await handle(request, body);
+  return async (request, body, form) => {
+    const answer = await handle(request, body, form);
     await audit.confirm(request);
     return answer;
   };

@@ -4,10 +4,18 @@
 import assert from 'node:assert/strict';
 import { encodeHex } from '../../common/formats/hex.ts';
 import type { Clock } from '../../common/observe/clock.ts';
+import type { KeyShare } from '../api/distributed.ts';
 import { SignerError } from '../api/errors.ts';
 import { ended, isEndedTenure, TenureBook } from '../tenure.ts';
 import { ListedKeys } from './listed-keys.ts';
-import type { AddedKey, KeySource, LoadedKey } from './loaded-key.ts';
+import {
+  type AddedKey,
+  type ExpectedKey,
+  isSameForm,
+  type KeyRefusal,
+  type KeySource,
+  type LoadedKey,
+} from './loaded-key.ts';
 import { sortInPieces } from './merge-sorted.ts';
 import type { HeldKey, SecretKeyVault } from './vault.ts';
 
@@ -16,7 +24,7 @@ type KeyStoreState = 'loading' | 'ready' | 'sealed';
 
 /** Changes that the list shows all at once. Added keys can sign at once; removed ones can until the end. */
 export interface KeyBatch {
-  add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string): AddedKey;
+  add(secretKey: Uint8Array, source: KeySource, expected?: ExpectedKey): AddedKey;
   /**
    * 32 bytes each; the caller wipes its copies as soon as this returns. Each goes on to `addHeld` or to `letGo`.
    * @returns in order; undefined for what is no secret key. Rejects, and holds none: SignerError `sealed`,
@@ -24,7 +32,7 @@ export interface KeyBatch {
    */
   hold(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
   /** As `add`; what it does not add it lets go. */
-  addHeld(held: HeldKey | undefined, source: KeySource, expectedPublicKey?: string): AddedKey;
+  addHeld(held: HeldKey | undefined, source: KeySource, expected?: ExpectedKey): AddedKey;
   letGo(held: HeldKey | undefined): void;
   remove(publicKey: string): void;
 }
@@ -71,6 +79,11 @@ export class KeyStore {
     return this.#keys.get(publicKey);
   }
 
+  /** Also of a key that is set aside. Undefined for a whole key, and for one that is not here. */
+  shareOf(publicKey: string): KeyShare | undefined {
+    return (this.#keys.get(publicKey) ?? this.#aside.get(publicKey))?.share;
+  }
+
   /** Whichever copy of it is loaded. Complete when the first load is. */
   isInFile(publicKey: string): boolean {
     return this.#keys.get(publicKey)?.source === 'filesystem' || this.#alsoInFiles.has(publicKey);
@@ -103,8 +116,8 @@ export class KeyStore {
   }
 
   /** @param secretKey 32 bytes, big endian; the caller wipes its copy @param tenure as the store said unless given */
-  add(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string, tenure?: number): AddedKey {
-    const added = this.#take(secretKey, source, expectedPublicKey, tenure);
+  add(secretKey: Uint8Array, source: KeySource, expected?: ExpectedKey, tenure?: number): AddedKey {
+    const added = this.#take(secretKey, source, expected, tenure);
     if (added.outcome === 'added') this.#listed.add(added.key.publicKey);
     return added;
   }
@@ -201,9 +214,9 @@ export class KeyStore {
     };
     const assertOpen = () => assert(!ended, 'a key added after the end of its batch would never be listed');
     const batch: KeyBatch = {
-      add: (secretKey, source, expectedPublicKey) => {
+      add: (secretKey, source, expected) => {
         assertOpen();
-        return noted(this.#take(secretKey, source, expectedPublicKey));
+        return noted(this.#take(secretKey, source, expected));
       },
       hold: async (secretKeys) => {
         this.#assertNotSealed();
@@ -214,9 +227,9 @@ export class KeyStore {
           throw error;
         }
       },
-      addHeld: (held, source, expectedPublicKey) => {
+      addHeld: (held, source, expected) => {
         assertOpen();
-        return noted(this.#takeHeld(held, source, expectedPublicKey));
+        return noted(this.#takeHeld(held, source, expected));
       },
       letGo: (held) => {
         if (held !== undefined) this.#vault.removeKey(held.handle);
@@ -280,25 +293,28 @@ export class KeyStore {
     this.#vault.wipe();
   }
 
-  #take(secretKey: Uint8Array, source: KeySource, expectedPublicKey?: string, tenure?: number): AddedKey {
+  #take(secretKey: Uint8Array, source: KeySource, expected?: ExpectedKey, tenure?: number): AddedKey {
     if (this.#state === 'sealed') return { outcome: 'refused', reason: 'sealed' };
-    return this.#takeHeld(this.#hold(secretKey), source, expectedPublicKey, tenure);
+    return this.#takeHeld(this.#hold(secretKey), source, expected, tenure);
   }
 
-  #takeHeld(held: HeldKey | undefined, source: KeySource, expectedPublicKey?: string, tenure?: number): AddedKey {
+  #takeHeld(held: HeldKey | undefined, source: KeySource, expected?: ExpectedKey, tenure?: number): AddedKey {
     if (held === undefined) return { outcome: 'refused', reason: 'invalid_secret_key' };
     if (this.#state === 'sealed') {
       this.#vault.removeKey(held.handle);
       return { outcome: 'refused', reason: 'sealed' };
     }
-    const publicKey = encodeHex(held.publicKey);
+    const share = typeof expected === 'object' ? expected : undefined;
+    const own = encodeHex(held.publicKey);
+    const publicKey = share?.compositePublicKey ?? own;
     const first = this.#keys.get(publicKey) ?? this.#aside.get(publicKey);
-    const mismatch = expectedPublicKey !== undefined && expectedPublicKey !== publicKey;
+    const mismatch = mismatchOf(own, expected, this.#vault);
     const full = this.#keys.size + this.#aside.size >= this.#maximumKeys;
-    if (mismatch || first !== undefined || full) this.#vault.removeKey(held.handle);
-    if (mismatch) return { outcome: 'refused', reason: 'public_key_mismatch' };
+    if (mismatch !== undefined || first !== undefined || full) this.#vault.removeKey(held.handle);
+    if (mismatch !== undefined) return { outcome: 'refused', reason: mismatch };
     if (source === 'filesystem' && (full || first !== undefined)) this.#noteUnlessFromFile(publicKey);
-    if (first !== undefined) return { outcome: 'duplicate', key: first };
+    if (first !== undefined && isSameForm(first.share, share)) return { outcome: 'duplicate', key: first };
+    if (first !== undefined) return { outcome: 'refused', reason: 'held_otherwise', publicKey };
     if (full) return { outcome: 'refused', reason: 'too_many_keys', publicKey };
     const key: HeldCopy = {
       publicKey,
@@ -306,6 +322,7 @@ export class KeyStore {
       source,
       loadedAt: Math.floor(this.#clock.now() / 1000),
       tenure: tenure ?? this.#tenures.of(publicKey),
+      ...(share === undefined ? {} : { share }),
     };
     this.#keys.set(publicKey, key);
     this.#countBySource[source] += 1;
@@ -324,6 +341,16 @@ export class KeyStore {
       throw error;
     }
   }
+}
+
+/** Why a secret key of this public key is not the expected one. */
+function mismatchOf(publicKey: string, expected: ExpectedKey, vault: SecretKeyVault): KeyRefusal | undefined {
+  if (expected === undefined || expected === publicKey) return undefined;
+  if (typeof expected === 'string' || expected.publicKey !== publicKey) return 'public_key_mismatch';
+  if (vault.sharePublicKey === undefined) return 'share_unsupported';
+  const points = Buffer.concat(expected.commitments.map((point) => Buffer.from(point.slice(2), 'hex')));
+  const committed = vault.sharePublicKey(points, expected.participantId);
+  return committed !== undefined && encodeHex(committed) === publicKey ? undefined : 'share_mismatch';
 }
 
 function endTenureOf(key: HeldCopy): void {

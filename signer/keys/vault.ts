@@ -14,10 +14,10 @@ export interface SecretKeyVault {
   addKey(secretKey: Uint8Array): HeldKey;
   addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
   /**
-   * Of a share of a distributed key. @param commitments 48 bytes each @param participantId 1 to 32
-   * @returns 48 bytes; undefined when a commitment is no point of the group, or this core has no arithmetic for it
+   * Of a share of a distributed key. A vault without it takes no shares. @param commitments 48 bytes each
+   * @param participantId 1 to 32 @returns 48 bytes; undefined when a commitment is no point of the group
    */
-  sharePublicKey(commitments: Uint8Array, participantId: number): Uint8Array | undefined;
+  sharePublicKey?(commitments: Uint8Array, participantId: number): Uint8Array | undefined;
   removeKey(handle: KeyHandle): void;
   wipe(): void;
 }

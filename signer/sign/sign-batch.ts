@@ -18,7 +18,7 @@ const MAX_PART_KEYS = 256;
 
 export type KeyOutcome =
   | { readonly kind: 'signed'; readonly signature: Uint8Array }
-  | { readonly kind: 'refused'; readonly reason: Refused['reason'] }
+  | Refused
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export interface BatchContext extends SigningContext {

@@ -58,7 +58,7 @@ describe.each(SCOPES.flatMap((scope) => SCOPE_CATALOGUE[scope].routes.map((route
       expect((await refusalOf(route, only(scope))).reason).not.toBe('denied');
       const asOthers = refusalOf(route, allBut(scope));
       // No error where clients expect the list of keys: the connection ends.
-      if (route.endsWith('/publicKeys')) return expect(asOthers).rejects.toThrow('destroyed');
+      if (/(publicKeys|accounts)$/.test(route)) return expect(asOthers).rejects.toThrow('destroyed');
       const others = await asOthers;
       // either of two scopes will do
       if (/(generate-keys|backups)$/.test(route)) return expect(others.reason).not.toBe('denied');
@@ -100,7 +100,7 @@ it('every command that is named exists, and every command of keys, slashing and 
   );
   const named = Object.values(SCOPE_COMMANDS).flat();
   for (const command of named) expect(commands).toContain(command);
-  const local = /^(auth |verify)/;
+  const local = /^(auth |verify|keys split)/;
   for (const command of commands.filter((other) => !local.test(other))) expect(named).toContain(command);
 });
 

@@ -33,9 +33,10 @@ const DEPOSIT = { withdrawal_credentials: `01${'00'.repeat(11)}${'11'.repeat(20)
 
 /**
  * What a route needs: `nothing`, not even credentials; the `state` of the fleet, for its credentials; the slashing
- * `record`, of which it says or changes something; `signs`: the record, and it is asked for by validator clients.
+ * `record`, of which it says or changes something; `signs`: the record, and it is asked for by validator clients;
+ * `shares`: as `signs`, and there is no share here.
  */
-type Need = 'nothing' | 'state' | 'record' | 'signs' | 'list';
+type Need = 'nothing' | 'state' | 'record' | 'signs' | 'shares' | 'list';
 const ROUTES: Readonly<Record<string, readonly [Need, (() => unknown)?]>> = {
   'GET /upcheck': ['nothing'],
   'GET /healthcheck': ['nothing'],
@@ -47,6 +48,13 @@ const ROUTES: Readonly<Record<string, readonly [Need, (() => unknown)?]>> = {
   ],
   'GET /api/v1/eth2/publicKeys': ['list'],
   'GET /api/v1/eth2/highWatermark': ['state'],
+  'GET /api/v1/eth2/distributed/accounts': ['list'],
+  'GET /api/v1/eth2/distributed/accounts/{identifier}': ['shares'],
+  'POST /api/v1/eth2/distributed/sign/{identifier}': ['shares', () => attestation({ source: target - 1, target })],
+  'POST /api/v1/eth2/distributed/sign': [
+    'shares',
+    () => ({ identifiers: [KEY], signing_request: attestation({ source: target - 1, target }) }),
+  ],
   'GET /api/v1/receipts/head': ['state'],
   'GET /api/v1/receipts/boots': ['state'],
   'GET /api/v1/receipts/tiles/{boot}/{*}': ['state'],
@@ -107,13 +115,13 @@ async function askAll({ signer, token }: Asked): Promise<ReadonlyMap<string, str
   );
   expect(documented.filter((route) => ROUTES[route] === undefined && !isOfTokens(route))).toEqual([]);
   const answers = new Map<string, string>();
-  for (const route of documented.toSorted((_, other) => (other === LIST ? -1 : 0))) {
+  for (const route of documented.toSorted((_, other) => (needOf(other) === 'list' ? -1 : 0))) {
     if (route === SEAL) continue; // asked at the end: it is the end
     const [method = '', path = ''] = route.split(' ');
     const url = signer.url + path.replace('{identifier}', KEY).replaceAll(/\{\w+\}/g, 'nobody');
     const body = ROUTES[route]?.[1]?.() ?? (method === 'GET' || method === 'DELETE' ? undefined : {});
     const asked = call(url, { method, token, ...(body === undefined ? {} : { body }) });
-    const answer = await (route === LIST ? asked.catch(() => undefined) : asked);
+    const answer = await (needOf(route) === 'list' ? asked.catch(() => undefined) : asked);
     if (answer === undefined) {
       answers.set(route, 'no answer');
       continue;
@@ -266,7 +274,7 @@ describe('a fleet', () => {
       expect(json['reason']).toBe('state_stale');
     }, WAIT);
     expectAnswers(await askAll(stale), (need, route) =>
-      need === 'nothing' ? ANY : route === LIST ? NO_ANSWER : route === STATUS ? SERVED : /^503 state_stale$/,
+      need === 'nothing' ? ANY : need === 'list' ? NO_ANSWER : route === STATUS ? SERVED : /^503 state_stale$/,
     );
   });
 
@@ -295,7 +303,7 @@ describe('a fleet', () => {
           ? ANY
           : need === 'list'
             ? NO_ANSWER
-            : need === 'signs'
+            : need === 'signs' || need === 'shares'
               ? /^503 sealed$/
               : /^401 auth_sealed$/,
       );

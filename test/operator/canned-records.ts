@@ -186,6 +186,7 @@ export const KEYS: readonly KeyRecord[] = [
     ...times,
     has_backup: true,
     has_deposit_data: true,
+    distributed: null,
   },
   {
     pubkey: `0x${'b2'.repeat(48)}`,
@@ -196,6 +197,7 @@ export const KEYS: readonly KeyRecord[] = [
     ...times,
     has_backup: false,
     has_deposit_data: false,
+    distributed: { participant_id: '2', signing_threshold: '3', participants: '4' },
   },
 ];
 export const DEPOSIT: DepositData = {

@@ -37,14 +37,14 @@ describe.skipIf(NO_TERMINAL)('operator keys list on a terminal', () => {
     expect(lines).toEqual([
       'KEY                STATUS  LOADED  BACKUP  SINCE       SOURCE',
       '0xa1a1a1a1…a1a1a1  active  yes     yes     2026-03-01  filesystem and dynamodb',
-      '0xb2b2b2b2…b2b2b2  active  yes     -       2026-03-01  memory',
+      '0xb2b2b2b2…b2b2b2  active  yes     -       2026-03-01  memory, share 3 of 4',
       '2 keys',
     ]);
   });
 
   it('--full shows whole keys, a line each', async () => {
     const text = (await onTerminal('keys list --full --search b2')).join('');
-    expect(text).toContain(`0x${'b2'.repeat(48)} memory, active, loaded`);
+    expect(text).toContain(`0x${'b2'.repeat(48)} memory, active, loaded, share 3 of 4`);
     expect(text).toMatch(/Z1 of 2 keys$/);
   });
 });

@@ -8,6 +8,7 @@ import { unsafeNoopBackend } from '../../service/noop-store.ts';
 import { describeRoutes } from '../../service/openapi/document.ts';
 import type { BlsCore } from '../../signer/bls/bls.ts';
 import { type AppOptions, type AppParts, buildApp } from '../../signer/http/app.ts';
+import { mountAccounts } from '../../signer/http/routes/distributed.ts';
 import { mountReload } from '../../signer/http/routes/reload.ts';
 import { KeyStore } from '../../signer/keys/store.ts';
 import { keyTurns } from '../../signer/keys/turns.ts';
@@ -74,6 +75,7 @@ export function keylessApp(
     },
     {
       keys,
+      mountAccounts: everyRoute ? mountAccounts : undefined,
       network: publicNetwork('mainnet'),
       core: KEYLESS_CORE,
       slashing: { check: nothing('slashing'), checkGroup: nothing('slashing'), signedBlockRoot: nothing('slashing') },
@@ -163,7 +165,6 @@ const KEYLESS_CORE: BlsCore = {
   unlockedKeys: () => 0,
   addKey: nothing('a key'),
   addKeys: nothing('a key'),
-  sharePublicKey: () => undefined,
   removeKey: () => undefined,
   sign: nothing('signing'),
   signGroup: nothing('signing'),

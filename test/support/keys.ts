@@ -108,10 +108,11 @@ function kdfOf(cost: KeystoreCost, salt: Buffer) {
 
 /** The methods of a core, of which a test replaces some. */
 export function vaultOf(vault: SecretKeyVault): SecretKeyVault {
+  const { sharePublicKey } = vault;
   return {
+    ...(sharePublicKey === undefined ? {} : { sharePublicKey: sharePublicKey.bind(vault) }),
     addKey: (secretKey) => vault.addKey(secretKey),
     addKeys: (secretKeys) => vault.addKeys(secretKeys),
-    sharePublicKey: (commitments, participantId) => vault.sharePublicKey(commitments, participantId),
     removeKey: (handle) => vault.removeKey(handle),
     wipe: () => vault.wipe(),
   };

@@ -65,6 +65,7 @@ const REMEDIES: Readonly<Record<ErrorReason, string>> = {
   gas_limit_not_allowed: 'Lower the gas limit of the client, or raise `max_gas_limit` of the rule',
   unknown_key: 'See which keys are loaded (`operator keys list`), and why one is not in the log; reload',
   not_found: 'Correct the path; a route may need `signer_state` or a key source',
+  key_is_share: 'Give the validator client the URL of the combiner; no client signs with one participant',
   policy_in_use: 'Revoke the tokens that are bound to it, or give them another policy first',
   reload_in_progress: 'Wait until `GET /reload` says that it is over',
   already_exists: 'Take another name, or change what is there',

@@ -2,7 +2,7 @@
 
 import type { BlsCore } from '../../bls/bls.ts';
 import type { Watcher } from '../../chamber/watcher.ts';
-import type { DescribeRoutes, MountRoutes } from '../../http/app.ts';
+import type { DescribeRoutes, MountAccounts, MountRoutes } from '../../http/app.ts';
 import type { KeyTurns } from '../../keys/turns.ts';
 import type { Network } from '../../sign/networks.ts';
 import type { Permits } from '../../sign/permits.ts';
@@ -25,6 +25,7 @@ export interface Parts
   readonly network: Network;
   readonly permits: Permits;
   readonly describeRoutes: DescribeRoutes | undefined;
+  readonly mountAccounts: MountAccounts | undefined;
   readonly mountOwn: MountRoutes | undefined;
   readonly receipts: Receipts | undefined;
   readonly state: SignerState;

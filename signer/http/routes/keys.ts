@@ -3,8 +3,15 @@
 
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { explainIssue } from '../../../common/formats/issues.ts';
+import { type KeyShare, writtenShare } from '../../api/distributed.ts';
 import { SignerError } from '../../api/errors.ts';
-import type { KeyDeleteAnswer, KeyImportAnswer, KeyListAnswer, KeyPatchAnswer } from '../../api/key-answers.ts';
+import type {
+  KeyDeleteAnswer,
+  KeyImportAnswer,
+  KeyListAnswer,
+  KeyPatchAnswer,
+  KeyRecord,
+} from '../../api/key-answers.ts';
 import {
   type KeyListQuery,
   keyDeleteSchema,
@@ -55,11 +62,18 @@ function mountList(app: FastifyInstance, limits: WorkLimits, keys: KeyManagement
         updated_at: key.updatedAt,
         has_backup: key.hasBackup,
         has_deposit_data: key.hasDepositData,
+        distributed: distributedOf(key.share),
       })),
       next_cursor: page.nextCursor ?? null,
     };
     return sendJson(reply, 200, answer);
   });
+}
+
+function distributedOf(share: KeyShare | undefined): KeyRecord['distributed'] {
+  if (share === undefined) return null;
+  const { participant_id, participants, signing_threshold } = writtenShare(share);
+  return { participant_id, signing_threshold, participants };
 }
 
 function queryOf(request: FastifyRequest): KeyListQuery {

@@ -1,5 +1,7 @@
-// POST /api/v1/eth2/sign: one message for many keys (specification/signing.md#batches), in slices, for other requests.
+// POST /api/v1/eth2/sign, and the same of shares: one message for many keys (specification/signing.md#batches), in
+// slices, for other requests.
 
+import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
 import { encodeHex } from '../../../common/formats/hex.ts';
 import type { Log } from '../../../common/observe/log.ts';
@@ -13,16 +15,19 @@ import type { OperationRow } from '../../operations/row.ts';
 import { ROWS } from '../../operations/rows.ts';
 import { parseSignBatch, type SignBatch } from '../../operations/sign-batch.ts';
 import { eventLoopTurns, type Turns } from '../../parallel.ts';
-import type { SigningDependencies } from '../../sign/dependencies.ts';
+import type { Refused, SigningDependencies } from '../../sign/dependencies.ts';
 import { type KeyOutcome, signBatch } from '../../sign/sign-batch.ts';
 import type { Audit } from '../audit.ts';
 import type { HttpRequest } from '../context.ts';
 import type { RecordDecision } from '../decisions.ts';
 import type { HeldRequests } from '../held.ts';
 import { accepted, refusalError, type SuccessAnswer, sendAnswer, toSignerError } from '../replies.ts';
-import type { SignHandler } from './sign.ts';
+import { type KeyForm, OTHER_FORM, type SignHandler } from './sign.ts';
 
-const SIGN_BATCH_PATH = '/api/v1/eth2/sign';
+const PATHS: Readonly<Record<KeyForm, string>> = {
+  whole: '/api/v1/eth2/sign',
+  share: '/api/v1/eth2/distributed/sign',
+};
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: false, needsSigning: true } as const;
 
 interface SignBatchLimits {
@@ -37,11 +42,11 @@ interface BatchParts extends ResultParts, SigningDependencies {
 
 export function createSignBatchHandler({ requestTimeoutSeconds }: SignBatchLimits, parts: BatchParts): SignHandler {
   const turns = eventLoopTurns(1);
-  return async (request, body) => {
+  return async (request, body, form) => {
     await turns.turn();
     if (request.context.released) throw new SignerError('client_closed');
     const { batch } = accepted(parseSignBatch(body));
-    const results = new BatchResults(request, batch, parts);
+    const results = new BatchResults(request, batch, form, parts);
     request.context.operation = batch.request.operation;
     const row: OperationRow = ROWS[batch.request.operation];
     request.context.position = row.place?.(batch.request.message);
@@ -56,10 +61,10 @@ export function createSignBatchHandler({ requestTimeoutSeconds }: SignBatchLimit
   };
 }
 
-export function mountSignBatch(app: FastifyInstance, handle: SignHandler): void {
-  app.post(SIGN_BATCH_PATH, { config: { access: ACCESS } }, async (request, reply) => {
+export function mountSignBatch(app: FastifyInstance, handle: SignHandler, form: KeyForm): void {
+  app.post(PATHS[form], { config: { access: ACCESS } }, async (request, reply) => {
     const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
-    return sendAnswer(reply, await handle(request, body));
+    return sendAnswer(reply, await handle(request, body, form));
   });
 }
 
@@ -179,7 +184,11 @@ function allowedKey(results: BatchResults, place: number, { keys, recordDecision
     return void results.decide(place, { kind: 'refused', reason });
   }
   const decision = evaluate(access, { scope: 'sign', publicKey, operation: batch.request.operation });
-  return decision.allowed ? key : void deny(decision);
+  if (!decision.allowed) return void deny(decision);
+  if ((key.share === undefined) === (results.form === 'whole')) return key;
+  const refused = OTHER_FORM[results.form];
+  recordDecision?.(request.context, publicKey, refused.reason);
+  return void results.decide(place, refused);
 }
 
 /** Half a millisecond. */
@@ -197,19 +206,23 @@ type Unsigned = Exclude<KeyOutcome, { kind: 'signed' }>;
 class BatchResults {
   readonly request: HttpRequest;
   readonly batch: SignBatch;
+  readonly form: KeyForm;
   readonly counts: NonNullable<HttpRequest['context']['batch']>;
   readonly #parts: ResultParts;
   readonly #outcomes: ('signed' | Unsigned | undefined)[];
   readonly #signatures: Uint8Array;
+  readonly #participantIds: Uint8Array;
   readonly #deniedBy = new Map<number, string>();
   #isFinal = false;
 
-  constructor(request: HttpRequest, batch: SignBatch, parts: ResultParts) {
+  constructor(request: HttpRequest, batch: SignBatch, form: KeyForm, parts: ResultParts) {
     this.request = request;
     this.batch = batch;
+    this.form = form;
     this.#parts = parts;
     this.#outcomes = Array.from({ length: batch.publicKeys.length });
     this.#signatures = new Uint8Array(batch.publicKeys.length * SIGNATURE_BYTES);
+    this.#participantIds = new Uint8Array(form === 'share' ? batch.publicKeys.length : 0);
     this.counts = { keys: batch.publicKeys.length, outcomes: new Map() };
   }
 
@@ -226,7 +239,8 @@ class BatchResults {
   }
 
   /** The key store's spelling of a key, where it is the client's too, replaces the body's: the body can go then. */
-  keepSpelling(place: number, { publicKey }: LoadedKey): void {
+  keepSpelling(place: number, { publicKey, share }: LoadedKey): void {
+    this.#participantIds[place] = share?.participantId ?? 0; // of whole keys it keeps none
     const { identifiers, publicKeys } = this.batch;
     publicKeys[place] = publicKey;
     if (identifiers[place] === publicKey) identifiers[place] = publicKey;
@@ -244,7 +258,7 @@ class BatchResults {
       const outcome = this.#outcomes[place] ?? LATE;
       const reason = outcome === 'signed' ? 'signed' : this.#noteRefusal(place, outcome, faults);
       this.counts.outcomes.set(reason, (this.counts.outcomes.get(reason) ?? 0) + 1);
-      const said = outcome === 'signed' ? `"signature":"${this.#signature(place)}"` : `"error":${errorText(outcome)}`;
+      const said = outcome === 'signed' ? this.#signed(place) : `"error":${errorText(outcome)}`;
       texts.push(`${place === 0 ? '[' : ','}{"identifier":"${identifiers[place]}",${said}}`);
       if (texts.length < SLICE_KEYS) continue;
       slices.push(Buffer.from(texts.join('')));
@@ -257,9 +271,13 @@ class BatchResults {
     return { status: 200, headers: {}, contentType: 'application/json', body: Buffer.concat(slices) };
   }
 
-  #signature(place: number): string {
+  #signed(place: number): string {
     const at = place * SIGNATURE_BYTES;
-    return encodeHex(this.#signatures.subarray(at, at + SIGNATURE_BYTES));
+    const signature = `"signature":"${encodeHex(this.#signatures.subarray(at, at + SIGNATURE_BYTES))}"`;
+    if (this.form === 'whole') return signature;
+    const { signingRoot } = this.request.context;
+    assert(signingRoot !== undefined, 'what is signed has a root');
+    return `"participant_id":"${this.#participantIds[place]}","signing_root":"${encodeHex(signingRoot)}",${signature}`;
   }
 
   #noteRefusal(
@@ -297,8 +315,11 @@ const LATE: Unsigned = { kind: 'failed', error: new SignerError('request_timeout
 
 function errorText(outcome: Unsigned): string {
   const { reason, message } =
-    outcome.kind === 'failed'
-      ? toSignerError(outcome.error)
-      : { reason: outcome.reason, message: ERROR_REASONS[outcome.reason].message };
+    outcome.kind === 'failed' ? toSignerError(outcome.error) : { reason: outcome.reason, message: messageOf(outcome) };
   return JSON.stringify({ code: ERROR_REASONS[reason].status, reason, message });
+}
+
+function messageOf({ reason, hint }: Refused): string {
+  const { message } = ERROR_REASONS[reason];
+  return hint === undefined ? message : `${message}: ${hint}`;
 }

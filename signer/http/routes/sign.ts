@@ -1,7 +1,11 @@
-// POST /api/v1/eth2/sign/{identifier}: whether the caller, who may use the key, may have this message signed.
+// POST /api/v1/eth2/sign/{identifier}, and the same of a share: whether the caller, who may use the key, may have this
+// message signed.
 
+import assert from 'node:assert/strict';
 import type { FastifyInstance } from 'fastify';
+import { encodeHex } from '../../../common/formats/hex.ts';
 import type { Log } from '../../../common/observe/log.ts';
+import type { KeyShare, PartialSignature } from '../../api/distributed.ts';
 import { type ErrorReason, SignerError } from '../../api/errors.ts';
 import type { ClientFault } from '../../api/forks.ts';
 import { canSignWith, evaluate, type UnmetCondition } from '../../auth/evaluate.ts';
@@ -16,9 +20,29 @@ import { sign } from '../../sign/sign.ts';
 import { callerOf, type HttpRequest, isAllowed } from '../context.ts';
 import { type RecordDecision, reportOutcome } from '../decisions.ts';
 import { type LargeBodyParts, largeBodies } from '../envelopes.ts';
-import { accepted, answerFormat, type SuccessAnswer, sendAnswer, sendJson, signatureAnswer } from '../replies.ts';
+import {
+  accepted,
+  answerFormat,
+  refusalError,
+  type SuccessAnswer,
+  sendAnswer,
+  sendJson,
+  signatureAnswer,
+} from '../replies.ts';
 
-const PATH = '/api/v1/eth2/sign/:identifier';
+/** Which keys a route signs with. */
+export type KeyForm = 'whole' | 'share';
+
+/** Said to callers who may sign with the key, before anything is recorded of it. */
+export const OTHER_FORM: Readonly<Record<KeyForm, Refused>> = {
+  whole: { kind: 'refused', reason: 'key_is_share' },
+  share: { kind: 'refused', reason: 'unknown_key', hint: 'as a share; this signer holds the whole key' },
+};
+
+const PATHS: Readonly<Record<KeyForm, string>> = {
+  whole: '/api/v1/eth2/sign/:identifier',
+  share: '/api/v1/eth2/distributed/sign/:identifier',
+};
 const ACCESS = { kind: 'scope', scope: 'sign', namesKey: true, needsSigning: true } as const;
 
 interface SignHandlerOptions {
@@ -33,7 +57,7 @@ interface SignHandlerParts extends SigningDependencies, Pick<LargeBodyParts, 'en
   readonly onAuthRejection: (reason: ErrorReason) => void;
 }
 
-export type SignHandler = (request: HttpRequest, body: Uint8Array) => Promise<SuccessAnswer>;
+export type SignHandler = (request: HttpRequest, body: Uint8Array, form: KeyForm) => Promise<SuccessAnswer>;
 
 export function createSignHandler(
   { requestTimeoutSeconds, maxRequestBodyBytes }: SignHandlerOptions,
@@ -43,7 +67,7 @@ export function createSignHandler(
   const { parse, rootOf } = rememberedRequests(signingRoots(parts.network));
   const signing: SigningDependencies = { ...parts, rootOf };
   const large = largeBodies({ envelopes, maxRequestBodyBytes, parse, readmit });
-  return async (request, body) => {
+  return async (request, body, form) => {
     const parsed =
       body.length > large.largestReadAtOnce
         ? await withinRequest(request, requestTimeoutSeconds, (signal) => large.read(request, body, signal))
@@ -65,6 +89,10 @@ export function createSignHandler(
 
     const key = keys.find(publicKey);
     if (key === undefined) throw new SignerError('unknown_key'); // removed while the body came in
+    if ((key.share === undefined) !== (form === 'whole')) {
+      report(OTHER_FORM[form].reason);
+      throw refusalError(OTHER_FORM[form]);
+    }
     const { span } = request.context;
     const caller = request.context.caller?.accessor;
     const onRoot = (root: Uint8Array): void => {
@@ -80,14 +108,14 @@ export function createSignHandler(
       logDetail(request, outcome, log);
       if (outcome.reason === 'not_own_block') onAuthRejection(outcome.reason);
     }
-    return signed(request, accepted(outcome).signature);
+    return signed(request, accepted(outcome).signature, key.share);
   };
 }
 
-export function mountSign(app: FastifyInstance, handle: SignHandler): void {
-  app.post(PATH, { config: { access: ACCESS } }, async (request, reply) => {
+export function mountSign(app: FastifyInstance, handle: SignHandler, form: KeyForm): void {
+  app.post(PATHS[form], { config: { access: ACCESS } }, async (request, reply) => {
     const body = request.body instanceof Uint8Array ? request.body : new Uint8Array();
-    return sendAnswer(reply, await handle(request, body));
+    return sendAnswer(reply, await handle(request, body, form));
   });
 }
 
@@ -146,20 +174,31 @@ function logDetail({ id, context }: HttpRequest, { reason, detail }: Refused, lo
   if (detail !== undefined) log.warn({ request_id: id, public_key: context.publicKey, ...detail }, reason);
 }
 
-function signed({ headers }: HttpRequest, signature: Uint8Array): SuccessAnswer {
+function signed({ headers, context }: HttpRequest, signature: Uint8Array, share: KeyShare | undefined): SuccessAnswer {
+  if (share !== undefined) {
+    assert(context.signingRoot !== undefined, 'what is signed has a root');
+    const partial: PartialSignature = {
+      participant_id: String(share.participantId),
+      signing_root: encodeHex(context.signingRoot),
+      signature: encodeHex(signature),
+    };
+    return { status: 200, headers: {}, contentType: 'application/json', body: JSON.stringify(partial) };
+  }
   return { status: 200, headers: {}, ...signatureAnswer(signature, answerFormat(headers.accept)) };
 }
 
-// The whole list or no answer (specification/signing.md#public-keys).
+// The whole list or no answer (specification/signing.md#public-keys). A client that is pointed at a participant by
+// mistake must not take its shares for keys.
 
 const NO_HIGH_WATERMARK = {};
 
-export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys'>): void {
+export function mountPublicKeys(app: FastifyInstance, keys: Pick<KeyStore, 'publicKeys' | 'shareOf'>): void {
   const access = { kind: 'scope', scope: 'public_keys', namesKey: false, needsSigning: true } as const;
   const options = { config: { access: { ...access, listsKeys: true } }, exposeHeadRoute: true } as const;
   app.get('/api/v1/eth2/publicKeys', options, async (request, reply) => {
     const { access: rules } = callerOf(request);
-    const visible = keys.publicKeys().filter((publicKey) => canSignWith(rules, publicKey));
+    const isVisible = (publicKey: string) => keys.shareOf(publicKey) === undefined && canSignWith(rules, publicKey);
+    const visible = keys.publicKeys().filter(isVisible);
     return reply.type('application/json; charset=utf-8').send(JSON.stringify(visible));
   });
   const config = { access: { ...access, needsSigning: false } };

@@ -7,7 +7,14 @@ import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { chunks, inParallel, roomFor } from '../../parallel.ts';
 import type { KeystorePool, PoolAnswer } from '../keystores/pool.ts';
-import type { AddedKey, KeyRefusal, LoadedKey } from '../loaded-key.ts';
+import {
+  type AddedKey,
+  type ExpectedKey,
+  isSameForm,
+  type KeyRefusal,
+  type LoadedKey,
+  SHARE_REFUSALS,
+} from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
 import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
 import { type DescribedKey, type KeyDescriptor, MAX_DESCRIPTOR_BYTES, parseDescriptors } from './descriptor.ts';
@@ -205,7 +212,7 @@ export class FolderScan {
       return this.#failKeystore(place, keystore.publicKey, DECRYPTION_REFUSALS[opened.refused]);
     }
     if (passwordDigest !== undefined) cache?.keep(keystore, passwordDigest, opened.secretKey);
-    this.#addKey(place, opened.secretKey, keystore.publicKey, contents);
+    this.#addKey(place, opened.secretKey, keystore.share ?? keystore.publicKey, contents);
     this.#parts.store.noteDerivationPath(this.found.at(place)?.publicKey ?? '', keystore.path);
   }
 
@@ -226,16 +233,17 @@ export class FolderScan {
   }
 
   /** The files hold what they held, and the key is loaded: from here, or from a source that had it first. */
-  #isUnchanged(place: KeystoreAt, { contents, password }: ReadKeystore): boolean {
+  #isUnchanged(place: KeystoreAt, { contents, keystore, password }: ReadKeystore): boolean {
     const before = this.#before.at(place);
-    if (before?.contents !== contents || this.#parts.store.find(before.publicKey) === undefined) return false;
+    const key = before?.contents === contents ? this.#parts.store.find(before.publicKey) : undefined;
+    if (before === undefined || key === undefined || !isSameForm(key.share, keystore.share)) return false;
     password.fill(0);
     this.#hold(place, before);
     return true;
   }
 
-  #addKey(place: OrderedPlace, secretKey: Uint8Array, expectedPublicKey: string | undefined, contents: string): void {
-    this.#noteAdded(place, this.#take(secretKey, expectedPublicKey), contents);
+  #addKey(place: OrderedPlace, secretKey: Uint8Array, expected: ExpectedKey, contents: string): void {
+    this.#noteAdded(place, this.#take(secretKey, expected), contents);
   }
 
   #noteAdded(place: OrderedPlace, added: AddedKey, contents?: string): void {
@@ -253,9 +261,9 @@ export class FolderScan {
     this.#note(place, contents === undefined ? { publicKey } : { publicKey, contents });
   }
 
-  #take(secretKey: Uint8Array, expectedPublicKey: string | undefined): AddedKey {
+  #take(secretKey: Uint8Array, expected: ExpectedKey): AddedKey {
     try {
-      return this.#parts.store.add(secretKey, 'filesystem', expectedPublicKey);
+      return this.#parts.store.add(secretKey, 'filesystem', expected);
     } finally {
       secretKey.fill(0);
     }
@@ -314,8 +322,9 @@ export const DECRYPTION_REFUSALS = {
   decryption_failed: 'its decryption failed on this machine',
 } as const;
 
-const ADD_REFUSALS = {
+export const ADD_REFUSALS = {
   invalid_secret_key: 'the private key is zero or not below the group order',
   public_key_mismatch: 'the private key does not belong to the public key that the keystore names',
   too_many_keys: 'as many keys are loaded as the signer holds',
+  ...SHARE_REFUSALS,
 } as const satisfies Record<Exclude<KeyRefusal, 'sealed'>, string>;

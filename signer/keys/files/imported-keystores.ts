@@ -10,6 +10,7 @@ import type { KeystorePool } from '../keystores/pool.ts';
 import { openKeystores, parseItem, wipeKeystores } from '../keystores/read.ts';
 import type { KeyStore } from '../store.ts';
 import { syncFolder, writeDurably } from './durable-files.ts';
+import { ADD_REFUSALS } from './folder-scan.ts';
 import { type ImportedKeystore, ImportedKeystoreCipher } from './imported-keystore.ts';
 import { readSmallFile } from './small-files.ts';
 
@@ -115,9 +116,11 @@ export class ImportedKeystores {
       opened = await openKeystores([parsed], { pool, store }, signal, 'load');
       const [item] = opened;
       if (item?.kind !== 'opened') return failed(item?.message ?? 'it holds no key');
-      const added = store.add(item.secretKey, 'memory', found.publicKey);
+      if (item.publicKey !== found.publicKey) return failed('it holds another key than it names');
+      const added = store.add(item.secretKey, 'memory', item.share ?? found.publicKey);
       if (parsed.kind === 'parsed') store.noteDerivationPath(found.publicKey, parsed.keystore.path);
-      return added.outcome === 'refused' ? failed(added.reason) : true;
+      if (added.outcome !== 'refused') return true;
+      return failed(added.reason === 'sealed' ? added.reason : ADD_REFUSALS[added.reason]);
     } finally {
       wipeKeystores(opened);
       found.password.fill(0);

@@ -1,6 +1,7 @@
 // EIP-2335 decryption on node:crypto. A key derivation takes up to a second and 256 MiB.
 
 import { createDecipheriv, createHash, pbkdf2Sync, scryptSync, timingSafeEqual } from 'node:crypto';
+import type { KeyShare } from '../../api/distributed.ts';
 
 type KeyDerivation =
   | { readonly kind: 'scrypt'; readonly n: number; readonly r: number; readonly p: number; readonly salt: Uint8Array }
@@ -11,7 +12,10 @@ export interface Keystore {
   readonly checksum: Uint8Array;
   readonly initializationVector: Uint8Array;
   readonly encryptedSecretKey: Uint8Array;
+  /** The validator's. */
   readonly publicKey: string | undefined;
+  /** Undefined when it holds the whole key. */
+  readonly share: KeyShare | undefined;
   /** As the file spells it; undefined when it is none of letters, digits and dashes. */
   readonly uuid: string | undefined;
   /** EIP-2334; undefined when it is none. */

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { canonicalPublicKey, decodeHex } from '../../../common/formats/hex.ts';
 import { explainIssue } from '../../../common/formats/issues.ts';
+import { keyShare, shareSchema } from '../../api/distributed.ts';
 import { type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 
 /** `reason` names the place and what is wrong there, never a value of the file. */
@@ -34,8 +35,9 @@ export function keystoreJson(text: string): unknown {
 export function parseKeystore(value: unknown): ParsedKeystore {
   const parsed = KEYSTORE.safeParse(value, { error: explainIssue });
   if (!parsed.success) return { refused: 'malformed_keystore', reason: describe(parsed.error) };
-  const { crypto, pubkey, uuid, path } = parsed.data;
+  const { crypto, distributed, pubkey, uuid, path } = parsed.data;
   const kdf = crypto.kdf;
+  const share = distributed && keyShare(distributed, pubkey ?? '');
   return {
     keyDerivation:
       kdf.function === 'scrypt'
@@ -44,7 +46,8 @@ export function parseKeystore(value: unknown): ParsedKeystore {
     checksum: crypto.checksum.message,
     initializationVector: crypto.cipher.params.iv,
     encryptedSecretKey: crypto.cipher.message,
-    publicKey: pubkey,
+    publicKey: share?.compositePublicKey ?? pubkey,
+    share,
     uuid,
     path,
   };
@@ -99,29 +102,35 @@ const PBKDF2 = z.object({
   }),
 });
 
-const KEYSTORE = z.object({
-  version: z.literal(4),
-  crypto: z.object({
-    kdf: z.discriminatedUnion('function', [SCRYPT, PBKDF2]),
-    checksum: z.object({ function: z.literal('sha256'), message: bytes(32) }),
-    cipher: z.object({
-      function: z.literal('aes-128-ctr'),
-      params: z.object({ iv: bytes(16) }),
-      message: bytes(32),
+const KEYSTORE = z
+  .object({
+    version: z.literal(4),
+    crypto: z.object({
+      kdf: z.discriminatedUnion('function', [SCRYPT, PBKDF2]),
+      checksum: z.object({ function: z.literal('sha256'), message: bytes(32) }),
+      cipher: z.object({
+        function: z.literal('aes-128-ctr'),
+        params: z.object({ iv: bytes(16) }),
+        message: bytes(32),
+      }),
     }),
-  }),
-  pubkey: z
-    .string()
-    .optional()
-    .transform((text, context) => {
-      if (text === undefined || text === '') return undefined;
-      const canonical = canonicalPublicKey(text);
-      if (canonical === undefined) context.addIssue('expected 48 bytes of hex');
-      return canonical;
-    }),
-  uuid: textLike(/^[0-9A-Za-z-]{1,64}$/),
-  path: textLike(/^m(?:\/[0-9]{1,10}){1,8}$/),
-});
+    pubkey: z
+      .string()
+      .optional()
+      .transform((text, context) => {
+        if (text === undefined || text === '') return undefined;
+        const canonical = canonicalPublicKey(text);
+        if (canonical === undefined) context.addIssue('expected 48 bytes of hex');
+        return canonical;
+      }),
+    uuid: textLike(/^[0-9A-Za-z-]{1,64}$/),
+    path: textLike(/^m(?:\/[0-9]{1,10}){1,8}$/),
+    distributed: shareSchema.optional(),
+  })
+  .refine(({ distributed, pubkey }) => distributed === undefined || pubkey !== undefined, {
+    path: ['pubkey'],
+    message: 'the keystore of a share names the public key of the share',
+  });
 
 /** What no key depends on. */
 function textLike(form: RegExp) {

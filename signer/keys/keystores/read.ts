@@ -1,5 +1,6 @@
 // From keystores as a request brings them to secret keys. One that is bad does not stop the others.
 
+import type { KeyShare } from '../../api/distributed.ts';
 import { inParallel } from '../../parallel.ts';
 import type { KeyStore } from '../store.ts';
 import type { Keystore } from './cipher.ts';
@@ -27,7 +28,9 @@ interface ParsedItem {
 
 export interface OpenedKeystore {
   readonly kind: 'opened';
+  /** The validator's. */
   readonly publicKey: string;
+  readonly share: KeyShare | undefined;
   readonly secretKey: Uint8Array;
 }
 
@@ -72,12 +75,14 @@ async function openKeystore(item: ParsedItem, { pool, store }: KeystoreParts, fr
   const problem = (message: string): KeystoreProblem => ({ kind: 'problem', publicKey: item.publicKey, message });
   const answer = await pool.decrypt(item.keystore, item.password, from);
   if ('refused' in answer) return problem(DECRYPTION_PROBLEMS[answer.refused]);
-  const publicKey = publicKeyOrWipe(store, answer.secretKey);
-  if (publicKey !== undefined && (item.publicKey === undefined || item.publicKey === publicKey)) {
-    return { kind: 'opened', publicKey, secretKey: answer.secretKey };
+  const own = publicKeyOrWipe(store, answer.secretKey);
+  const { share } = item.keystore;
+  const named = share?.publicKey ?? item.publicKey;
+  if (own !== undefined && (named === undefined || named === own)) {
+    return { kind: 'opened', publicKey: item.publicKey ?? own, share, secretKey: answer.secretKey };
   }
   answer.secretKey.fill(0);
-  const held = publicKey === undefined ? 'no valid secret key' : 'the secret of another public key than it names';
+  const held = own === undefined ? 'no valid secret key' : 'the secret of another public key than it names';
   return problem(`the keystore holds ${held}`);
 }
 

@@ -12,7 +12,7 @@ import {
   parseItem,
   wipeKeystores,
 } from '../keystores/read.ts';
-import type { KeySource, LoadedKey } from '../loaded-key.ts';
+import { isSameForm, type KeySource, type LoadedKey, SHARE_REFUSALS } from '../loaded-key.ts';
 import type { TableKey } from '../table/types.ts';
 import type { Allows, KeyManagementParts } from './management.ts';
 
@@ -38,7 +38,7 @@ export async function importKeys(
   parts: KeyManagementParts,
   signal: AbortSignal,
 ): Promise<ImportResult[]> {
-  let opened: (OpenedKeystore | KeystoreProblem)[] = [];
+  let opened: Opened[] = [];
   // Decrypting wipes a password, and the file of an imported keystore needs it.
   const passwords = parts.imported === undefined ? [] : items.map(({ password }) => Buffer.from(password));
   try {
@@ -55,12 +55,13 @@ export async function importKeys(
     return await parts.turns(publicKeys, async () => {
       // Read first: only this tenure is moved on, and last. Until then the store refuses a key that left it.
       const before = await parts.slashing.tenures(publicKeys);
-      const { taken, cut } = await standingOf(publicKeys, { before, persist }, parts);
+      const judged = opened.map((item) => otherFormProblem(item, { opened, persist }, parts) ?? item);
+      const { taken, cut } = await standingOf(judged, { before, persist }, parts);
       signal.throwIfAborted();
       if (slashingProtection !== undefined) {
         await parts.slashing.merge(slashingProtection, allows).catch(telling(RECORDS_MAY_BE_MERGED));
       }
-      const fresh = freshKeys(opened, taken);
+      const fresh = freshKeys(judged, taken);
       if (slashingProtection === undefined && fresh.size > 0) parts.log.warn({ keys: fresh.size }, WITHOUT_RECORD);
       const cameAs = (key: OpenedKeystore): ImportedKeystore => {
         const index = opened.indexOf(key);
@@ -76,7 +77,7 @@ export async function importKeys(
           ? allFailed([...fresh.keys()], kept.problem)
           : await takeIn([...fresh.values()], { persist, before, cut }, parts);
       if ('created' in kept) await dropFiles(kept.created, results, parts);
-      return opened.map((item, index) => {
+      return judged.map((item, index) => {
         const { publicKey } = item;
         const from = parsed[index];
         if (publicKey !== undefined && from?.kind === 'parsed')
@@ -101,6 +102,29 @@ function assertAllowed(items: readonly { readonly publicKey: string | undefined 
   }
 }
 
+type Opened = OpenedKeystore | KeystoreProblem;
+
+/** A key is whole or one share, here and in a request: what is in another form than the first is no duplicate of it. */
+function otherFormProblem(
+  item: Opened,
+  { opened, persist }: { readonly opened: readonly Opened[]; readonly persist: boolean },
+  { store }: KeyManagementParts,
+): KeystoreProblem | undefined {
+  if (item.kind === 'problem') return undefined;
+  const { publicKey, share } = item;
+  const problem = (message: string): KeystoreProblem => ({ kind: 'problem', publicKey, message });
+  if (share !== undefined && persist) return problem(NO_SHARES_IN_TABLE);
+  const first =
+    store.find(publicKey) ??
+    opened.find((one): one is OpenedKeystore => one.kind === 'opened' && one.publicKey === publicKey);
+  const isOther = first !== undefined && !isSameForm(first.share, share);
+  return isOther ? problem(SHARE_REFUSALS.held_otherwise) : undefined;
+}
+
+const NO_SHARES_IN_TABLE =
+  'the key table holds no shares of distributed keys: use key files, or import without storage.persist into a signer with ' +
+  'key_sources.memory.persist_dir';
+
 interface Standing {
   /** What is answered of keys that are not taken in: an inactive one must not come back to life as one of memory. */
   readonly taken: ReadonlyMap<string, ImportResult>;
@@ -109,10 +133,12 @@ interface Standing {
 }
 
 async function standingOf(
-  publicKeys: readonly string[],
+  judged: readonly Opened[],
   { before, persist }: { readonly before: Tenures; readonly persist: boolean },
   { store, table }: KeyManagementParts,
 ): Promise<Standing> {
+  const shares = new Map(judged.flatMap((item) => (item.kind === 'opened' ? [[item.publicKey, item.share]] : [])));
+  const publicKeys = [...shares.keys()];
   const rows: ReadonlyMap<string, TableKey> = (await table?.rows.get(publicKeys)) ?? new Map();
   const cut = new Set<string>();
   const taken = new Map<string, ImportResult>();
@@ -120,6 +146,10 @@ async function standingOf(
     const tenure = before.get(publicKey) ?? 0;
     const copy = store.find(publicKey);
     const status = rows.get(publicKey)?.status;
+    if (status !== undefined && shares.get(publicKey) !== undefined) {
+      taken.set(publicKey, { publicKey, status: 'error', message: SHARE_REFUSALS.held_otherwise });
+      continue;
+    }
     if (status === 'active' && isEndedTenure(tenure) && persist && copy?.source !== 'filesystem') {
       cut.add(publicKey);
       continue;
@@ -151,10 +181,7 @@ const FILE_HAS_LEFT =
 const ROW_HAS_LEFT =
   'the key table holds this key, and the key has left its slashing store: make it active there, or delete it there first';
 
-function freshKeys(
-  opened: readonly (OpenedKeystore | KeystoreProblem)[],
-  taken: Standing['taken'],
-): ReadonlyMap<string, OpenedKeystore> {
+function freshKeys(opened: readonly Opened[], taken: Standing['taken']): ReadonlyMap<string, OpenedKeystore> {
   const fresh = new Map<string, OpenedKeystore>();
   for (const item of opened) {
     if (item.kind === 'problem' || taken.has(item.publicKey) || fresh.has(item.publicKey)) continue;
@@ -221,11 +248,12 @@ async function takeIn(
   const rows = keys.map((key) => ({ ...key, status: 'active' as const }));
   const created = persist ? await table?.rows.create(rows).catch(telling(ROWS_MAY_BE_THERE)) : undefined;
   const results = new Map<string, ImportResult>();
-  for (const { publicKey, secretKey } of keys) {
+  for (const key of keys) {
+    const { publicKey } = key;
     if (created?.get(publicKey) === 'duplicate' && !cut.has(publicKey)) continue;
     const isLoaded = !persist || table?.loader.statusFilter.has('active') === true;
     const tenure = before.get(publicKey) ?? 0;
-    const result = isLoaded ? load({ publicKey, secretKey }, source, tenure, parts) : IMPORTED;
+    const result = isLoaded ? load(key, source, tenure, parts) : IMPORTED;
     results.set(publicKey, { publicKey, ...result });
   }
   const left = [...results]
@@ -294,7 +322,7 @@ const IMPORTED = { status: 'imported' } as const;
 type Loading = Pick<ImportResult, 'status' | 'message'>;
 
 function load(
-  { publicKey, secretKey }: Pick<OpenedKeystore, 'publicKey' | 'secretKey'>,
+  { publicKey, secretKey, share }: OpenedKeystore,
   source: KeySource,
   tenure: number,
   { store }: KeyManagementParts,
@@ -303,7 +331,7 @@ function load(
   // A copy of an earlier tenure, which the store refuses.
   const isOver = present !== undefined && (isEndedTenure(present.tenure) || present.tenure !== tenure);
   if (isOver && present.source !== 'filesystem') store.remove(publicKey);
-  const added = store.add(secretKey, source, publicKey, tenure);
+  const added = store.add(secretKey, source, share ?? publicKey, tenure);
   if (added.outcome === 'added') return IMPORTED;
   if (added.outcome === 'duplicate') {
     // The refresh of the table was quicker to load what this request has just written.
@@ -317,4 +345,5 @@ const LOAD_PROBLEMS = {
   invalid_secret_key: 'the keystore holds no valid secret key',
   public_key_mismatch: 'the keystore holds the secret of another public key than it names',
   too_many_keys: 'this signer holds as many keys as it can',
+  ...SHARE_REFUSALS,
 } as const;

@@ -1,5 +1,6 @@
 // The inventory of keys, in pages: first those in no table, then the rows of the key table.
 
+import type { KeyShare } from '../../api/distributed.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { KeySource } from '../loaded-key.ts';
 import { mergeSorted } from '../merge-sorted.ts';
@@ -19,6 +20,8 @@ interface ListedKey {
   readonly updatedAt: string;
   readonly hasBackup: boolean;
   readonly hasDepositData: boolean;
+  /** Undefined for a whole key. */
+  readonly share: KeyShare | undefined;
 }
 
 export interface ListQuery {
@@ -115,6 +118,7 @@ function withRow({ publicKey, status, createdAt, updatedAt, ...row }: TableKey, 
     updatedAt,
     hasBackup: row.hasBackup,
     hasDepositData: row.deposit !== undefined,
+    share: loaded?.share,
   };
 }
 
@@ -133,6 +137,7 @@ function withoutRow(publicKey: string, store: KeyStore): ListedKey | undefined {
     updatedAt: since,
     hasBackup: false,
     hasDepositData: false,
+    share: loaded.share,
   };
 }
 

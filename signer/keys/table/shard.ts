@@ -8,7 +8,7 @@ import type { Clock } from '../../../common/observe/clock.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { Item } from '../../aws/dynamodb.ts';
-import type { KeyRefusal } from '../loaded-key.ts';
+import { type KeyRefusal, SHARE_REFUSALS } from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
 import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
 import { readRowsPage, type TableConnection } from './calls.ts';
@@ -45,6 +45,7 @@ const ADD_REFUSALS = {
   invalid_secret_key: 'the secret is zero or not below the group order',
   public_key_mismatch: 'the secret does not belong to the public key',
   too_many_keys: 'as many keys are loaded as the signer holds',
+  ...SHARE_REFUSALS,
 } as const satisfies Record<Exclude<KeyRefusal, 'sealed'>, string>;
 
 export type ReadShard = (shard: number, revision: number, batch: KeyBatch) => Promise<ShardRead>;

@@ -54,7 +54,6 @@ export function fleetKeys(): FleetKeys {
       Array.from({ length: secretKeys.length / 32 }, (_, at) =>
         vault.addKey(secretKeys.subarray(32 * at, 32 * at + 32)),
       ),
-    sharePublicKey: () => undefined,
     removeKey() {},
     wipe() {},
   };
