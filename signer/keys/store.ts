@@ -51,6 +51,8 @@ export class KeyStore {
   readonly #keys = new Map<string, HeldCopy>();
   /** Keys that a change has stopped and that it may give back. */
   readonly #aside = new Map<string, HeldCopy>();
+  /** The own public keys of shares: as a whole key, the secret of a share would sign under records of its own. */
+  readonly #ofShares = new Set<string>();
   readonly #countBySource: Record<KeySource, number> = { filesystem: 0, dynamodb: 0, memory: 0 };
   /** Keys that a key file holds or names although its copy is not the loaded one: the next start may load it. */
   readonly #alsoInFiles = new Set<string>();
@@ -194,6 +196,7 @@ export class KeyStore {
     this.#derivationPaths.delete(publicKey);
     for (const added of this.#openBatches) added.delete(publicKey);
     this.#listed.remove(publicKey);
+    this.#ofShares.delete(key.share?.publicKey ?? '');
     this.#countBySource[key.source] -= 1;
     this.#vault.removeKey(key.handle);
     if (key.source === 'filesystem') this.noteInFile(publicKey); // the file is still there
@@ -284,6 +287,7 @@ export class KeyStore {
     this.#state = 'sealed';
     this.#keys.clear();
     this.#aside.clear();
+    this.#ofShares.clear();
     this.#refused.clear();
     this.#derivationPaths.clear();
     for (const added of this.#openBatches) added.clear();
@@ -308,7 +312,8 @@ export class KeyStore {
     const own = encodeHex(held.publicKey);
     const publicKey = share?.compositePublicKey ?? own;
     const first = this.#keys.get(publicKey) ?? this.#aside.get(publicKey);
-    const mismatch = mismatchOf(own, expected, this.#vault);
+    const isOfShare = share === undefined ? this.#ofShares.has(own) : this.#keys.has(own) || this.#aside.has(own);
+    const mismatch = isOfShare ? 'held_otherwise' : mismatchOf(own, expected, this.#vault);
     const full = this.#keys.size + this.#aside.size >= this.#maximumKeys;
     if (mismatch !== undefined || first !== undefined || full) this.#vault.removeKey(held.handle);
     if (mismatch !== undefined) return { outcome: 'refused', reason: mismatch };
@@ -325,6 +330,7 @@ export class KeyStore {
       ...(share === undefined ? {} : { share }),
     };
     this.#keys.set(publicKey, key);
+    if (share !== undefined) this.#ofShares.add(own);
     this.#countBySource[source] += 1;
     return { outcome: 'added', key };
   }

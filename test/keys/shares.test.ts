@@ -69,6 +69,16 @@ describe.skipIf(!addonForTests())('a share', () => {
     expect(store.shareOf(COMPOSITE)?.participantId).toBe(2);
   });
 
+  it('is no whole key of its own public key beside itself, in either order', () => {
+    const { secretKey, share } = testShare(1, 2);
+    const refused = { outcome: 'refused', reason: 'held_otherwise' };
+    add(testShare(1, 2));
+    expect(store.add(secretKey, 'memory')).toEqual(refused);
+    store.remove(COMPOSITE);
+    expect(store.add(secretKey, 'memory')).toMatchObject({ outcome: 'added', key: { publicKey: share.publicKey } });
+    expect(add(testShare(1, 2))).toEqual(refused);
+  });
+
   it('beside another one of its key is refused: of another participant, or of another set', () => {
     add(testShare(1, 2));
     const others = [

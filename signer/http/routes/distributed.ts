@@ -25,7 +25,8 @@ export function mountAccounts(app: FastifyInstance, keys: Pick<KeyStore, 'public
   const one = { access: { ...ACCESS, namesKey: true } } as const;
   app.get(`${ACCOUNTS}/:identifier`, { config: one }, async (request, reply) => {
     const { publicKey = '' } = request.context;
-    if (!canSignWith(callerOf(request).access, publicKey)) throw new SignerError('denied');
+    // As if it were not here: the list does not have it for this caller either.
+    if (!canSignWith(callerOf(request).access, publicKey)) throw new SignerError('unknown_key');
     const share = keys.shareOf(publicKey);
     if (share === undefined) throw refusalError(OTHER_FORM.share);
     return sendJson(reply, 200, accountOf(share));
