@@ -55,6 +55,27 @@ function filesOf(folder: string, pattern: RegExp): Uint8Array[] {
 }
 
 const JSON_WORDS = ['{', '}', '[', ']', '"', ':', ',', 'null', 'true', '1e9', '"0x"', '\\u0000', '{"a":1,"a":2}', '-0'];
+const POINT = `0x${'a1'.repeat(48)}`;
+const SHARE = {
+  participant_id: '2',
+  composite_public_key: POINT,
+  signing_threshold: '2',
+  participants: '3',
+  set: '1',
+  commitments: [POINT, POINT],
+};
+
+/** What is no JSON stays as it is. */
+function keystoreOfShare(whole: Uint8Array): Uint8Array {
+  try {
+    return Buffer.from(
+      JSON.stringify({ ...JSON.parse(Buffer.from(whole).toString()), pubkey: POINT, distributed: SHARE }),
+    );
+  } catch {
+    return whole;
+  }
+}
+
 const FORK_INFO = {
   fork: { previous_version: '0x00000000', current_version: '0x00000000', epoch: '0' },
   genesis_validators_root: ROOT,
@@ -222,9 +243,11 @@ export const TARGETS: readonly FuzzTarget[] = [
   },
   {
     name: 'keystore',
-    sources: ['/signer/keys/keystores/', '/common/formats/'],
+    sources: ['/signer/keys/keystores/', '/signer/api/distributed.ts', '/common/formats/'],
     words: [
       ...JSON_WORDS,
+      ...Object.keys(SHARE),
+      'distributed',
       'crypto',
       'kdf',
       'scrypt',
@@ -236,7 +259,10 @@ export const TARGETS: readonly FuzzTarget[] = [
       'message',
       'aes-128-ctr',
     ],
-    seeds: () => filesOf(join(VECTORS, 'eip2335'), /keystore|scrypt|pbkdf2|test/),
+    seeds: () => {
+      const whole = filesOf(join(VECTORS, 'eip2335'), /keystore|scrypt|pbkdf2|test/);
+      return [...whole, ...whole.map(keystoreOfShare)];
+    },
     decode: (input) => parseKeystoreJson(Buffer.from(input).toString('utf8')),
   },
   {
