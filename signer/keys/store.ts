@@ -40,7 +40,7 @@ export interface KeyBatch {
 /** Fewer than a core holds: a key is held before it is found to be one too many, or to be there already. */
 const MAX_LOADED_KEYS = 1_000_000;
 
-type HeldCopy = Omit<LoadedKey, 'tenure'> & { tenure: number };
+type HeldCopy = Omit<LoadedKey, 'tenure' | 'share'> & { tenure: number; share?: KeyShare };
 
 export class KeyStore {
   readonly #vault: SecretKeyVault;
@@ -327,10 +327,12 @@ export class KeyStore {
       source,
       loadedAt: Math.floor(this.#clock.now() / 1000),
       tenure: tenure ?? this.#tenures.of(publicKey),
-      ...(share === undefined ? {} : { share }),
     };
     this.#keys.set(publicKey, key);
-    if (share !== undefined) this.#ofShares.add(own);
+    if (share !== undefined) {
+      key.share = share; // not a member of whole keys, of which there may be a million
+      this.#ofShares.add(own);
+    }
     this.#countBySource[source] += 1;
     return { outcome: 'added', key };
   }
