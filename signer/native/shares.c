@@ -14,7 +14,6 @@
 /** 128 bits more than the group order, so that a coefficient is as good as uniform (RFC 9380 §5.1). */
 enum { COEFFICIENT_BYTES = 48 };
 enum { IDENTIFIER_BITS = 8 };
-enum { SCALAR_BITS = 8 * sizeof(blst_scalar) };
 
 /** Coefficients, the secret key first, and the share that is being made. */
 struct polynomial {
@@ -134,38 +133,76 @@ static blst_fr field_element(uint64_t number) {
   return element;
 }
 
-/** Lagrange's coefficient at zero: the product of j / (j - i) over the other identifiers j. False when two are one. */
-static bool lagrange(const unsigned char *identifiers, size_t count, size_t place, blst_scalar *coefficient) {
-  blst_fr above = field_element(1), below = above, inverse;
+/** The product of all differences of two identifiers. False when two are one, or one is zero. */
+static bool differences(const unsigned char *identifiers, size_t count, blst_fr *product) {
+  *product = field_element(1);
+  for (size_t place = 0; place < count; place++) {
+    if (identifiers[place] == 0) return false;
+    for (size_t other = 0; other < place; other++) {
+      if (identifiers[other] == identifiers[place]) return false;
+      const blst_fr one = field_element(identifiers[place]), two = field_element(identifiers[other]);
+      blst_fr difference;
+      blst_fr_sub(&difference, &one, &two);
+      blst_fr_mul(product, product, &difference);
+    }
+  }
+  return true;
+}
+
+/** Lagrange's coefficient at zero, the product of j / (j - i) over the other identifiers j, times `factor`. */
+static blst_fr lagrange(const unsigned char *identifiers, size_t count, size_t place, const blst_fr *factor) {
+  blst_fr above = *factor, below = field_element(1);
   const blst_fr own = field_element(identifiers[place]);
   for (size_t other = 0; other < count; other++) {
     if (other == place) continue;
-    if (identifiers[other] == identifiers[place]) return false;
     blst_fr theirs = field_element(identifiers[other]);
     blst_fr_mul(&above, &above, &theirs);
     blst_fr_sub(&theirs, &theirs, &own);
     blst_fr_mul(&below, &below, &theirs);
   }
-  blst_fr_inverse(&inverse, &below);
-  blst_fr_mul(&above, &above, &inverse);
-  blst_scalar_from_fr(coefficient, &above);
-  return true;
+  blst_fr_inverse(&below, &below);
+  blst_fr_mul(&above, &above, &below);
+  return above;
 }
 
-/** The caller verifies what comes out, and so whether each partial was of the group. */
+static size_t bits_of(const blst_scalar *number) {
+  size_t bytes = sizeof number->b;
+  while (bytes > 1 && number->b[bytes - 1] == 0) bytes -= 1;
+  return 8 * bytes;
+}
+
+/** By the number or by its negative, whichever is shorter: neither is secret. */
+static void multiply_by(blst_p2 *point, blst_fr number) {
+  blst_scalar positive, negative;
+  blst_scalar_from_fr(&positive, &number);
+  blst_fr_cneg(&number, &number, true);
+  blst_scalar_from_fr(&negative, &number);
+  const bool is_negative = bits_of(&negative) < bits_of(&positive);
+  const blst_scalar *shorter = is_negative ? &negative : &positive;
+  blst_p2_mult(point, point, shorter->b, bits_of(shorter));
+  blst_p2_cneg(point, is_negative);
+}
+
+/**
+ * Coefficients times the product of all differences are whole numbers, and short ones for few participants: one
+ * multiplication by the inverse of the product, at the end, takes the place of a long one for each.
+ * The caller verifies what comes out, and so whether each partial was of the group.
+ */
 static bool combine(const unsigned char *identifiers, const unsigned char *partials, size_t count,
                     unsigned char signature[SIGNATURE_BYTES]) {
+  blst_fr product;
   blst_p2 sum = {0}; // the point at infinity
+  if (!differences(identifiers, count, &product)) return false;
   for (size_t place = 0; place < count; place++) {
-    blst_scalar coefficient;
     blst_p2_affine affine;
     blst_p2 partial;
-    if (identifiers[place] == 0 || !lagrange(identifiers, count, place, &coefficient)) return false;
     if (blst_p2_uncompress(&affine, partials + place * SIGNATURE_BYTES) != BLST_SUCCESS) return false;
     blst_p2_from_affine(&partial, &affine);
-    blst_p2_mult(&partial, &partial, coefficient.b, SCALAR_BITS);
+    multiply_by(&partial, lagrange(identifiers, count, place, &product));
     blst_p2_add_or_double(&sum, &sum, &partial);
   }
+  blst_fr_inverse(&product, &product);
+  multiply_by(&sum, product);
   blst_p2_compress(signature, &sum);
   return true;
 }
@@ -179,7 +216,7 @@ static napi_value combine_partials(napi_env env, napi_callback_info info) {
   unsigned char *signature = get_bytes(env, arguments[2], SIGNATURE_BYTES);
   REQUIRE(count >= 1 && partials != NULL && signature != NULL, "combinePartials: 1 to 32 partial signatures of 96 bytes");
   if (!combine(identifiers, partials, count, signature)) {
-    napi_throw_range_error(env, NULL, "a participant is named twice, or a partial signature is no point");
+    napi_throw_range_error(env, NULL, "a participant is zero or named twice, or a partial signature is no point");
   }
   return NULL;
 }
