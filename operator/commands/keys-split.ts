@@ -9,7 +9,7 @@ import { note } from '../../common/command-line/terminal.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { type KeyShare, MAX_PARTICIPANTS, thresholdProblem } from '../../signer/api/distributed.ts';
 import { decryptKeystore } from '../../signer/keys/keystores/cipher.ts';
-import { encryptShare, newPassword } from '../../signer/keys/keystores/encrypt.ts';
+import { encryptKeystore, newPassword } from '../../signer/keys/keystores/encrypt.ts';
 import { keystoreJson, parseKeystoreJson } from '../../signer/keys/keystores/keystore.ts';
 import { type Addon, loadAddon } from '../../signer/native/load.ts';
 import { localCommand } from '../command.ts';
@@ -162,12 +162,19 @@ async function writeShares(directory: string, shares: readonly SecretShare[]): P
       });
       const password = newPassword();
       const path = join(folder, share.compositePublicKey);
-      await write(`${path}.json`, encryptShare(secret, password, share));
-      await write(`${path}.password`, `${password}\n`);
+      await write(`${path}.json`, encryptKeystore(secret, password, { ...described(share), share }));
+      await write(`${path}.txt`, `${password}\n`);
     }
   } catch (error) {
     for (const path of written) await rm(path, { force: true });
     throw error;
   }
   return written.filter((path) => path.endsWith('.json'));
+}
+
+function described({ publicKey, participantId, threshold, participants }: KeyShare) {
+  return {
+    publicKey,
+    description: `share ${participantId} of a distributed key: ${threshold} of ${participants} sign`,
+  };
 }

@@ -40,7 +40,7 @@ function openShare(participant: number): { readonly secretKey: Uint8Array; reado
   const text = readFileSync(`${shareFiles(participant)}.json`, 'utf8');
   const keystore = parseKeystoreJson(text);
   if ('refused' in keystore) throw new Error(keystore.reason);
-  const [password = ''] = readFileSync(`${shareFiles(participant)}.password`, 'utf8').split('\n');
+  const [password = ''] = readFileSync(`${shareFiles(participant)}.txt`, 'utf8').split('\n');
   const opened = decryptKeystore(keystore, Buffer.from(password));
   if (!('secretKey' in opened)) throw new Error(opened.refused);
   return { secretKey: opened.secretKey, share: JSON.parse(text).distributed };
@@ -73,9 +73,9 @@ describe.skipIf(!addonForTests())('operator keys split', () => {
 
   it('writes for its owner alone, each share with a password of its own', async () => {
     await split();
-    const files = [1, 2, 3, 4].flatMap((id) => [`${shareFiles(id)}.json`, `${shareFiles(id)}.password`]);
+    const files = [1, 2, 3, 4].flatMap((id) => [`${shareFiles(id)}.json`, `${shareFiles(id)}.txt`]);
     expect(files.map((file) => statSync(file).mode & 0o777)).toEqual(files.map(() => 0o600));
-    expect(new Set([1, 2, 3, 4].map((id) => readFileSync(`${shareFiles(id)}.password`, 'utf8'))).size).toBe(4);
+    expect(new Set([1, 2, 3, 4].map((id) => readFileSync(`${shareFiles(id)}.txt`, 'utf8'))).size).toBe(4);
   });
 
   it('says when none of the participants may lose its records', async () => {
@@ -125,7 +125,7 @@ describe.skipIf(!addonForTests())('operator keys split', () => {
     const { stdout, stderr } = await split();
     const said = stdout + stderr;
     const secrets = [1, 2, 3, 4].map((id) => Buffer.from(openShare(id).secretKey).toString('hex'));
-    const passwords = [1, 2, 3, 4].map((id) => readFileSync(`${shareFiles(id)}.password`, 'utf8').trim());
+    const passwords = [1, 2, 3, 4].map((id) => readFileSync(`${shareFiles(id)}.txt`, 'utf8').trim());
     for (const secret of [...secrets, ...passwords, PASSWORD]) expect(said).not.toContain(secret);
   });
 });

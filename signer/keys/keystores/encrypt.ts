@@ -1,5 +1,5 @@
-// EIP-2335 keystores of shares (api/distributed.ts), on node:crypto. Their passwords are random and 256 bits long, so
-// the key derivation has nothing to slow down: it is the cheaper one of the standard.
+// New EIP-2335 keystores, on node:crypto, for random passwords of 256 bits alone: the key derivation has nothing to slow
+// down, so it is the cheaper one of the standard.
 
 import { createCipheriv, createHash, pbkdf2Sync, randomBytes, randomUUID } from 'node:crypto';
 import { type KeyShare, writtenShare } from '../../api/distributed.ts';
@@ -12,8 +12,15 @@ export function newPassword(): string {
   return randomBytes(PASSWORD_BYTES).toString('base64url');
 }
 
-/** @param secretKey of the share, 32 bytes, big endian; the caller wipes it @returns the text of the file */
-export function encryptShare(secretKey: Uint8Array, password: string, share: KeyShare): string {
+interface NewKeystore {
+  /** 0x and hex. */
+  readonly publicKey: string;
+  readonly description: string;
+  readonly share?: KeyShare;
+}
+
+/** @param secretKey 32 bytes, big endian; the caller wipes it @returns the text of the file */
+export function encryptKeystore(secretKey: Uint8Array, password: string, of: NewKeystore): string {
   const [salt, iv] = [randomBytes(32), randomBytes(16)];
   const derived = pbkdf2Sync(password, salt, ITERATIONS, 32, 'sha256');
   const message = createCipheriv('aes-128-ctr', derived.subarray(0, 16), iv).update(secretKey);
@@ -29,12 +36,12 @@ export function encryptShare(secretKey: Uint8Array, password: string, share: Key
       checksum: { function: 'sha256', params: {}, message: checksum.toString('hex') },
       cipher: { function: 'aes-128-ctr', params: { iv: iv.toString('hex') }, message: message.toString('hex') },
     },
-    description: `share ${share.participantId} of a distributed key: ${share.threshold} of ${share.participants} sign`,
-    pubkey: share.publicKey.slice(2),
+    description: of.description,
+    pubkey: of.publicKey.slice(2),
     path: '',
     uuid: randomUUID(),
     version: 4,
-    distributed: writtenShare(share),
+    ...(of.share === undefined ? {} : { distributed: writtenShare(of.share) }),
   };
   return `${JSON.stringify(keystore, undefined, 2)}\n`;
 }
