@@ -3,7 +3,7 @@ NODE := bin/pinned-node
 
 .DEFAULT_GOAL := help
 # GNU make 3.81 (macOS) and later.
-.PHONY: help install core demo demo-custody demo-enclave test test-setup test-all test-fast test-guest test-clients \
+.PHONY: help install core demo demo-custody demo-distributed demo-enclave test test-setup test-all test-fast test-guest test-clients \
   watch debug check lint types format docs screenshots release clean
 .PHONY: check-model check-slashing check-memory fuzz fuzz-http
 
@@ -28,6 +28,9 @@ demo: install core-quietly ## Start a signer, sign an attestation, show a slasha
 
 demo-custody: install core-quietly ## Show custody on stand-ins: boot, root token, seal, recovery; KEEP=1 keeps it up
 	@KEEP=$(KEEP) $(NODE) demo/custody.ts
+
+demo-distributed: install core-quietly ## Show a key in four shares: one signer stops, one forgets, votes go on
+	@$(NODE) demo/distributed.ts
 
 demo-enclave: install core-quietly ## Build an image and show it in QEMU: boot, verification, signing, seal, recovery
 	@$(NODE) demo/enclave.ts

@@ -1,13 +1,14 @@
-// `make test-clients`: real validator clients against this signer and a small chain, for three whole epochs. What is
-// judged is the chain's own word (votes, sync messages and an exit in its blocks) and the signer's (audit lines). Ends
-// with `N passed, N failed, N skipped`; the exit code is 0 when nothing failed. Clients that no package registry has
-// are named as skipped.
+// `make test-clients`: real validator clients against this signer and a small chain, for three whole epochs: one asks
+// a signer, one a combiner before four participants, which are disturbed meanwhile. What is judged is the chain's own
+// word (votes, sync messages and an exit in its blocks) and the signers' (audit lines). Ends with `N passed, N failed,
+// N skipped`; the exit code is 0 when nothing failed. Clients that no package registry has are named as skipped.
 
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { killChildren } from '../../rehearsal/signer.ts';
 import { deployKeys, FULL_ACCESS } from '../support/deployment.ts';
+import { startDistributed } from '../support/participants.ts';
 import { JUDGED_EPOCHS, type Judgement, judge } from './checks.ts';
 import {
   CAPELLA_EPOCH,
@@ -18,11 +19,16 @@ import {
   startDevnet,
   VALIDATORS,
 } from './devnet.ts';
+import { auditOf, disturb } from './disturbed-participants.ts';
 import { ClientUnavailable, installLodestar, type LodestarProgram } from './lodestar.ts';
 
 const BUILD = join(import.meta.dirname, '../../build/clients');
 /** Beside the last judged slot: its votes are in the blocks after it. */
 const SLOTS_AFTER = 3;
+/** The others have shares: 3 of 4. */
+const WITH_WHOLE_KEYS = VALIDATORS / 2;
+const THRESHOLD = 3;
+const PARTICIPANTS = 4;
 const EXITING = VALIDATORS - 1;
 /** Characters of a problem; the logs have the rest. */
 const MOST_SAID = 800;
@@ -74,21 +80,34 @@ async function run(lodestar: LodestarProgram): Promise<Judgement> {
   process.stdout.write(`  logs are in ${folder}\n`);
   const devnet = await startDevnet(lodestar, folder);
   const keys = Array.from({ length: VALIDATORS }, (_, index) => interopKey(index));
-  // Lodestar can send no credential (docs/guides/clients.md): loopback, and a rule for callers without one.
-  const signer = await deployKeys(keys, {
+  const network = {
     network: 'custom',
     custom_network: {
       config_file: devnet.configFile,
       genesis_validators_root: devnet.genesisValidatorsRoot,
       genesis_time: devnet.genesisTime,
     },
+  };
+  // Lodestar can send no credential (docs/guides/clients.md): loopback, and a rule for callers without one.
+  const signer = await deployKeys(keys.slice(0, WITH_WHOLE_KEYS), {
+    ...network,
     static_auth: { policies: [FULL_ACCESS], anonymous: { policies: [FULL_ACCESS.name] } },
   }).start();
-  const validator = lodestar.start('validator client', folder, [
-    ...['validator', '--network', 'dev', '--paramsFile', devnet.configFile, '--dataDir', join(folder, 'validator')],
-    ...['--beaconNodes', devnet.beaconUrl, '--externalSigner.url', signer.url, '--externalSigner.fetch'],
-    ...['--suggestedFeeRecipient', FEE_RECIPIENT, '--builder'],
-  ]);
+  await using distributed = await startDistributed({
+    keys: keys.slice(WITH_WHOLE_KEYS),
+    threshold: THRESHOLD,
+    config: network,
+    stores: Array.from({ length: PARTICIPANTS }, () => ({})),
+  });
+  const startClient = (name: string, signerUrl: string) =>
+    lodestar.start(name, folder, [
+      ...['validator', '--network', 'dev', '--paramsFile', devnet.configFile, '--dataDir', join(folder, name)],
+      ...['--beaconNodes', devnet.beaconUrl, '--externalSigner.url', signerUrl, '--externalSigner.fetch'],
+      ...['--suggestedFeeRecipient', FEE_RECIPIENT, '--builder'],
+    ]);
+  const validator = startClient('validator client', signer.url);
+  const distributedValidator = startClient('validator client of shares', distributed.combiner.url);
+  const disturbed = disturb(distributed, devnet);
 
   const reached = (slot: number) =>
     validator.until(`slot ${slot}`, async () => {
@@ -97,16 +116,23 @@ async function run(lodestar: LodestarProgram): Promise<Judgement> {
     });
   await reached(CAPELLA_EPOCH * SLOTS_PER_EPOCH + 1);
   const exiting = keys[EXITING]?.publicKey ?? '';
-  lodestar.run('sign-exit.mjs', [devnet.beaconUrl, signer.url, exiting, `${EXITING}`, `${CAPELLA_EPOCH}`]);
+  lodestar.run('sign-exit.mjs', [
+    devnet.beaconUrl,
+    distributed.combiner.url,
+    exiting,
+    `${EXITING}`,
+    `${CAPELLA_EPOCH}`,
+  ]);
   const lastSlot = ((JUDGED_EPOCHS.at(-1) ?? 0) + 1) * SLOTS_PER_EPOCH + SLOTS_AFTER;
   await reached(lastSlot);
   const blocks = await Promise.all(Array.from({ length: lastSlot + 1 }, (_, slot) => devnet.block(slot)));
+  await disturbed;
   return judge({
     blocks: blocks.filter((block) => block !== undefined),
-    audit: signer.log.filter((line) => line['audit'] === true),
+    audit: [...signer.log.filter((line) => line['audit'] === true), ...auditOf(distributed, THRESHOLD)],
     registrations: devnet.registrations(),
     exiting: `${EXITING}`,
-    logFiles: [validator.logFile, devnet.logFile],
+    logFiles: [validator.logFile, distributedValidator.logFile, devnet.logFile],
   });
 }
 

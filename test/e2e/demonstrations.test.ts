@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { startSigner, tracked } from '../../rehearsal/signer.ts';
 import { announcement } from '../guest/tools.ts';
+import { addonForTests } from '../support/addon.ts';
 import type { InterchangeFile } from '../support/interchange.ts';
 import { findPython } from '../support/needs.ts';
 
@@ -51,6 +52,18 @@ describe('demonstrations', () => {
       expect.stringMatching(/"reason":"double_vote".*\n412\n$/),
     ]);
   });
+
+  it.skipIf(!addonForTests())(
+    'make demo-distributed loses a signer, and the records of another, and no vote',
+    async () => {
+      const { stdout } = await run(join(ROOT, 'bin/pinned-node'), [join(ROOT, 'demo/distributed.ts')]);
+      expect(stdout).toContain("the combined signature verifies against the validator's key: yes");
+      expect(stdout).toMatch(
+        /== A second vote for epoch \d+, of which signer 1 has lost its record[\s\S]*"double_vote"/,
+      );
+      expect(stdout).toMatch(/== Signer 4 stops again[\s\S]* 200 0x[0-9a-f]{60}…\n\n== It worked/);
+    },
+  );
 
   it.skipIf(process.platform !== 'linux')(
     'make demo-custody shows init, sealing, recovery, and leaves it',

@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startSigner } from '../../rehearsal/signer.ts';
+import { addonForTests } from '../support/addon.ts';
+import { FULL_ACCESS } from '../support/deployment.ts';
 import { interchangeOf } from '../support/interchange.ts';
 import { encryptKeystore, publicKeyOf, testSecret } from '../support/keys.ts';
 import { TEST_TOKEN } from '../support/requests.ts';
@@ -119,3 +121,35 @@ it('docs/guides/doctor.md: the way to a signer is examined', async () => {
     await signer.stop();
   }
 });
+
+it.skipIf(!addonForTests())(
+  'guides/distributed-keys.md: a key becomes four shares, and records come first',
+  async () => {
+    const world = await openWorld(parts());
+    const at = (name: string): string => join(world.folder, name);
+    const shares = at('shares/participant-2');
+    const keystores = { path: shares, passwords_path: shares };
+    const config = { anti_slashing: { path: at('slashing.sqlite') }, key_sources: { filesystem: { keystores } } };
+    writeFileSync(at('key.json'), JSON.stringify(encryptKeystore(testSecret(1), 'a password')));
+    writeFileSync(at('key.password'), 'a password');
+    writeFileSync(at('records.json'), JSON.stringify(interchangeOf([KEY])));
+    writeFileSync(at('strongroom.yaml'), JSON.stringify(config));
+    try {
+      await rehearse('docs/guides/distributed-keys.md', world, { elsewhere: 1 });
+      const signer = await startSigner({ folder: world.folder, config: { ...config, static_auth: fullAccess() } });
+      const asked = await fetch(`${signer.url}/api/v1/eth2/distributed/accounts`, {
+        headers: { authorization: `Bearer ${TEST_TOKEN}` },
+      });
+      expect(await asked.json()).toMatchObject([
+        { participant_id: '2', composite_public_key: KEY, signing_threshold: '3' },
+      ]);
+      await signer.stop();
+    } finally {
+      await world.close();
+    }
+  },
+);
+
+function fullAccess() {
+  return { policies: [FULL_ACCESS], tokens: [{ secret: TEST_TOKEN, policies: [FULL_ACCESS.name] }] };
+}

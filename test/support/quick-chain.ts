@@ -42,7 +42,7 @@ export async function nextEpoch(after = 0): Promise<number> {
   return epoch;
 }
 
-export const withTolerance = (antiSlashing: object): object => ({
+export const withTolerance = (antiSlashing: object) => ({
   ...antiSlashing,
   clock_tolerance_seconds: TOLERANCE_SECONDS,
 });

@@ -1,5 +1,5 @@
-// New EIP-2335 keystores, on node:crypto, for random passwords of 256 bits alone: the key derivation has nothing to slow
-// down, so it is the cheaper one of the standard.
+// New EIP-2335 keystores, on node:crypto, for random passwords of 256 bits alone: the key derivation has nothing to
+// slow down, so it is the cheaper one of the standard.
 
 import { createCipheriv, createHash, pbkdf2Sync, randomBytes, randomUUID } from 'node:crypto';
 import { type KeyShare, writtenShare } from '../../api/distributed.ts';
