@@ -108,6 +108,7 @@ async function run(lodestar: LodestarProgram): Promise<Judgement> {
   const validator = startClient('validator client', signer.url);
   const distributedValidator = startClient('validator client of shares', distributed.combiner.url);
   const disturbed = disturb(distributed, devnet);
+  disturbed.catch(() => undefined); // it is awaited below, perhaps later than it fails
 
   const reached = (slot: number) =>
     validator.until(`slot ${slot}`, async () => {
