@@ -2,10 +2,11 @@
 // the Node.js that they were made for, and run as processes of their own. They are no part of the product, and nothing
 // of it imports them.
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, createWriteStream, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { tracked } from '../../rehearsal/signer.ts';
 
 const SOURCES = join(import.meta.dirname, 'lodestar');
@@ -24,8 +25,8 @@ export interface ClientProcess {
 export interface LodestarProgram {
   readonly version: string;
   start(name: string, folder: string, words: readonly string[]): ClientProcess;
-  /** A script of ours over its packages, to its end. @returns what it printed @throws Error with what it said */
-  run(script: string, words: readonly string[]): string;
+  /** A script of ours over its packages, to its end. @throws Error with what it said */
+  run(script: string, words: readonly string[]): Promise<void>;
 }
 
 const NPM = join(import.meta.dirname, '../../tools/checkout/npm');
@@ -55,15 +56,9 @@ export function installLodestar(folder: string): LodestarProgram {
   return {
     version: String(version),
     start: (name, workFolder, words) => startProcess(name, folder, workFolder, words),
-    run: (script, words) => {
+    run: async (script, words) => {
       copyFileSync(join(SOURCES, script), join(folder, script)); // packages are looked for beside a script
-      const { status, stdout, stderr } = spawnSync(join(folder, NODE), [script, ...words], {
-        cwd: folder,
-        env: environment(),
-        encoding: 'utf8',
-      });
-      if (status !== 0) throw new Error(`${script}: ${stderr.trim()}`);
-      return stdout.trim();
+      await promisify(execFile)(join(folder, NODE), [script, ...words], { cwd: folder, env: environment() });
     },
   };
 }

@@ -117,7 +117,7 @@ async function run(lodestar: LodestarProgram): Promise<Judgement> {
     });
   await reached(CAPELLA_EPOCH * SLOTS_PER_EPOCH + 1);
   const exiting = keys[EXITING]?.publicKey ?? '';
-  lodestar.run('sign-exit.mjs', [
+  await lodestar.run('sign-exit.mjs', [
     devnet.beaconUrl,
     distributed.combiner.url,
     exiting,
