@@ -1,5 +1,5 @@
 # What measures and judges, and ships in nothing (docs/architecture.md).
-.PHONY: bench bench-floods bench-pair bench-timing bench-ethereum bench-peers soak conformance site
+.PHONY: bench bench-floods bench-pair bench-timing bench-ethereum bench-peers bench-distributed soak conformance site
 
 SLOW_OF_LAB := lab/test/conformance/kit.test.ts
 
@@ -21,6 +21,9 @@ bench-ethereum: install core ## Vote as all of Ethereum, slot after slot: KEYS=�
 bench-peers: install core ## Measure beside Dirk, or WEB3SIGNER=URL with STORE=pid; KEYS=… (1000), ROUNDS=… (6), Go
 	@$(NODE) lab/bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	  $(if $(ONLY),--only '$(ONLY)') $(if $(WEB3SIGNER),--web3signer '$(WEB3SIGNER)' --web3signer-store '$(STORE)')
+
+bench-distributed: install core ## Measure 3 of 4 participants and their combiner beside one signer; KEYS=… (1000), ROUNDS=… (6)
+	@$(NODE) lab/bench/distributed.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 soak: install core ## Load signers over all backends for MINUTES=… (30): chart in build/soak.svg, and whether it is flat
 	@$(NODE) $(if $(JUDGE),lab/bench/soak-judge.ts $(JUDGE),lab/bench/soak.ts '$(MINUTES)' '$(BURST_MS)')

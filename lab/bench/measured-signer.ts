@@ -130,7 +130,7 @@ export class Votes {
 }
 
 /** User and system time of the process, all threads. */
-export function cpuSeconds({ pid }: RunningSigner): number {
+export function cpuSeconds({ pid }: Pick<RunningSigner, 'pid'>): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS;
 }

@@ -136,6 +136,7 @@ const FOREIGN_SIGNATURE =
 
 export interface Combiner {
   readonly url: string;
+  readonly pid: number;
   /** What it has logged. */
   lines(): readonly string[];
   end(): Promise<void>;
@@ -153,7 +154,7 @@ export async function startCombiner(participantsFile: string): Promise<Combiner>
     if (listening !== undefined) resolve(listening);
   });
   child.once('close', () => reject(new Error(`the combiner ended: ${text}`)));
-  return { url: await url, lines: () => text.split('\n').slice(0, -1), end: () => kill(child) };
+  return { url: await url, pid: child.pid ?? 0, lines: () => text.split('\n').slice(0, -1), end: () => kill(child) };
 }
 
 export interface DistributedOptions {
