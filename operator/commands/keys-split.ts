@@ -10,7 +10,7 @@ import { encodeHex } from '../../common/formats/hex.ts';
 import { type KeyShare, MAX_PARTICIPANTS, thresholdProblem } from '../../signer/api/distributed.ts';
 import { decryptKeystore } from '../../signer/keys/keystores/cipher.ts';
 import { encryptKeystore, newPassword } from '../../signer/keys/keystores/encrypt.ts';
-import { keystoreJson, parseKeystoreJson } from '../../signer/keys/keystores/keystore.ts';
+import { parseKeystoreJson } from '../../signer/keys/keystores/keystore.ts';
 import { type Addon, loadAddon } from '../../signer/native/load.ts';
 import { localCommand } from '../command.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
@@ -55,10 +55,12 @@ export const keysSplit = localCommand(
     const addon = loadAddon();
     if (addon === undefined) throw localFailure('splitting a key needs the native core', 'make native');
     addon.disableCoreDumps();
-    const secretKey = await wholeKey(argument, values['password-file']);
+    const { secretKey, publicKey } = await wholeKey(argument, values['password-file']);
     const shares = sharesOf(addon, secretKey, { threshold, participants });
     try {
       const [{ share: { compositePublicKey } = { compositePublicKey: '' } } = {}] = shares;
+      if (publicKey !== undefined && publicKey !== compositePublicKey)
+        throw localFailure(`${argument} holds the secret of another public key than it names: nothing was written`);
       const folders = await writeShares(values.directory, shares);
       terminal.stdout.write(`${compositePublicKey}\n${folders.map((folder) => `${folder}\n`).join('')}`);
       const lost = 2 * threshold - participants - 1;
@@ -84,18 +86,23 @@ interface SecretShare {
   readonly secret: Uint8Array;
 }
 
-/** 32 bytes, to be wiped. */
-async function wholeKey(path: string, passwordFile: string): Promise<Uint8Array> {
-  const text = await readLocalFile(path);
-  const keystore = parseKeystoreJson(text);
+interface WholeKey {
+  /** 32 bytes, to be wiped. */
+  readonly secretKey: Uint8Array;
+  /** That the keystore names, if it does. */
+  readonly publicKey: string | undefined;
+}
+
+async function wholeKey(path: string, passwordFile: string): Promise<WholeKey> {
+  const keystore = parseKeystoreJson(await readLocalFile(path));
   if ('refused' in keystore) throw localFailure(`${path} is no EIP-2335 keystore: ${keystore.reason}`);
-  if (Object.hasOwn(Object(keystoreJson(text)), 'distributed')) {
+  if (keystore.share !== undefined) {
     throw localFailure(`${path} is a share of a distributed key already`, 'name the keystore of the whole key');
   }
   const password = await readFirstLine(passwordFile);
   const opened = decryptKeystore(keystore, password);
   password.fill(0);
-  if ('secretKey' in opened) return opened.secretKey;
+  if ('secretKey' in opened) return { secretKey: opened.secretKey, publicKey: keystore.publicKey };
   throw localFailure(
     opened.refused === 'wrong_password' ? `the password does not open ${path}` : 'the password is not UTF-8',
     'the first line of --password-file is the password',

@@ -121,6 +121,13 @@ describe.skipIf(!addonForTests())('operator keys split', () => {
     expect(readdirSync(folder)).not.toContain('again');
   });
 
+  it('refuses the secret of another public key than the keystore names', async () => {
+    const other = encryptKeystore(Buffer.alloc(32, 1), PASSWORD, undefined, PUBLIC_KEY.slice(2));
+    writeFileSync(join(folder, 'key.json'), JSON.stringify(other));
+    expect((await split()).stderr).toContain('holds the secret of another public key than it names');
+    expect(readdirSync(folder)).not.toContain('shares');
+  });
+
   it('says no secret', async () => {
     const { stdout, stderr } = await split();
     const said = stdout + stderr;
