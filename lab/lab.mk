@@ -22,7 +22,7 @@ bench-peers: install core ## Measure beside Dirk, or WEB3SIGNER=URL with STORE=p
 	@$(NODE) lab/bench/peers/main.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS)) \
 	  $(if $(ONLY),--only '$(ONLY)') $(if $(WEB3SIGNER),--web3signer '$(WEB3SIGNER)' --web3signer-store '$(STORE)')
 
-bench-distributed: install core ## Measure 3 of 4 participants and their combiner beside one signer; KEYS=… (1000), ROUNDS=… (6)
+bench-distributed: install core ## Measure 3 of 4 participants beside one signer: KEYS=… (1000), ROUNDS=… (6)
 	@$(NODE) lab/bench/distributed.ts $(if $(KEYS),--keys $(KEYS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 soak: install core ## Load signers over all backends for MINUTES=… (30): chart in build/soak.svg, and whether it is flat

@@ -1,6 +1,6 @@
-// `make bench-distributed`: one signer, and 3 of 4 participants behind a combiner, in turns on one machine: a lone vote,
-// and the votes of a slot. All of them share its cores, which in earnest are five machines': what is compared is the
-// processor time of each, and how long a lone vote takes. Every store is SQLite with fsync.
+// `make bench-distributed`: one signer, and 3 of 4 participants behind a combiner, in turns on one machine: a lone
+// vote, and the votes of a slot. All of them share its cores, which in earnest are five machines': what is compared is
+// the processor time of each, and how long a lone vote takes. Every store is SQLite with fsync.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

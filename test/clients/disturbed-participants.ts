@@ -9,8 +9,8 @@ import { type Devnet, SECONDS_PER_SLOT, SLOTS_PER_EPOCH } from './devnet.ts';
 type AuditLine = Readonly<Record<string, unknown>>;
 
 /**
- * The last of them is out for the rest of the run: a signer that comes back from a kill, or with older records, jumps over
- * two minutes, which are four epochs here.
+ * The last of them is out for the rest of the run: a signer that comes back from a kill, or with older records, jumps
+ * over two minutes, which are four epochs here.
  */
 export async function disturb({ participants }: DistributedWorld, { genesisTime }: Devnet): Promise<void> {
   const [restored, frozen, liar] = participants as readonly [Participant, Participant, Participant];
