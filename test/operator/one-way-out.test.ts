@@ -24,7 +24,7 @@ it('only connect.ts opens connections', () => {
       return /\bfetch\(|\bWebSocket\b|\bimport\((?!'\.{1,2}\/)/.test(text) ? [...found, `${name} other`] : found;
     });
   // HTTP of the commands, of the nonce route and of the tunnel goes over connections of operator/connect.ts.
-  // operator/tunnel/tunnel.ts listens, and operator/tunnel/address.ts reads addresses.
+  // operator/tunnel/listener.ts listens, and operator/tunnel/address.ts reads addresses.
   expect(users.sort()).toEqual([
     'attestation/fresh-document.ts http',
     'attestation/fresh-document.ts net',
@@ -33,15 +33,19 @@ it('only connect.ts opens connections', () => {
     'client.ts net',
     'connect.ts net',
     'connect.ts tls',
+    'distributed/combiner.ts http',
+    'distributed/participants.ts http',
     'tunnel/address.ts net',
     'tunnel/forward.ts http',
     'tunnel/headers.ts http',
     'tunnel/keep-warm.ts http',
     'tunnel/keep-warm.ts net',
     'tunnel/lease.ts net',
+    'tunnel/listener.ts http',
+    'tunnel/listener.ts net',
     'tunnel/pool.ts net',
+    'tunnel/refusals.ts http',
     'tunnel/tunnel.ts http',
-    'tunnel/tunnel.ts net',
   ]);
 });
 
@@ -52,11 +56,19 @@ it('what speaks HTTP is given its connections; the others name types, or read ad
     expect([requests.length, given.length]).toEqual([1, 1]);
   }
   const imports = (name: string): string[] => textOf(name).match(/^import .* from 'node:(net|tls|http)';$/gm) ?? [];
-  const typesOnly = ['attestation/peer-evidence.ts', 'tunnel/headers.ts', 'tunnel/lease.ts', 'tunnel/pool.ts'];
+  // That of the combiner is given an agent, whose connections are those of operator/connect.ts, too.
+  const participants = textOf('distributed/participants.ts');
+  expect(participants.match(/httpRequest\(\{\n.* agent: this\.#agent,|this\.#agent = keptConnections\(/g)).toHaveLength(
+    2,
+  );
+  const typesOnly = [
+    ...['attestation/peer-evidence.ts', 'distributed/combiner.ts', 'tunnel/headers.ts', 'tunnel/lease.ts'],
+    ...['tunnel/pool.ts', 'tunnel/refusals.ts', 'tunnel/tunnel.ts'],
+  ];
   for (const name of typesOnly) for (const line of imports(name)) expect(line).toMatch(/^import type /);
   expect(imports('tunnel/address.ts')).toEqual(["import { BlockList, isIPv4, isIPv6 } from 'node:net';"]);
-  expect(imports('tunnel/tunnel.ts')).toEqual([
-    "import { createServer, type Server } from 'node:http';",
+  expect(imports('tunnel/listener.ts')).toEqual([
+    "import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';",
     "import type { AddressInfo } from 'node:net';",
   ]);
 });
