@@ -71,12 +71,7 @@ const NOT_FOUND = 404;
 
 export function createSession(options: ClientOptions): Session {
   const ended = new AbortController();
-  const agent = Object.assign(new Agent({ keepAlive: true }), {
-    createConnection(_: unknown, settle: (error: Error | null, socket?: Socket) => void): undefined {
-      const opened = connect(options.peer, ended.signal);
-      opened.then((socket) => settle(null, socket)).catch(settle);
-    },
-  });
+  const agent = keptConnections(options.peer, ended.signal);
   return {
     file: (path, maxBytes) =>
       exchange(
@@ -94,6 +89,22 @@ export function createSession(options: ClientOptions): Session {
       ended.abort();
     },
   };
+}
+
+const CONNECT_TIMEOUT_MS = 15_000;
+
+/** Each is verified before it is used (connect.ts), and used again. @param ended ends them */
+export function keptConnections(peer: Peer, ended: AbortSignal): Agent {
+  const open = async (): Promise<Socket> => {
+    const attempt = new AbortController();
+    const timer = setTimeout(() => attempt.abort(), CONNECT_TIMEOUT_MS);
+    const opened = connect(peer, AbortSignal.any([ended, attempt.signal]));
+    return (await opened.finally(() => clearTimeout(timer))).setNoDelay();
+  };
+  return Object.assign(new Agent({ keepAlive: true }), {
+    createConnection: (_: unknown, settle: (error: Error | null, socket?: Socket) => void): undefined =>
+      void open().then((socket) => settle(null, socket), settle),
+  });
 }
 
 export function createClient(options: ClientOptions): Client {
@@ -253,7 +264,7 @@ async function readText(body: AsyncIterable<Buffer>, maxBytes: number): Promise<
   return (await readBytes(body, maxBytes)).toString('utf8');
 }
 
-async function readBytes(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
+export async function readBytes(body: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {

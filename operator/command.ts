@@ -2,6 +2,7 @@
 // the signer that the settings name; the flags of the settings stand in its help after its own.
 
 import type { DocumentProvider } from '../common/attestation/contract.ts';
+import type { FlagValue } from '../common/command-line/arguments.ts';
 import type { Description, Flag, Flags, Values } from '../common/command-line/command.ts';
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { type Command, command } from '../common/command-line/program.ts';
@@ -56,8 +57,12 @@ interface OperatorDescription<F extends Flags> extends Pick<Description, 'summar
   readonly examples: readonly [string, string];
 }
 
+type GivenFlags = Readonly<Record<string, FlagValue>>;
+
 interface RemoteDescription<F extends Flags> extends OperatorDescription<F> {
   readonly timeoutSeconds?: number;
+  /** For a call that is about no one signer: what it returns is done, and no settings are read. */
+  readonly instead?: (values: Values<F> & GivenFlags, world: OperatorWorld) => Promise<void> | undefined;
 }
 
 export function remoteCommand<const F extends Flags>(
@@ -68,6 +73,8 @@ export function remoteCommand<const F extends Flags>(
   return command(
     descriptionOf(description, { ...description.flags, ...SETTINGS }),
     async ({ values, argument }, world: OperatorWorld) => {
+      const other = description.instead?.(values as unknown as Values<F> & GivenFlags, world);
+      if (other !== undefined) return other;
       const settings = resolveSettings(values, world.env, world.provider, ownTimeoutSeconds);
       const { peer, token: source, timeoutSeconds, output } = settings;
       if (source?.text === '-' && argument === '-')

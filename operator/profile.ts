@@ -39,20 +39,27 @@ export interface Profile {
 
 export function readProfile(name: string | undefined, env: Terminal['env']): Profile | undefined {
   const path = profilePath(env);
-  const file = readIfThere(path);
-  if (file === undefined) {
+  const profiles = readProfiles(path);
+  if (profiles === undefined) {
     if (name === undefined) return undefined;
     throw localFailure(`there is no profile ${bounded(name, 60)}: ${path} does not exist`, WRITE_IT);
   }
+  const wanted = name ?? DEFAULT_PROFILE;
+  const profile = profiles.find((one) => one.name === wanted);
+  if (profile !== undefined || name === undefined) return profile;
+  const names = profiles.map((one) => one.name);
+  throw localFailure(`there is no profile ${bounded(name, 60)} in ${path}`, adviceFor(name, names));
+}
+
+/** All of a file. @returns undefined where there is none @throws CommandFailure also when others may write it */
+export function readProfiles(path: string): readonly Profile[] | undefined {
+  const file = readIfThere(path);
+  if (file === undefined) return undefined;
   refuseWhenForeign(path, file.stats);
   const { profiles } = parseProfiles(path, file.content);
   const literal = Object.values(profiles).some(({ token }) => token !== undefined && !/^(env:|@|file:)/.test(token));
   if (literal) refuseWhenShared(path, file.stats);
-  const wanted = name ?? DEFAULT_PROFILE;
-  const profile = Object.hasOwn(profiles, wanted) ? profiles[wanted] : undefined;
-  if (profile !== undefined) return { name: wanted, values: byFlagName(profile, dirname(path)) };
-  if (name === undefined) return undefined;
-  throw localFailure(`there is no profile ${bounded(name, 60)} in ${path}`, adviceFor(name, Object.keys(profiles)));
+  return Object.entries(profiles).map(([name, profile]) => ({ name, values: byFlagName(profile, dirname(path)) }));
 }
 
 const WRITE_IT =

@@ -24,7 +24,7 @@ import type { Peer } from './connect.ts';
 import { localFailure, UsageFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
 import type { OutputFormat } from './output.ts';
-import { readProfile } from './profile.ts';
+import { type Profile, readProfile } from './profile.ts';
 import type { TokenSource } from './token.ts';
 
 const MAX_SECONDS = 86_400;
@@ -56,13 +56,30 @@ export function resolveSettings(
     return variable === undefined || variable === '' ? undefined : { text: variable, origin: settingVariable(name) };
   };
   const profile = readProfile(fromFlagOrVariable('profile')?.text, env);
-  const given = (name: SettingName): GivenText | undefined => {
-    const fromProfile = profile?.values[name];
-    return (
-      fromFlagOrVariable(name) ??
-      (fromProfile === undefined ? undefined : { text: fromProfile, origin: `${name} of profile ${profile?.name}` })
-    );
-  };
+  return settingsFrom(
+    (name) => fromFlagOrVariable(name) ?? givenIn(profile, name),
+    flags,
+    provider,
+    defaultTimeoutSeconds,
+  );
+}
+
+/** Those of a profile alone: flags and variables name one signer, and there are several. */
+export function settingsOfProfile(profile: Profile, provider: DocumentProvider): Settings {
+  return settingsFrom((name) => givenIn(profile, name), {}, provider, DEFAULT_TIMEOUT_SECONDS);
+}
+
+function givenIn(profile: Profile | undefined, name: SettingName): GivenText | undefined {
+  const text = profile?.values[name];
+  return text === undefined ? undefined : { text, origin: `${name} of profile ${profile?.name}` };
+}
+
+function settingsFrom(
+  given: GivenOf,
+  flags: Readonly<Record<string, FlagValue>>,
+  provider: DocumentProvider,
+  defaultTimeoutSeconds: number,
+): Settings {
   const url = readUrl(given('signer-url'), readSwitch(given('allow-plaintext-signer')));
   const attestation = readAttestation(given, url, provider);
   const trustedCertificates = readCertificates(given('tls-ca'));

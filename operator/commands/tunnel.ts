@@ -1,8 +1,15 @@
 // `strongroom operator tunnel`: for validator clients, which cannot verify an enclave themselves: a listener on this
-// machine, behind which every connection to the enclave is attested and carries the token.
+// machine, behind which every connection to the enclave is attested and carries the token. With `--participants` it is
+// the combiner of distributed keys.
 
-import { remoteCommand } from '../command.ts';
-import { UsageFailure } from '../exit.ts';
+import type { FlagValue } from '../../common/command-line/arguments.ts';
+import type { Terminal } from '../../common/command-line/terminal.ts';
+import { loadAddon } from '../../signer/native/load.ts';
+import { type OperatorWorld, remoteCommand } from '../command.ts';
+import { COMMON_FLAGS, DEFAULT_TIMEOUT_SECONDS, type SettingName, settingVariable } from '../common-flags.ts';
+import { participantsOf } from '../distributed/participants-file.ts';
+import { localFailure, UsageFailure } from '../exit.ts';
+import { readSeconds } from '../settings.ts';
 import { readListenAddress } from '../tunnel/address.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
 
@@ -15,6 +22,17 @@ const WAITING = { default: 256, max: 4096 } as const;
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
+/** With --participants; the other common flags name one signer. */
+const OF_ALL: ReadonlySet<string> = new Set<SettingName>(['timeout-seconds']);
+
+interface ListenValues {
+  readonly listen: string | undefined;
+  readonly 'unsafe-listen-publicly': boolean;
+  readonly 'max-connections': string | undefined;
+  readonly 'max-waiting': string | undefined;
+  readonly 'timeout-seconds'?: FlagValue;
+}
+
 export const tunnel = remoteCommand(
   {
     summary: 'Serve validator clients here, over attested connections',
@@ -24,13 +42,22 @@ export const tunnel = remoteCommand(
         meaning: `Default ${DEFAULT_LISTEN}; who reaches it has all the token allows`,
       },
       'unsafe-listen-publicly': { meaning: 'Permit an address that other machines can reach' },
-      'max-connections': { placeholder: 'COUNT', meaning: `To the enclave; ${CONNECTIONS.default} when not given` },
+      'max-connections': { placeholder: 'COUNT', meaning: `To each signer; ${CONNECTIONS.default} when not given` },
       'max-waiting': { placeholder: 'COUNT', meaning: `Requests that wait for one; ${WAITING.default} when not given` },
+      participants: { placeholder: 'FILE', meaning: 'Profiles whose partial signatures are combined' },
     },
     examples: [
       'tunnel --signer-url https://enclave:9443 --pcrs pcrs.json --token @token',
-      'tunnel --profile enclave --listen 127.0.0.1:9100',
+      'tunnel --participants participants.yaml --listen 127.0.0.1:9100',
     ],
+    instead: (values, world) => {
+      const { participants: file } = values;
+      if (file === undefined) return undefined;
+      const ofOne = Object.keys(COMMON_FLAGS).find((name) => !OF_ALL.has(name) && (values[name] ?? false) !== false);
+      if (ofOne !== undefined)
+        throw new UsageFailure(`--${ofOne} is about one signer`, 'write it into the profiles of --participants');
+      return combine(file, values, world);
+    },
   },
 
   async ({ values, connection: { peer, token, timeoutSeconds }, terminal }) => {
@@ -40,23 +67,36 @@ export const tunnel = remoteCommand(
     }
     if (token === undefined)
       throw new UsageFailure('a tunnel adds a token: name it with --token, a variable or a profile');
-    const allowOthers = values['unsafe-listen-publicly'];
-    const address = readListenAddress(values.listen ?? DEFAULT_LISTEN, allowOthers);
-    const log = (line: string): void => void terminal.stderr.write(`${new Date().toISOString()} tunnel: ${line}\n`);
-    if (!address.loopback) log('warning: whoever can reach this listener uses the token');
-    const options = {
-      ...address,
-      peer: { url, attestation },
-      token,
-      maxConnections: readCount('max-connections', values['max-connections'], CONNECTIONS),
-      maxWaiting: readCount('max-waiting', values['max-waiting'], WAITING),
-      maxBodyBytes: MAX_BODY_BYTES,
-      timeoutSeconds,
-      log,
-    };
+    const options = { ...listening(values, terminal), peer: { url, attestation }, token, timeoutSeconds };
     await untilSignalled((signal) => runTunnel(options, signal));
   },
 );
+
+async function combine(file: string, values: ListenValues, world: OperatorWorld): Promise<void> {
+  const addon = loadAddon();
+  if (addon === undefined) throw localFailure('the native addon, which combines, is not built', 'run make native');
+  const name = settingVariable('timeout-seconds');
+  const [flag, variable] = [values['timeout-seconds'], world.env[name]];
+  const text = String(flag ?? variable ?? DEFAULT_TIMEOUT_SECONDS);
+  const timeoutSeconds = readSeconds({ text, origin: flag === undefined ? name : '--timeout-seconds' }, 0);
+  const participants = await participantsOf(file, world);
+  const { runCombiner } = await import('../distributed/combiner.ts'); // and the library that verifies
+  const options = { ...listening(values, world), participants, addon, timeoutSeconds };
+  await untilSignalled((signal) => runCombiner(options, signal));
+}
+
+function listening(values: ListenValues, { stderr }: Pick<Terminal, 'stderr'>) {
+  const address = readListenAddress(values.listen ?? DEFAULT_LISTEN, values['unsafe-listen-publicly']);
+  const log = (line: string): void => void stderr.write(`${new Date().toISOString()} tunnel: ${line}\n`);
+  if (!address.loopback) log('warning: whoever can reach this listener uses the token');
+  return {
+    ...address,
+    maxConnections: readCount('max-connections', values['max-connections'], CONNECTIONS),
+    maxWaiting: readCount('max-waiting', values['max-waiting'], WAITING),
+    maxBodyBytes: MAX_BODY_BYTES,
+    log,
+  };
+}
 
 /** SIGTERM and SIGINT stop it; a second one ends the process as usual. */
 async function untilSignalled(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
