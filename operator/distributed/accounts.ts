@@ -204,8 +204,10 @@ export class Accounts {
     this.#leastThreshold = leastFirst[0] ?? LEAST_THRESHOLD;
     this.#groups = Map.groupBy(all, ({ compositeKey }) => compositeKey);
     const whole = all.filter((group) => held(group, Number.NEGATIVE_INFINITY) >= group.threshold);
-    const oldestFirst = whole.sort((one, other) => one.set - other.set);
-    this.served = new Map(oldestFirst.map((group) => [group.compositeKey, group]));
+    // Who invents a group has fewer in it than are honest; of two whole ones the next set.
+    const sizeOf = (group: ShareGroup): number => held(group, Number.NEGATIVE_INFINITY);
+    const bestLast = whole.sort((one, other) => sizeOf(one) - sizeOf(other) || one.set - other.set);
+    this.served = new Map(bestLast.map((group) => [group.compositeKey, group]));
   }
 }
 

@@ -89,6 +89,17 @@ describe('shares of two sets', () => {
   });
 });
 
+it('two that invent a next set of the key do not take it from the five that hold it', async () => {
+  const [key, invented] = [distribute(5, 7, 'key', 1), distribute(2, 3, 'key', 2)];
+  const participants = await startParticipants([key]);
+  for (const [place, liar] of participants.slice(0, 2).entries()) {
+    liar.shares = invented.shares.slice(place, place + 1);
+    liar.behave = ({ method }, response) => method === 'POST' && response.writeHead(500).end() !== undefined;
+  }
+  const combiner = await startCombiner(participants);
+  expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 200, text: expected(key, MESSAGE) });
+});
+
 describe('a participant that lies about its shares', () => {
   it.each<[string, (account: Record<string, unknown>) => object]>([
     ['another public key', (account) => ({ ...account, public_key: account['composite_public_key'] })],
