@@ -70,6 +70,10 @@ class ShareList {
     this.#world = world;
   }
 
+  get hasListed(): boolean {
+    return this.#body !== undefined;
+  }
+
   get isFailing(): boolean {
     return this.#problem !== undefined;
   }
@@ -135,7 +139,7 @@ export class Accounts {
   /** Waits while participants that do not answer may make it a served one. @returns undefined after the signal */
   find(key: string, signal: AbortSignal): Promise<ShareGroup | 'unknown_key' | undefined> {
     return this.#until(signal, (since) => {
-      const mayCome = this.#mayBeServed(this.#groups.get(key), since);
+      const mayCome = this.#mayBeServed(key, since);
       return this.served.get(key) ?? (mayCome ? undefined : 'unknown_key');
     });
   }
@@ -143,14 +147,14 @@ export class Accounts {
   /**
    * The keys that enough participants hold now. No list is given that lacks a key of which participants that do not
    * answer may hold a share: validator clients drop the validators that a list lacks. It waits for them until the
-   * signal. (So a participant that invents shares can make it wait, while another is away.)
+   * signal. (So one that invents shares can make it wait, while another is away that has never listed its own.)
    */
   list(signal: AbortSignal): Promise<readonly string[] | undefined> {
     return this.#until(signal, (since) => {
       const isHeld = (groups: readonly ShareGroup[]): boolean =>
         groups.some((group) => held(group, since) >= group.threshold);
-      const others = [...this.#groups.values()].filter((groups) => !isHeld(groups));
-      if ([undefined, ...others].some((groups) => this.#mayBeServed(groups, since))) return undefined;
+      const others = [...this.#groups].flatMap(([key, groups]) => (isHeld(groups) ? [] : [key]));
+      if ([undefined, ...others].some((key) => this.#mayBeServed(key, since))) return undefined;
       return [...this.#groups].flatMap(([key, groups]) => (isHeld(groups) ? [key] : [])).sort();
     });
   }
@@ -174,10 +178,13 @@ export class Accounts {
     }
   }
 
-  /** @param groups of the key; undefined of one that no participant has named */
-  #mayBeServed(groups: readonly ShareGroup[] | undefined, since: number): boolean {
-    const missing = this.#lists.filter(({ participant }) => participant.listedAt < since).length;
-    if (groups === undefined) return missing >= this.#leastThreshold;
+  /** By those that do not answer now. @param key undefined: one that no participant has named */
+  #mayBeServed(key: string | undefined, since: number): boolean {
+    const away = this.#lists.filter(({ participant }) => participant.listedAt < since);
+    const groups = this.#groups.get(key ?? '');
+    if (groups === undefined) return away.length >= this.#leastThreshold;
+    // Not one that had listed its shares, and none of this key: a key that is left at a few would hold up every list.
+    const missing = away.filter(({ hasListed, shares }) => !hasListed || shares.has(key ?? '')).length;
     return missing > 0 && groups.some((group) => held(group, since) + missing >= group.threshold);
   }
 

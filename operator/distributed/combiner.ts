@@ -216,7 +216,9 @@ function readBatch(body: Buffer) {
 
 /** @returns undefined unless each is a public key, and another */
 function readIdentifiers(identifiers: readonly unknown[], signing_request: unknown) {
-  const keys = identifiers.flatMap((identifier) => canonicalPublicKey(String(identifier)) ?? []);
+  const keys = identifiers.flatMap(
+    (identifier) => (typeof identifier === 'string' && canonicalPublicKey(identifier)) || [],
+  );
   return new Set(keys).size === identifiers.length ? { identifiers, keys, signing_request } : undefined;
 }
 

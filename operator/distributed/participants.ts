@@ -1,7 +1,6 @@
 // One participant, as the combiner asks it: over kept connections of operator/connect.ts, so many at once and so many
 // that wait for one. It remembers how the participant answers, so that the combiner asks the good and quick ones first.
 
-import { once } from 'node:events';
 import { type Agent, request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import { keptConnections, readBytes } from '../client.ts';
 import type { Peer } from '../connect.ts';
@@ -113,9 +112,12 @@ export class Participant {
         ...(sent === undefined ? {} : { 'content-length': sent.body.length }),
       },
     });
-    outgoing.on('error', () => undefined); // what matters of it comes below
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    outgoing.once('response', resolve).on('error', reject);
+    // Without an error, when the answer is 101: nothing else would end the wait.
+    outgoing.once('close', () => reject(new Error('it ended the connection without an answer')));
     outgoing.end(sent?.body);
-    const [response] = (await once(outgoing, 'response')) as [IncomingMessage];
+    const response = await promise;
     return { status: response.statusCode ?? 0, body: await readBytes(response, maxBytes) };
   }
 }

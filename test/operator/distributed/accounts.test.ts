@@ -53,6 +53,16 @@ describe('the list of keys', () => {
     expect(await combiner.sign(first, MESSAGE)).toMatchObject({ status: 404 });
   });
 
+  it('does not wait for a participant that is away, and had none of the key that too few hold', async () => {
+    const [key, left] = [distribute(3, 4, 'key'), distribute(3, 4, 'left')];
+    const participants = await startParticipants([key, left]);
+    for (const participant of participants.slice(0, 2)) participant.shares = participant.shares.slice(0, 1);
+    const combiner = await startCombiner(participants);
+    await participants[0]?.stop();
+    await expect.poll(async () => (await combiner.get('/healthcheck')).text).toContain('3 of 4 answer');
+    expect(JSON.parse((await combiner.get(LIST)).text)).toEqual([key.publicKey]);
+  });
+
   it('asks no participant for each unknown key', async () => {
     const participants = await startParticipants([distribute(2, 3)]);
     const combiner = await startCombiner(participants);

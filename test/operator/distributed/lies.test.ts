@@ -126,6 +126,20 @@ describe('one that lies', () => {
   });
 });
 
+it('one that answers 101 is asked again afterwards', async () => {
+  const key = distribute(2, 2);
+  const participants = await startParticipants([key]);
+  const combiner = await startCombiner(participants, { maxConnections: 1, maxWaiting: 0 });
+  const [first] = participants as [FakeParticipant];
+  first.behave = whenSigning((_, response) => {
+    response.socket?.end('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n');
+    return true;
+  });
+  expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 503 });
+  first.behave = () => false;
+  expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 200, text: expected(key, MESSAGE) });
+});
+
 describe('whatever participants do', () => {
   const misdeeds: readonly Behaviour[] = [
     ...Object.values(LIES).map(lying),

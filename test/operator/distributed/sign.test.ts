@@ -198,7 +198,7 @@ describe('participants that refuse', () => {
 });
 
 describe('a batch', () => {
-  const sign = (combiner: RunningCombiner, identifiers: readonly string[]) =>
+  const sign = (combiner: RunningCombiner, identifiers: readonly unknown[]) =>
     combiner.post('/api/v1/eth2/sign', { identifiers, signing_request: MESSAGE });
 
   it('is one request to each participant, and answered in order, key by key', async () => {
@@ -269,6 +269,8 @@ describe('a batch', () => {
     });
     for (const identifiers of [
       [],
+      [{ toString: 1 }],
+      [[key.publicKey]],
       [key.publicKey, key.publicKey],
       ['0xab'],
       Array.from({ length: 2049 }, (_, at) => `0x${String(at).padStart(96, '0')}`),
