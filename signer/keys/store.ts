@@ -51,7 +51,7 @@ export class KeyStore {
   readonly #keys = new Map<string, HeldCopy>();
   /** Keys that a change has stopped and that it may give back. */
   readonly #aside = new Map<string, HeldCopy>();
-  /** The own public keys of shares: as a whole key, the secret of a share would sign under records of its own. */
+  /** Own public keys of shares: in a whole key, or in a share of another key, the secret would have other records. */
   readonly #ofShares = new Set<string>();
   readonly #countBySource: Record<KeySource, number> = { filesystem: 0, dynamodb: 0, memory: 0 };
   /** Keys that a key file holds or names although its copy is not the loaded one: the next start may load it. */
@@ -312,7 +312,8 @@ export class KeyStore {
     const own = encodeHex(held.publicKey);
     const publicKey = share?.compositePublicKey ?? own;
     const first = this.#keys.get(publicKey) ?? this.#aside.get(publicKey);
-    const isOfShare = share === undefined ? this.#ofShares.has(own) : this.#keys.has(own) || this.#aside.has(own);
+    const isOtherKey = this.#ofShares.has(own) && first?.share?.publicKey !== own;
+    const isOfShare = isOtherKey || (share !== undefined && (this.#keys.has(own) || this.#aside.has(own)));
     const mismatch = isOfShare ? 'held_otherwise' : mismatchOf(own, expected, this.#vault);
     const full = this.#keys.size + this.#aside.size >= this.#maximumKeys;
     if (mismatch !== undefined || first !== undefined || full) this.#vault.removeKey(held.handle);

@@ -1,6 +1,7 @@
 // Shares in the key store: verified against their commitments, held under the composite key, and a key in one form
 // only.
 
+import { aggregatePublicKeys, PublicKey } from '@chainsafe/blst';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KeyShare } from '../../signer/api/distributed.ts';
 import type { BlsCore } from '../../signer/bls/bls.ts';
@@ -77,6 +78,20 @@ describe.skipIf(!addonForTests())('a share', () => {
     store.remove(COMPOSITE);
     expect(store.add(secretKey, 'memory')).toMatchObject({ outcome: 'added', key: { publicKey: share.publicKey } });
     expect(add(testShare(1, 2))).toEqual(refused);
+  });
+
+  it('is no share of a second key, whose commitments were made to fit its secret', () => {
+    const second = publicKeyOf(testSecret(2));
+    const negative = Buffer.from(second.slice(2), 'hex');
+    negative.writeUInt8(negative.readUInt8(0) ^ 0x20); // the sign of a compressed point
+    const points = [testShare(1, 1).share.publicKey, `0x${negative.toString('hex')}`];
+    const commitments = [second, aggregatePublicKeys(points.map((point) => PublicKey.fromHex(point))).toHex()];
+    const forged = { compositePublicKey: second, threshold: 2, participants: 3, commitments };
+    add(testShare(1, 1));
+    expect(add(testShare(1, 1), forged)).toEqual({ outcome: 'refused', reason: 'held_otherwise' });
+    expect(add(testShare(1, 1)).outcome).toBe('duplicate');
+    store.remove(COMPOSITE);
+    expect(add(testShare(1, 1), forged).outcome).toBe('added');
   });
 
   it('beside another one of its key is refused: of another participant, or of another set', () => {
