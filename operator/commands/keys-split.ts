@@ -6,6 +6,7 @@ import { randomFillSync } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { note } from '../../common/command-line/terminal.ts';
+import { errorCode } from '../../common/formats/error-code.ts';
 import { encodeHex } from '../../common/formats/hex.ts';
 import { type KeyShare, MAX_PARTICIPANTS, thresholdProblem } from '../../signer/api/distributed.ts';
 import { decryptKeystore } from '../../signer/keys/keystores/cipher.ts';
@@ -157,6 +158,7 @@ async function writeShares(directory: string, shares: readonly SecretShare[]): P
   const written: string[] = [];
   const write = async (path: string, text: string): Promise<void> => {
     await writeFile(path, text, { flag: 'wx', mode: 0o600, flush: true }).catch((error: unknown) => {
+      if (errorCode(error) !== 'EEXIST') written.push(path); // a part of it may be there
       throw pathFailure(path, 'written', error);
     });
     written.push(path);
