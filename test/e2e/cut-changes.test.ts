@@ -373,6 +373,8 @@ const SEAL = 'POST /api/v1/chamber/seal';
 const CHANGES_NOTHING = [
   'POST /api/v1/eth2/sign/{identifier}',
   'POST /api/v1/eth2/sign',
+  'POST /api/v1/eth2/distributed/sign/{identifier}',
+  'POST /api/v1/eth2/distributed/sign',
   'POST /reload',
   'POST /api/v1/chamber/keys/backups',
 ];
