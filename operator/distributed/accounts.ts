@@ -86,7 +86,8 @@ class ShareList {
     const problem = await this.#list().catch(reasonOf);
     this.#isAsking = false;
     if (problem === undefined) this.participant.listedAt = this.#askedAt;
-    const now = problem === undefined ? 'lists its shares' : `lists no shares (${problem}${CLOSES}): trying on`;
+    const why = problem === 'ECONNRESET' ? `${problem}${CLOSES}` : problem;
+    const now = problem === undefined ? 'lists its shares' : `lists no shares (${why}): trying on`;
     const { ended, log } = this.#world;
     if (problem !== this.#problem && !ended.aborted) log(`participant ${this.participant.name} ${now}`);
     this.#problem = problem;

@@ -60,6 +60,7 @@ describe('the list of keys', () => {
     const combiner = await startCombiner(participants);
     await participants[0]?.stop();
     await expect.poll(async () => (await combiner.get('/healthcheck')).text).toContain('3 of 4 answer');
+    expect(combiner.lines.join()).toContain('p1 lists no shares (ECONNREFUSED): trying on');
     expect(JSON.parse((await combiner.get(LIST)).text)).toEqual([key.publicKey]);
   });
 
