@@ -18,7 +18,8 @@ const DEFAULT_LISTEN = '127.0.0.1:9000';
 
 const CONNECTIONS = { default: 32, max: 512 } as const;
 
-const WAITING = { default: 256, max: 4096 } as const;
+/** A thousand keys vote at once, and some clients open a connection for each. */
+const WAITING = { default: 2048, max: 4096 } as const;
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 

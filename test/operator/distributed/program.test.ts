@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -106,6 +107,13 @@ it('serves what the profiles name, by paths of their folder, whatever the variab
   const body = JSON.stringify({ type: 'RANDAO_REVEAL' });
   const reply = await fetch(path, { method: 'POST', body, headers: { connection: 'close' } });
   expect(await reply.json()).toEqual({ signature: expected(key, JSON.parse(body)) });
+  // As many connections at once as a client with a key for each opens.
+  const ofMany = Array.from({ length: 500 }, async () => {
+    const sent = request(path, { method: 'POST', agent: false }).end(body);
+    const [response] = (await once(sent, 'response')) as [IncomingMessage];
+    return response.resume().statusCode;
+  });
+  expect(new Set(await Promise.all(ofMany))).toEqual(new Set([200]));
   child.kill('SIGTERM');
   expect(await once(child, 'exit')).toEqual([0, null]);
   for (const secret of [SECRET, ...participants.map(({ token }) => token)]) expect(lines).not.toContain(secret);
