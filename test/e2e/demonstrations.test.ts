@@ -61,7 +61,7 @@ describe('demonstrations', () => {
       expect(stdout).toMatch(
         /== A second vote for epoch \d+, of which signer 1 has lost its record[\s\S]*"double_vote"/,
       );
-      expect(stdout).toMatch(/== Signer 4 stops again[\s\S]* 200 0x[0-9a-f]{60}…\n\n== It worked/);
+      expect(stdout).toMatch(/== Signer 4 stops again[\s\S]* 200 0x[0-9a-f]{58}…\n\n== It worked/);
     },
   );
 
