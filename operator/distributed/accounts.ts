@@ -41,7 +41,7 @@ interface AccountsWorld {
 }
 
 const ACCOUNTS_PATH = '/api/v1/eth2/distributed/accounts';
-const MAX_ACCOUNTS_BYTES = 128 * 1024 * 1024;
+const MAX_ACCOUNTS_BYTES = 64 * 1024 * 1024;
 const MAX_ACCOUNTS = 65_536;
 const ACCOUNTS_IN_A_TURN = 16;
 const LIST_TIMEOUT_MS = 30_000;
@@ -135,6 +135,11 @@ export class Accounts {
     const timer = setInterval(look, TICK_MS);
     world.ended.addEventListener('abort', () => clearInterval(timer), { once: true });
     look();
+  }
+
+  /** Keys of which a share was listed, by as few participants as cannot sign: forgotten, or invented. */
+  get unserved(): number {
+    return this.#groups.size - this.served.size;
   }
 
   /** Waits while participants that do not answer may make it a served one. @returns undefined after the signal */

@@ -85,9 +85,11 @@ class Combiner {
   async #answer(call: Call): Promise<TunnelRefusal | undefined> {
     const { request, response } = call;
     const path = requestPath(request.url);
-    switch (`${request.method} ${path}`) {
+    switch (`${request.method === 'HEAD' ? 'GET' : request.method} ${path}`) {
       case `GET ${LIST_OF_KEYS}`:
         return this.#list(call);
+      case 'GET /api/v1/eth2/highWatermark':
+        return send(response, 200, 'application/json', '{}');
       case 'GET /upcheck':
         return send(response, 200, 'text/plain; charset=utf-8', 'OK');
       case 'GET /healthcheck':
@@ -189,6 +191,7 @@ class Combiner {
     const checks = [
       { id: 'participants', status, detail: `${there} of ${of} answer` },
       { id: 'keys', status, detail: `${without} of ${served.length} have too few of them` },
+      { id: 'unserved', status: 'UP', detail: `${this.#accounts.unserved} other keys are at too few participants` },
     ];
     const body = { status, checks, outcome: status, participants: { answering: there, of } };
     return send(response, status === 'UP' ? 200 : 503, 'application/json; charset=utf-8', JSON.stringify(body));

@@ -45,7 +45,17 @@ function readPartial({ participant_id: id, signing_root: root, signature }: Memb
 
 function readRefusal(body: Members, status: unknown, isOfAll: boolean): Said {
   const isOne = typeof status === 'number' && status >= 400 && status <= 499 && typeof body['reason'] === 'string';
-  return isOne && body['signature'] === undefined ? { kind: 'refused', status, body, isOfAll } : undefined;
+  if (!isOne || body['signature'] !== undefined) return undefined;
+  const said = SAID_OF_REFUSALS.map((name) => [name, textOf(body[name])]);
+  return { kind: 'refused', status, body: { code: status, ...Object.fromEntries(said) }, isOfAll };
+}
+
+/** What a signer says of a refusal. A participant says nothing else to a client. */
+const SAID_OF_REFUSALS = ['reason', 'message', 'request_id'] as const;
+const MAX_SAID_CHARACTERS = 500;
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value.slice(0, MAX_SAID_CHARACTERS) : undefined;
 }
 
 function membersOf(value: unknown): Members {

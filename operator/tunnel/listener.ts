@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { shownErrorCode } from '../../common/command-line/file-faults.ts';
+import { bounded } from '../../common/command-line/text.ts';
 import { localFailure } from '../exit.ts';
 
 export interface ListenerOptions {
@@ -32,10 +33,16 @@ const LISTENER = {
 const SPARE_CLIENTS = 64;
 
 export function createListener(
-  { maxConnections, maxWaiting }: ListenerOptions,
+  { maxConnections, maxWaiting, log }: ListenerOptions,
   serve: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
 ): Server {
-  const server = createServer(LISTENER, (request, response) => void serve(request, response));
+  const server = createServer(LISTENER, (request, response) => {
+    serve(request, response).catch((error: unknown) => {
+      // A bug: it ends one request, and not every validator's signer.
+      log(`a request ended by a fault of this program: ${bounded(String(error), 200)}`);
+      response.destroy();
+    });
+  });
   server.maxConnections = maxConnections + maxWaiting + SPARE_CLIENTS;
   return server;
 }
