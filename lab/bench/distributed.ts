@@ -74,11 +74,11 @@ async function main(): Promise<void> {
   };
 
   for (let round = 0; round < WARM_UPS; round++)
-    for (const of of ['one', 'distributed'] as const) await measure(of, 'slot');
+    for (const which of ['one', 'distributed'] as const) await measure(which, 'slot');
   for (const load of ['lone', 'slot'] as const) {
     const seen = { one: [] as Figures[], distributed: [] as Figures[] };
     for (let round = 0; round < ROUNDS; round++)
-      for (const of of ['one', 'distributed'] as const) seen[of].push(await measure(of, load));
+      for (const which of ['one', 'distributed'] as const) seen[which].push(await measure(which, load));
     report(load === 'lone' ? 'a lone vote' : `the votes of a slot, ${KEYS} keys at 64 connections`, seen);
   }
   generator.stop();
@@ -107,8 +107,8 @@ async function startParticipants(): Promise<readonly Participant[]> {
   for (let index = 0; index < PARTICIPANTS; index++) {
     const held = join(folder, `shares-${index + 1}`);
     mkdirSync(held);
-    for (const [number, of] of shares.entries()) {
-      const share = of[index];
+    for (const [number, split] of shares.entries()) {
+      const share = split[index];
       if (share === undefined) continue;
       writeFileSync(join(held, `${number}.json`), JSON.stringify(shareKeystore(share)));
       writeFileSync(join(held, `${number}.txt`), SHARE_PASSWORD);
