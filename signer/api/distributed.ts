@@ -76,13 +76,6 @@ export interface PartialSignature {
   readonly signature: string;
 }
 
-interface ShareNumbers {
-  readonly participant_id: number;
-  readonly signing_threshold: number;
-  readonly composite_public_key: string;
-  readonly commitments: readonly string[];
-}
-
 /** Two sets of as many participants as the threshold have one in common at least. */
 export function thresholdProblem(threshold: number, participants: number): string | undefined {
   if (participants > MAX_PARTICIPANTS) return `a key has at most ${MAX_PARTICIPANTS} participants`;
@@ -93,7 +86,9 @@ export function thresholdProblem(threshold: number, participants: number): strin
   return `${threshold} of ${participants} could sign two slashable messages: the threshold is more than half of the participants`;
 }
 
-function shareProblem(share: ShareNumbers, participants: number): string | undefined {
+type Written = Omit<z.output<z.ZodObject<typeof shareMembers>>, 'set'>;
+
+function shareProblem(share: Written, participants: number): string | undefined {
   const problem = thresholdProblem(share.signing_threshold, participants);
   if (problem !== undefined) return problem;
   if (share.participant_id > participants) return 'participant_id is above the number of participants';
