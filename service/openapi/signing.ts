@@ -132,7 +132,7 @@ const SHARES: Operations = {
     tags: ['signing'],
     security: CREDENTIALS,
     params: SIGN.params,
-    response: responses({ 'application/json': ACCOUNT }, [401, 403, 404, 503]),
+    response: responses({ 'application/json': ACCOUNT }, [400, 401, 403, 404, 503]),
   },
   'POST /api/v1/eth2/distributed/sign/:identifier': {
     ...SIGN,

@@ -27,6 +27,8 @@ const AUTH = '^/api/v1/auth/';
 const SEAL = '/api/v1/chamber/seal';
 /** Where others refuse, this one closes the connection: clients take an error for a list without keys. */
 const PUBLIC_KEYS_PATH = '/api/v1/eth2/publicKeys';
+/** They close the connection in place of an error. */
+const LISTS_OF_KEYS = ['--exclude-path', PUBLIC_KEYS_PATH, '--exclude-path', '/api/v1/eth2/distributed/accounts'];
 const CHECKS = [
   'not_a_server_error',
   'status_code_conformance',
@@ -163,7 +165,7 @@ async function tokenOf({ url }: RunningSigner, root: string): Promise<string> {
 async function fuzzAsClient(program: string, signer: RunningSigner, root: string, seconds: number): Promise<boolean> {
   const { url, folder } = signer;
   const client = { url, token: await tokenOf(signer, root), folder };
-  const others = ['--exclude-path', SEAL, '--exclude-path', PUBLIC_KEYS_PATH, '--exclude-path-regex', AUTH];
+  const others = ['--exclude-path', SEAL, ...LISTS_OF_KEYS, '--exclude-path-regex', AUTH];
   const list = (asked: string) => fetch(url + PUBLIC_KEYS_PATH, { headers: { authorization: `Bearer ${asked}` } });
   assert.equal((await list(client.token)).status, 200);
   await assert.rejects(list('sr_client_TEST_unknown'), 'a credential that nobody has gets no list, and no error');
@@ -174,7 +176,7 @@ async function fuzzAsClient(program: string, signer: RunningSigner, root: string
   const { status } = await signCall(url, PUBLIC_KEYS[0] ?? '', randaoReveal(), { token });
   assert.equal(status, 503, 'a signer that is sealed signs nothing');
   await assert.rejects(list(token), 'a signer that is sealed gives no list, and no error');
-  const answering = ['--exclude-path', PUBLIC_KEYS_PATH, '--checks', CHECKS_WHILE_SEALED.join()];
+  const answering = [...LISTS_OF_KEYS, '--checks', CHECKS_WHILE_SEALED.join()];
   const whileSealed = await run(program, client, SEALED_SECONDS, answering);
   return isGood && sealed && whileSealed;
 }
