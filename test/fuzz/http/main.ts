@@ -25,9 +25,8 @@ const FORKS = ['0x00000000:0x01000000:74240', '0x03000000:0x04000000:269568', '0
 /** Of management tokens alone. */
 const AUTH = '^/api/v1/auth/';
 const SEAL = '/api/v1/chamber/seal';
-/** Where others refuse, this one closes the connection: clients take an error for a list without keys. */
 const PUBLIC_KEYS_PATH = '/api/v1/eth2/publicKeys';
-/** They close the connection in place of an error. */
+/** Where others refuse, these close the connection: clients take an error for a list without keys. */
 const LISTS_OF_KEYS = ['--exclude-path', PUBLIC_KEYS_PATH, '--exclude-path', '/api/v1/eth2/distributed/accounts'];
 const CHECKS = [
   'not_a_server_error',
