@@ -33,6 +33,7 @@ export async function programEntries(programs: Readonly<Record<string, string>>)
     target: 'node26',
     banner: { js: COMMONJS_NAMES },
     external: ['pg-native'],
+    loader: { '.node': 'empty' }, // of the combiner, which no guest runs
     logLevel: 'error',
   });
   return [
