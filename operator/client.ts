@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import type { z } from 'zod';
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { renderPlace } from '../common/command-line/text.ts';
+import { parseJson } from '../common/formats/parse-json.ts';
 import { DEFAULT_SIGNER_URL } from './common-flags.ts';
 import { connect, type Peer } from './connect.ts';
 import { connectionFailure, isRefused, isReset } from './connection-failure.ts';
@@ -286,12 +287,4 @@ function readAnswer<Schema extends z.ZodType>(text: string, schema: Schema, requ
     `the answer is not what this version of strongroom knows (at ${renderPlace(issue?.path ?? []) || 'the top'})`,
     'does the URL lead to the signer, and is it of the same version?',
   );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -3,6 +3,7 @@
 // what a participant says only its own share is believed, and that only when the commitments give its public key.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { parseJson } from '../../common/formats/parse-json.ts';
 import { accountSchema } from '../../signer/api/distributed.ts';
 import type { Addon } from '../../signer/native/load.ts';
 import { reasonOf } from '../tunnel/listener.ts';
@@ -101,7 +102,7 @@ class ShareList {
     const { status, body } = await this.participant.ask(ACCOUNTS_PATH, undefined, MAX_ACCOUNTS_BYTES, signal);
     if (status !== 200) return `status ${status}`;
     if (this.#body?.equals(body) === true) return undefined;
-    const listed = jsonOf(body);
+    const listed = parseJson(body.toString('utf8'));
     if (!Array.isArray(listed) || listed.length > MAX_ACCOUNTS) return 'its answer is no list, or too long';
     const shares = new Map<string, HeldShare>();
     for (const [place, account] of (listed as unknown[]).entries()) {
@@ -216,11 +217,11 @@ export class Accounts {
     const leastFirst = all.map(({ threshold }) => threshold).sort((one, other) => one - other);
     this.#leastThreshold = leastFirst[0] ?? LEAST_THRESHOLD;
     this.#groups = Map.groupBy(all, ({ compositeKey }) => compositeKey);
-    const whole = all.filter((group) => held(group, Number.NEGATIVE_INFINITY) >= group.threshold);
+    const sized = all.map((group) => ({ group, size: held(group, Number.NEGATIVE_INFINITY) }));
+    const whole = sized.filter(({ group, size }) => size >= group.threshold);
     // Who invents a group has fewer in it than are honest; of two whole ones the next set.
-    const sizeOf = (group: ShareGroup): number => held(group, Number.NEGATIVE_INFINITY);
-    const bestLast = whole.sort((one, other) => sizeOf(one) - sizeOf(other) || one.set - other.set);
-    this.served = new Map(bestLast.map((group) => [group.compositeKey, group]));
+    const bestLast = whole.sort((one, other) => one.size - other.size || one.group.set - other.group.set);
+    this.served = new Map(bestLast.map(({ group }) => [group.compositeKey, group]));
   }
 }
 
@@ -257,12 +258,4 @@ function readAccount(
 
 export function bytesOf(hex: string): Buffer {
   return Buffer.from(hex.slice(2), 'hex');
-}
-
-export function jsonOf(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'));
-  } catch {
-    return undefined;
-  }
 }

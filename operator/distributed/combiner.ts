@@ -4,11 +4,12 @@
 
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { canonicalPublicKey, encodeHex } from '../../common/formats/hex.ts';
+import { parseJson } from '../../common/formats/parse-json.ts';
 import { requestPath } from '../../common/formats/request-path.ts';
 import type { Addon } from '../../signer/native/load.ts';
 import { createListener, hostNamesOf, type ListenerOptions, serveUntil } from '../tunnel/listener.ts';
 import { LIST_OF_KEYS, refusalBody, refuse, refuseAtOnce, type TunnelRefusal } from '../tunnel/refusals.ts';
-import { Accounts, held, jsonOf } from './accounts.ts';
+import { Accounts, held } from './accounts.ts';
 import { Duty } from './duty.ts';
 import { metricsText, ThresholdTimes } from './metrics.ts';
 import { readAnswer, type Said } from './partials.ts';
@@ -210,7 +211,7 @@ function passedHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
 }
 
 function readBatch(body: Buffer) {
-  const value = jsonOf(body);
+  const value = parseJson(body.toString('utf8'));
   if (typeof value !== 'object' || value === null) return undefined;
   const { identifiers, signing_request } = value as Readonly<Record<string, unknown>>;
   if (!Array.isArray(identifiers) || identifiers.length === 0 || identifiers.length > MAX_BATCH_KEYS) return undefined;

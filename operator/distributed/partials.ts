@@ -2,7 +2,7 @@
 // signature nor a refusal of a signer (a page of a proxy, say) is none.
 
 import { canonicalPublicKey, decodeHex } from '../../common/formats/hex.ts';
-import { jsonOf } from './accounts.ts';
+import { parseJson } from '../../common/formats/parse-json.ts';
 import type { Answer } from './participants.ts';
 
 export interface SaidRefusal {
@@ -24,7 +24,7 @@ type Members = Readonly<Record<string, unknown>>;
 
 /** @param keys composite keys that were asked for @returns what was said of each of them, in order */
 export function readAnswer({ status, body }: Answer, keys: readonly string[], isBatch: boolean): readonly Said[] {
-  const value = jsonOf(body);
+  const value = parseJson(body.toString('utf8'));
   if (status !== 200) return keys.map(() => readRefusal(membersOf(value), status, true));
   if (!isBatch) return [readPartial(membersOf(value))];
   const results = (Array.isArray(value) ? (value as unknown[]) : []).slice(0, keys.length).map(membersOf);

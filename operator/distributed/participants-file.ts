@@ -24,7 +24,8 @@ export async function participantsOf(
     throw localFailure(`${bounded(path, 200)} does not exist`, 'write a profile for each participant');
   if (profiles.length < LEAST_PARTICIPANTS || profiles.length > MAX_PARTICIPANTS)
     throw localFailure(
-      `${bounded(path, 200)} has ${profiles.length} profiles: a key has ${LEAST_PARTICIPANTS} to ${MAX_PARTICIPANTS} participants`,
+      `${bounded(path, 200)} has ${profiles.length} profiles: ` +
+        `a key has ${LEAST_PARTICIPANTS} to ${MAX_PARTICIPANTS} participants`,
     );
   const participants: ParticipantSettings[] = [];
   for (const profile of profiles) {

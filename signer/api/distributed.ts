@@ -83,7 +83,8 @@ export function thresholdProblem(threshold: number, participants: number): strin
   if (threshold > participants)
     return `a threshold of ${threshold} needs as many participants, and there are ${participants}`;
   if (2 * threshold > participants) return undefined;
-  return `${threshold} of ${participants} could sign two slashable messages: the threshold is more than half of the participants`;
+  const many = `${threshold} of ${participants} could sign two slashable messages`;
+  return `${many}: the threshold is more than half of the participants`;
 }
 
 type Written = Omit<z.output<z.ZodObject<typeof shareMembers>>, 'set'>;

@@ -63,7 +63,8 @@ export const ERROR_REASONS = {
   key_is_share: {
     status: 409,
     message:
-      'this signer holds a share of the key, whose signatures are partial: point the client at the combiner, `strongroom operator tunnel --participants`',
+      'this signer holds a share of the key, whose signatures are partial: ' +
+      'point the client at the combiner, `strongroom operator tunnel --participants`',
   },
   policy_in_use: { status: 409, message: 'the policy is bound to a live token' },
   reload_in_progress: {

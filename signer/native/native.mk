@@ -1,8 +1,8 @@
 # Builds the native addon with plain `cc`: our C files and blst's sources from the npm package c-kzg (pinned by the
 # lockfile), no node-gyp and nothing downloaded. Included by the Makefile; paths are from the project root.
 
-native_sources := addon arguments core core-calls derive descriptors keyring memory multiples nsm process receipts seccomp shares sign threads vsock \
-  vsock-connect vsock-socket
+native_sources := addon arguments core core-calls derive descriptors keyring memory multiples nsm process receipts seccomp shares sign threads \
+  vsock vsock-connect vsock-socket
 native_directory := build/native
 native_blst := node_modules/c-kzg/deps/blst
 native_headers := node_modules/node-api-headers/include

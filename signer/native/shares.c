@@ -86,7 +86,9 @@ static napi_value split_key(napi_env env, napi_callback_info info) {
   const bool done = read_polynomial(secret, secret_key, random, threshold) &&
                     split(secret, threshold, shares, participants, commitments);
   secret_region_close(&region);
-  if (!done) napi_throw_range_error(env, NULL, "the secret key is zero or not below the group order, or a sum was zero");
+  if (!done) {
+    napi_throw_range_error(env, NULL, "the secret key is zero or not below the group order, or a sum was zero");
+  }
   return NULL;
 }
 
@@ -118,7 +120,8 @@ static napi_value share_public_key(napi_env env, napi_callback_info info) {
   REQUIRE(get_arguments(env, info, 3, arguments), "sharePublicKey(commitments, participantId, publicKey)");
   const size_t threshold = count_pieces(env, arguments[0], PUBLIC_KEY_BYTES, MAX_PARTICIPANTS, &commitments);
   unsigned char *public_key = get_bytes(env, arguments[2], PUBLIC_KEY_BYTES);
-  REQUIRE(threshold >= 1 && public_key != NULL, "sharePublicKey: 1 to 32 commitments, room for a public key of 48 bytes");
+  REQUIRE(threshold >= 1 && public_key != NULL,
+          "sharePublicKey: 1 to 32 commitments, room for a public key of 48 bytes");
   REQUIRE(get_whole_number(env, arguments[1], MAX_PARTICIPANTS, &identifier) && identifier > 0,
           "sharePublicKey: a participant of 1 to 32");
   if (!evaluate(commitments, threshold, (unsigned char)identifier, public_key)) {
@@ -214,7 +217,8 @@ static napi_value combine_partials(napi_env env, napi_callback_info info) {
   const size_t count = count_pieces(env, arguments[0], 1, MAX_PARTICIPANTS, &identifiers);
   const unsigned char *partials = get_bytes(env, arguments[1], count * SIGNATURE_BYTES);
   unsigned char *signature = get_bytes(env, arguments[2], SIGNATURE_BYTES);
-  REQUIRE(count >= 1 && partials != NULL && signature != NULL, "combinePartials: 1 to 32 partial signatures of 96 bytes");
+  REQUIRE(count >= 1 && partials != NULL && signature != NULL,
+          "combinePartials: 1 to 32 partial signatures of 96 bytes");
   if (!combine(identifiers, partials, count, signature)) {
     napi_throw_range_error(env, NULL, "a participant is zero or named twice, or a partial signature is no point");
   }

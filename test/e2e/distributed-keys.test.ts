@@ -122,7 +122,7 @@ describe.skipIf(!addonForTests())('3 of 4 signers', () => {
     if (liar !== undefined) liar.lies = false;
   });
 
-  it('refuse the second vote for a target when one of them was restored from before the first, and votes go on', async () => {
+  it('refuse a second vote for a target when one was restored from before the first, and votes go on', async () => {
     const [restored] = world.participants;
     await restored?.kill();
     const copy = restored?.copyFolder() ?? '';

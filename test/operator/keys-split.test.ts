@@ -84,7 +84,7 @@ describe.skipIf(!addonForTests())('operator keys split', () => {
     );
   });
 
-  it('writes over nothing, and leaves nothing of an attempt that failed: shares of two would not sign together', async () => {
+  it('writes over nothing, and leaves nothing of an attempt that failed', async () => {
     await split();
     const before = openShare(4).secretKey;
     rmSync(join(folder, 'shares', 'participant-1'), { recursive: true });

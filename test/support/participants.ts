@@ -129,7 +129,7 @@ export class Participant {
   }
 }
 
-/** The generator of G2, compressed: of the group, and nobody's signature. */
+/** The generator of G2, compressed: a point of the group that no key has signed with. */
 const FOREIGN_SIGNATURE =
   '0x93e02b6052719f607dacd3a088274f65596bd0d09920b61ab5da61bbdc7f5049334cf11213945d57e5ac7d055d042b7e' +
   '024aa2b2f08f0a91260805272dc51051c6e47ad4fa403b02b4510b647ae3d1770bac0326a805bbefd48056c8c121bdb8';

@@ -53,12 +53,3 @@ export function decryptBytes(encrypted: Buffer, { key, nonce, associatedData }: 
 export function hexOf(bytes: number): z.ZodString {
   return z.string().regex(new RegExp(`^[0-9a-f]{${bytes * 2}}$`));
 }
-
-/** Answers undefined for text that is not JSON, which no schema of a file takes. */
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}

@@ -4,13 +4,13 @@
 
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { parseJson } from '../../../common/formats/parse-json.ts';
 import {
   decryptBytes,
   deriveFileKey,
   encryptBytes,
   hexOf,
   NONCE_BYTES,
-  parseJson,
   SALT_BYTES,
   TAG_BYTES,
 } from './encrypted-bytes.ts';

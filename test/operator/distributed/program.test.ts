@@ -79,7 +79,7 @@ it('flags that are about one signer are refused', async () => {
   expect(await refusalOf('--timeout-seconds', '0')).toContain('--timeout-seconds is a whole number');
 });
 
-it('serves what the profiles name, by paths of their folder, whatever the variables of one signer say; ends on SIGTERM', async () => {
+it('serves what the profiles name, by paths of their folder, whatever variables say; ends on SIGTERM', async () => {
   const key = distribute(2, 3);
   const participants = await startParticipants([key]);
   mkdirSync(join(folder, 'tokens'));

@@ -254,7 +254,7 @@ describe('a batch', () => {
     ]);
   });
 
-  it('that every participant refuses as a whole is refused as a whole; one that is none is refused at once', async () => {
+  it('that every participant refuses as a whole is refused so; one that is none is refused at once', async () => {
     const key = distribute(3, 4);
     const participants = await startParticipants([key]);
     for (const participant of participants)
