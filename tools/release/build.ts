@@ -4,7 +4,6 @@
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { completionScript, type Shell } from '../../common/command-line/completion.ts';
-import { manPages } from '../../common/command-line/manual.ts';
 import { buildImage } from '../../eif/build.ts';
 import { type Bundle, bundleProgram, esbuildVersion, type InPlace } from '../../eif/bundle/bundle.ts';
 import { ADDON, type CompiledPart, readCompiledPart } from '../../eif/bundle/compiled-parts.ts';
@@ -19,6 +18,7 @@ import { described } from './absent/described.ts';
 import { beneath } from './archive/entry.ts';
 import { writeTar } from './archive/tar.ts';
 import { writeImageArchive } from './image.ts';
+import { manPages } from './manual.ts';
 import { isoTime, type Origin } from './origin.ts';
 import { DEBIAN_ARCHITECTURE, dpkgVersion, writePackage } from './package.ts';
 import { sortedComponents } from './papers/component.ts';

@@ -1,8 +1,8 @@
 // Manual pages of the programs (roff, man(7)), from the descriptions that their help is made from: one for strongroom,
 // and one for each program with all its commands, which says once what most of them take. A release contains them.
 
-import { type Description, type Flags, toldFlags, walkDescriptions } from './command.ts';
-import { flagTerm, flagText, usageLines } from './help.ts';
+import { type Description, type Flags, toldFlags, walkDescriptions } from '../../common/command-line/command.ts';
+import { flagTerm, flagText, usageLines } from '../../common/command-line/help.ts';
 
 interface ManPage {
   readonly name: string;
