@@ -58,20 +58,17 @@ export const METRICS = {
   requestsWaiting: gauge(
     'svc_requests_waiting',
     'Requests that wait after their headers for a turn of their caller; at most 4,096 of one.',
-    {},
   ),
   signingInFlight: gauge('svc_signing_in_flight', 'Signing requests that hold a permit.', { pool }),
   equivocationClaims: gauge(
     'svc_equivocation_claims',
     'Payload attestations, envelopes and bids of the last epochs that are remembered, so that no other content is signed in their place; at most 131,072.',
-    {},
   ),
-  blsQueueDepth: gauge('svc_bls_queue_depth', 'Signatures that wait in the signing core.', {}),
-  blsInFlight: gauge('svc_bls_in_flight', 'Signatures that the signing core is making.', {}),
+  blsQueueDepth: gauge('svc_bls_queue_depth', 'Signatures that wait in the signing core.'),
+  blsInFlight: gauge('svc_bls_in_flight', 'Signatures that the signing core is making.'),
   canarySignings: counter(
     'svc_canary_signing_total',
     'Signatures made with a configured canary key. The log names the key; any increase is an alarm.',
-    {},
   ),
   slashingRefusals: counter(
     'svc_slashing_refusals_total',
@@ -93,13 +90,11 @@ export const METRICS = {
   slashingBackendUp: gauge(
     'svc_slashing_backend_up',
     '1 while the slashing database answers, else 0; 0 on a replica that started sealed, too, which does not open it.',
-    {},
   ),
   slashingFloorAhead: gauge(
     'svc_slashing_floor_ahead_seconds',
     'How long a floor of the future keeps everything from being signed ' +
       '(docs/runbooks/certificates-and-clocks.md#floor); 0: there is none.',
-    {},
   ),
   slashingKeysAhead: gauge(
     'svc_slashing_keys_ahead',
@@ -139,7 +134,6 @@ export const METRICS = {
   unlockedKeys: gauge(
     'svc_unlocked_keys',
     'Loaded validator keys whose memory is not locked and left out of core dumps; with server.mlock off, and in an enclave, that is all of them.',
-    {},
   ),
   keyLoadSeconds: gauge('svc_key_load_duration_seconds', 'Time that the last complete load of a key source took.', {
     source: keySource,
@@ -150,15 +144,13 @@ export const METRICS = {
   keyTableReadFailures: counter(
     'svc_key_table_read_failures_total',
     'Looks at the key table that failed; the loaded keys stay, and the next look tries again.',
-    {},
   ),
-  chamberUnsealed: gauge('svc_chamber_unsealed', '1 while the chamber is unsealed, 0 while it is sealed.', {}),
+  chamberUnsealed: gauge('svc_chamber_unsealed', '1 while the chamber is unsealed, 0 while it is sealed.'),
   custodyGeneration: gauge(
     'svc_custody_generation',
     'Generation of the ceremony that this replica started with; 0 without a signer state.',
-    {},
   ),
-  stateAgeSeconds: gauge('svc_state_age_seconds', 'Age of the last successful read of the signer-state table.', {}),
+  stateAgeSeconds: gauge('svc_state_age_seconds', 'Age of the last successful read of the signer-state table.'),
   kmsCalls: counter('svc_kms_calls_total', 'Calls to KMS, retries included in one call.', {
     operation: kmsCall,
     outcome: callOutcome,
@@ -211,13 +203,11 @@ export const METRICS = {
   attestationWaiting: gauge(
     'svc_attestation_requests_waiting',
     'Requests that wait for their turn at the Nitro Secure Module. In an enclave only.',
-    {},
   ),
   nsmClockOffsetSeconds: gauge(
     'svc_nsm_clock_offset_seconds',
     'By how much the Nitro Secure Module was ahead of the own clock when the attested certificate was made; negative: behind. Clients ' +
       'take 300. In an enclave only.',
-    {},
   ),
   receiptDecisions: counter(
     'svc_receipts_decisions_total',
@@ -232,12 +222,10 @@ export const METRICS = {
   receiptHeadAgeSeconds: gauge(
     'svc_receipts_head_age_seconds',
     'How long ago the latest kept head of the log of receipts was kept; infinite before the first. 0 without `receipts`.',
-    {},
   ),
   receiptEntriesInMemory: gauge(
     'svc_receipts_entries_in_memory',
     'Entries of the log of receipts that the storage does not have yet; at most 131,072.',
-    {},
   ),
   connectionsRefused: counter(
     'svc_connections_refused_total',
@@ -262,30 +250,20 @@ export const METRICS = {
   logLinesDropped: counter(
     'svc_log_lines_dropped_total',
     'Log lines lost: the log could not be written (its disk is full, its reader is gone), or its reader took too few.',
-    {},
   ),
   eventLoopLagSeconds: gauge(
     'svc_event_loop_lag_seconds',
     'How late the main thread ran its timers since the metrics were last read.',
     { statistic: closed('p50', 'p99', 'max') },
   ),
-  processCpuSeconds: counter(
-    'svc_process_cpu_seconds_total',
-    'CPU time of the process, all threads, user and system.',
-    {},
-  ),
-  processResidentBytes: gauge('svc_process_resident_memory_bytes', 'Resident memory of the process.', {}),
-  processHeapBytes: gauge('svc_process_heap_used_bytes', 'JavaScript heap in use on the main thread.', {}),
-  processExternalBytes: gauge(
-    'svc_process_external_memory_bytes',
-    'Memory of buffers outside the JavaScript heap.',
-    {},
-  ),
-  processFileDescriptors: gauge('svc_process_open_file_descriptors', 'Open file descriptors; on Linux only.', {}),
+  processCpuSeconds: counter('svc_process_cpu_seconds_total', 'CPU time of the process, all threads, user and system.'),
+  processResidentBytes: gauge('svc_process_resident_memory_bytes', 'Resident memory of the process.'),
+  processHeapBytes: gauge('svc_process_heap_used_bytes', 'JavaScript heap in use on the main thread.'),
+  processExternalBytes: gauge('svc_process_external_memory_bytes', 'Memory of buffers outside the JavaScript heap.'),
+  processFileDescriptors: gauge('svc_process_open_file_descriptors', 'Open file descriptors; on Linux only.'),
   systemCallsFiltered: gauge(
     'svc_system_calls_filtered',
     '1 when the filter that `server.seccomp` asks for is in force, else 0.',
-    {},
   ),
-  processStartTime: gauge('svc_process_start_time_seconds', 'Unix time at which the process started.', {}),
+  processStartTime: gauge('svc_process_start_time_seconds', 'Unix time at which the process started.'),
 } as const satisfies Readonly<Record<string, MetricEntry>>;

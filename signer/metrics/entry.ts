@@ -33,6 +33,8 @@ export interface MetricEntry<Type extends string = 'counter' | 'gauge' | 'histog
   readonly buckets: readonly number[];
 }
 
+type NoLabels = Readonly<Record<never, never>>;
+
 export const UNKNOWN_LABEL = 'unknown';
 
 export function closed<const Value extends string>(...values: Value[]): ClosedLabel<Value> {
@@ -43,11 +45,19 @@ export function folded(...values: string[]): FoldedLabel {
   return { values: [...values, UNKNOWN_LABEL], foldsOthers: true };
 }
 
-export function counter<L extends Labels>(name: string, help: string, labels: L): MetricEntry<'counter', L> {
+export function counter<L extends Labels = NoLabels>(
+  name: string,
+  help: string,
+  labels = {} as L,
+): MetricEntry<'counter', NoInfer<L>> {
   return { type: 'counter', name, help, labels, buckets: [] };
 }
 
-export function gauge<L extends Labels>(name: string, help: string, labels: L): MetricEntry<'gauge', L> {
+export function gauge<L extends Labels = NoLabels>(
+  name: string,
+  help: string,
+  labels = {} as L,
+): MetricEntry<'gauge', NoInfer<L>> {
   return { type: 'gauge', name, help, labels, buckets: [] };
 }
 
@@ -60,10 +70,12 @@ export function histogram<L extends Labels>(
   return { type: 'histogram', name, help, labels, buckets };
 }
 
+const REASONS = Object.keys(ERROR_REASONS) as ErrorReason[];
+
 // No public key, address, accessor or name of a policy is ever a label.
 
 export const operation = folded(...OPERATIONS);
-export const signingOutcome = closed('signed', ...(Object.keys(ERROR_REASONS) as ErrorReason[]));
+export const signingOutcome = closed('signed', ...REASONS);
 export const clientFault = closed(...CLIENT_FAULTS);
 export const pool = closed('normal', 'priority');
 export const callOutcome = closed(
@@ -79,24 +91,7 @@ export const callOutcome = closed(
 export const keySource = closed('filesystem', 'dynamodb', 'memory');
 export const slashingReason = closed(...SLASHING_REFUSALS, ...SLASHING_KEY_FAULTS);
 export const jumpCause = closed(...DOUBT_CAUSES);
-export const authReason = folded(
-  'missing_credentials',
-  'malformed_credentials',
-  'client_certificate_expired',
-  'client_certificate_untrusted',
-  'client_certificate_unknown',
-  'auth_sealed',
-  'invalid_token',
-  'peer_not_allowed',
-  'foreign_origin',
-  'foreign_host',
-  'denied',
-  'fee_recipient_not_allowed',
-  'gas_limit_not_allowed',
-  'builder_not_allowed',
-  'builder_index_not_allowed',
-  'not_own_block',
-);
+export const authReason = folded(...REASONS.filter((reason) => [401, 403].includes(ERROR_REASONS[reason].status)));
 export const dynamodbCall = folded(
   'GetItem',
   'BatchGetItem',
