@@ -2,7 +2,7 @@
 // from a table of a root's multiples (native/multiples.c).
 
 import type { SignerError } from '../api/errors.ts';
-import type { HeldKey, KeyHandle } from '../keys/vault.ts';
+import type { KeyHandle, SecretKeyVault } from '../keys/vault.ts';
 
 export type GroupSignature = Uint8Array | SignerError;
 
@@ -11,27 +11,11 @@ export type Lane = 'normal' | 'priority';
 
 export const MAX_KEYS_AT_ONCE = 1024;
 
-export interface BlsCore {
+export interface BlsCore extends SecretKeyVault {
   readonly kind: 'native' | 'portable';
   readonly memoryLocked: boolean;
   /** How many loaded keys lie outside locked memory. */
   unlockedKeys(): number;
-
-  /** @param secretKey 32 bytes, big endian, copied @throws RangeError when it is zero or not below the group order */
-  addKey(secretKey: Uint8Array): HeldKey;
-
-  /**
-   * @param secretKeys 32 bytes each, big endian, at most MAX_KEYS_AT_ONCE, copied before it returns
-   * @returns in order; undefined where the scalar is zero or not below the group order. Rejects with SignerError
-   * `signing_unavailable`, and with another error when there is no memory: then none of them is held.
-   */
-  addKeys(secretKeys: Uint8Array): Promise<readonly (HeldKey | undefined)[]>;
-
-  /** As SecretKeyVault. The portable core has none: its library multiplies no points by scalars of ours. */
-  sharePublicKey?(commitments: Uint8Array, participantId: number): Uint8Array | undefined;
-
-  /** Jobs under way with it finish; later ones reject. Unknown handles are ignored. */
-  removeKey(handle: KeyHandle): void;
 
   /**
    * BLS signature (G2, 96 bytes compressed) of a 32-byte root under the Ethereum proof-of-possession suite. Rejects
@@ -43,8 +27,6 @@ export interface BlsCore {
   signGroup(handles: readonly KeyHandle[], signingRoot: Uint8Array, lane: Lane): Promise<readonly GroupSignature[]>;
 
   load(): { readonly queued: number; readonly running: number };
-
-  wipe(): void;
 
   close(): Promise<void>;
 }

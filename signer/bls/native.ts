@@ -29,8 +29,9 @@ const MAX_THREADS = 256;
 
 type JobKind = 'single' | 'grouped';
 
-interface NativeBlsCoreOptions {
+export interface NativeBlsCoreOptions {
   readonly cores?: number | undefined;
+  /** Under `required` no key is ever put into memory that is not locked. Default: best_effort. */
   readonly mlock?: MemoryPolicy | undefined;
   /** `signing.root_tables`. Default: true. */
   readonly rootTables?: boolean | undefined;

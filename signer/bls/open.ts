@@ -2,16 +2,12 @@
 
 import { availableParallelism } from 'node:os';
 import type { Log } from '../../common/observe/log.ts';
-import { ADDON_PATH, loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../native/load.ts';
+import { ADDON_PATH, loadAddon, RAISE_MEMLOCK } from '../native/load.ts';
 import type { BlsCore } from './bls.ts';
-import { NativeBlsCore } from './native.ts';
+import { NativeBlsCore, type NativeBlsCoreOptions } from './native.ts';
 
-export interface OpenNativeOptions {
+export interface OpenNativeOptions extends NativeBlsCoreOptions {
   readonly log: Log;
-  readonly cores?: number | undefined;
-  /** Under `required` no key is ever put into memory that is not locked. Default: best_effort. */
-  readonly mlock?: MemoryPolicy | undefined;
-  readonly rootTables?: boolean | undefined;
   readonly addonPath?: string | undefined;
 }
 

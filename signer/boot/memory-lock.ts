@@ -1,13 +1,10 @@
 // `server.mlock` (docs/security.md). Not mlockall: it crashes V8. JavaScript's own heap stays unlocked.
 
 import type { Log } from '../../common/observe/log.ts';
+import type { BlsCore } from '../bls/bls.ts';
 import { loadAddon, type MemoryPolicy, RAISE_MEMLOCK } from '../native/load.ts';
 
-interface SecretKeyMemory {
-  readonly kind: 'native' | 'portable';
-  readonly memoryLocked: boolean;
-  unlockedKeys(): number;
-}
+type SecretKeyMemory = Pick<BlsCore, 'kind' | 'memoryLocked' | 'unlockedKeys'>;
 
 /** Call once, before the first key is loaded. @throws Error under `required` */
 export function applyMemoryPolicy(policy: MemoryPolicy, core: SecretKeyMemory, log: Log): void {

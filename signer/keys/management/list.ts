@@ -10,15 +10,10 @@ import type { KeyManagementParts } from './management.ts';
 
 const KEY_SOURCES: readonly KeySource[] = ['filesystem', 'dynamodb', 'memory'];
 
-interface ListedKey {
-  readonly publicKey: string;
+interface ListedKey extends Omit<TableKey, 'generation' | 'deposit'> {
   readonly source: KeySource;
   readonly sources: readonly KeySource[];
-  readonly status: KeyStatus;
   readonly loaded: boolean;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly hasBackup: boolean;
   readonly hasDepositData: boolean;
   /** Undefined for a whole key. */
   readonly share: KeyShare | undefined;

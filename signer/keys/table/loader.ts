@@ -4,16 +4,13 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { jitteredInterval } from '../../../common/flow/backoff.ts';
 import { oneAfterTheOther, sharedTurns } from '../../../common/flow/turns.ts';
-import type { Clock } from '../../../common/observe/clock.ts';
-import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { chunks, inParallel } from '../../parallel.ts';
 import type { KeyStore } from '../store.ts';
-import { readRevisions, type TableConnection } from './calls.ts';
-import type { TableFreshness } from './freshness.ts';
-import type { KeyCipher } from './key-cipher.ts';
+import { readRevisions } from './calls.ts';
 import { SHARDS, shardOf } from './rows.ts';
 import { type ReadShard, type ShardRead, shardReader } from './shard.ts';
+import type { KeyTableParts } from './table.ts';
 import type { KeyStatus, KeyTableLoader } from './types.ts';
 
 export interface TableLoaderOptions {
@@ -23,12 +20,8 @@ export interface TableLoaderOptions {
   readonly maxConcurrentReads: number;
 }
 
-interface TableLoaderParts extends TableConnection {
+interface TableLoaderParts extends KeyTableParts {
   readonly store: KeyStore;
-  readonly keyCipher: KeyCipher;
-  readonly freshness: TableFreshness;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly onLoaded?: ((load: TableLoad) => void) | undefined;
   readonly onLookFailed?: (() => void) | undefined;
 }

@@ -5,26 +5,21 @@ import { strict as assert } from 'node:assert';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { oneAfterTheOther } from '../../../common/flow/turns.ts';
 import type { Clock } from '../../../common/observe/clock.ts';
-import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { Item } from '../../aws/dynamodb.ts';
 import { type KeyRefusal, SHARE_REFUSALS } from '../loaded-key.ts';
 import type { KeyBatch, KeyStore } from '../store.ts';
 import { type HeldKey, SECRET_KEY_BYTES } from '../vault.ts';
-import { readRowsPage, type TableConnection } from './calls.ts';
-import type { TableFreshness } from './freshness.ts';
+import { readRowsPage } from './calls.ts';
 import type { KeyCipher } from './key-cipher.ts';
 import { decodeRow, LOAD_PROJECTION, shardPartition, type TableRow } from './rows.ts';
+import type { KeyTableParts } from './table.ts';
 import type { KeyStatus } from './types.ts';
 
-interface ShardReaderParts extends TableConnection {
+interface ShardReaderParts extends KeyTableParts {
   readonly store: Pick<KeyStore, 'find' | 'retire'>;
-  readonly keyCipher: KeyCipher;
-  readonly freshness: TableFreshness;
   readonly statusFilter: ReadonlySet<KeyStatus>;
-  readonly clock: Clock;
   readonly isWithheld: (publicKey: string) => boolean;
-  readonly log: Log;
   readonly signal: AbortSignal;
 }
 

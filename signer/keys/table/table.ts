@@ -15,7 +15,7 @@ import type { KeyCipher } from './key-cipher.ts';
 import { decodeRow, digestOfDetails, keyOfRow, SHARDS, shardOf, type TableRow } from './rows.ts';
 import type { KeyTable, NewTableKey, StoredDeposit, TableKey } from './types.ts';
 
-interface KeyTableParts extends TableConnection {
+export interface KeyTableParts extends TableConnection {
   readonly keyCipher: KeyCipher;
   readonly freshness: TableFreshness;
   readonly clock: Clock;
