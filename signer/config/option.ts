@@ -24,35 +24,21 @@ interface Row<Value, Default> {
   readonly meaning: string;
 }
 
-export function flagged<Value>(
+export function flagged<Value, Default extends NoInfer<Value> | undefined>(
   kind: Kind<Value>,
-  fallback: NoInfer<Value>,
-  meaning: string,
-  flag?: Option['flag'],
-): Row<Value, Value>;
-export function flagged<Value>(
-  kind: Kind<Value>,
-  fallback: undefined,
-  meaning: string,
-  flag?: Option['flag'],
-): Row<Value, undefined>;
-export function flagged<Value>(
-  kind: Kind<Value>,
-  fallback: Value | undefined,
+  fallback: Default,
   meaning: string,
   flag: Option['flag'] = 'regular',
-): Row<Value, Value | undefined> {
+): Row<Value, Default> {
   return { kind, default: fallback, flag, meaning };
 }
 
-export function unflagged<Value>(kind: Kind<Value>, fallback: NoInfer<Value>, meaning: string): Row<Value, Value>;
-export function unflagged<Value>(kind: Kind<Value>, fallback: undefined, meaning: string): Row<Value, undefined>;
-export function unflagged<Value>(
+export function unflagged<Value, Default extends NoInfer<Value> | undefined>(
   kind: Kind<Value>,
-  fallback: Value | undefined,
+  fallback: Default,
   meaning: string,
-): Row<Value, Value | undefined> {
-  return { kind, default: fallback, flag: 'none', meaning };
+): Row<Value, Default> {
+  return flagged(kind, fallback, meaning, 'none');
 }
 
 type Frozen<Value> = Value extends Secret | Policy | Cidr | string | number | boolean | null | undefined

@@ -1,6 +1,7 @@
 // Options of where validator keys come from: folders, imports into memory, the key table.
 
 import { ageRecipientSchema } from '../../../ceremony/definition.ts';
+import type { KeyStatus } from '../../keys/table/types.ts';
 import { flagged, type Option, unflagged } from '../option.ts';
 import type { Secret } from '../values/secret.ts';
 import { secretSchema } from '../values/static-auth.ts';
@@ -20,6 +21,8 @@ import {
 
 /** Made a Secret before it is read (load.ts). */
 const secret: Kind<Secret> = { expects: 'env:VAR_NAME, file:/PATH or the secret', form: 'text', schema: secretSchema };
+
+const ONLY_ACTIVE: KeyStatus[] = ['active'];
 
 export const KEY_SOURCE_OPTIONS = {
   'key_sources.filesystem.paths': flagged(listOf(text, 'repeated'), [], 'Key directories'),
@@ -62,7 +65,7 @@ export const KEY_SOURCE_OPTIONS = {
   'key_sources.dynamodb.table': flagged(table, undefined, 'Key table: its name or its ARN'),
   'key_sources.dynamodb.status_filter': flagged(
     listOf(oneOf('active', 'inactive')),
-    ['active'],
+    ONLY_ACTIVE,
     'Statuses of keys to load',
   ),
   'key_sources.dynamodb.refresh_interval_seconds': flagged(SECONDS_OR_OFF, 1, 'Reload period; 0 disables'),
