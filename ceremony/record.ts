@@ -3,6 +3,7 @@
 
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { parseJson } from '../common/formats/parse-json.ts';
 import {
   type Deployment,
   isDeploymentId,
@@ -93,13 +94,7 @@ export function serializeRecord(record: MasterKeyRecord): string {
 
 /** @returns undefined for anything that `serializeRecord` does not write */
 export function parseRecord(text: string): MasterKeyRecord | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  return recordSchema.safeParse(value).data;
+  return recordSchema.safeParse(parseJson(text)).data;
 }
 
 const keyIdOf = (arn: string) => parseKeyArn(arn)?.keyId ?? arn;

@@ -4,6 +4,7 @@
 import { z } from 'zod';
 import { EXIT } from '../common/command-line/exit-codes.ts';
 import { bounded } from '../common/command-line/text.ts';
+import { parseJson } from '../common/formats/parse-json.ts';
 import type { ErrorReason } from '../signer/api/errors.ts';
 import { type CommandFailure, ForeignAnswer, type OperatorExitCode, SignerRefusal } from './exit.ts';
 
@@ -83,11 +84,7 @@ function adviceOnRights(path: string, message: string): string {
 }
 
 export function readErrorBody(text: string): ErrorBody | undefined {
-  try {
-    return errorBodySchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
+  return errorBodySchema.safeParse(parseJson(text)).data;
 }
 
 function exitCodeOf(status: number, reason: string | undefined): OperatorExitCode {

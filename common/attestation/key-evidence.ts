@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { parseJson } from '../formats/parse-json.ts';
 import { extendedOnce } from '../formats/register.ts';
 import { CEREMONY_PCR, type DocumentProvider } from './contract.ts';
 import { type AttestationDocument, MAX_DOCUMENT_BYTES, readCoseSign1, readPayload } from './document.ts';
@@ -112,13 +113,7 @@ export function serializeKeyEvidence(links: readonly KeyLink[]): string {
 
 export function readKeyEvidence(text: string): readonly KeyLink[] | undefined {
   if (text.length > MAX_KEY_EVIDENCE_CHARACTERS) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const links = evidenceSchema.safeParse(value).data?.links;
+  const links = evidenceSchema.safeParse(parseJson(text)).data?.links;
   // One spelling: a member that is there twice, or base64 with other bits, does not come out as it was.
   return links === undefined || serializeKeyEvidence(links) !== text ? undefined : links;
 }

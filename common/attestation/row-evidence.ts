@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { parseJson } from '../formats/parse-json.ts';
 import {
   type AttestedKey,
   digestSchema,
@@ -44,13 +45,7 @@ export function serializeRowEvidence(evidence: RowEvidence): string {
 
 export function readRowEvidence(text: string): RowEvidence | undefined {
   if (text.length > MAX_EVIDENCE_CHARACTERS) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const evidence = evidenceSchema.safeParse(value).data;
+  const evidence = evidenceSchema.safeParse(parseJson(text)).data;
   return evidence === undefined || serializeRowEvidence(evidence) !== text ? undefined : evidence;
 }
 

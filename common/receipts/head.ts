@@ -3,7 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { type BootIdentity, type LogKind, parsedJson } from './identity.ts';
+import { parseJson } from '../formats/parse-json.ts';
+import type { BootIdentity, LogKind } from './identity.ts';
 
 export const MAX_HEAD_BYTES = 8192;
 /** Of earlier boots, which the first head of a boot names. */
@@ -126,7 +127,7 @@ function encodeStatement(statement: HeadStatement): string {
 }
 
 function readStatement(line: string): HeadStatement | undefined {
-  const parsed = statementSchema.safeParse(parsedJson(line)).data;
+  const parsed = statementSchema.safeParse(parseJson(line)).data;
   if (parsed === undefined) return undefined;
   const { previous, before, sequence } = parsed;
   const isFirst = sequence === 0;

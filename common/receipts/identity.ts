@@ -30,15 +30,6 @@ export function encodeIdentity({ kind, publicKey, genesisValidatorsRoot, documen
   });
 }
 
-/** The value of a JSON text; undefined when it is none. */
-export function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 /** The name of the boot: two keys have two names. */
 export function bootOf(publicKey: Uint8Array): string {
   return createHash('sha256').update(publicKey).digest().subarray(0, BOOT_BYTES).toString('hex');

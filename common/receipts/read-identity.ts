@@ -3,8 +3,9 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import { z } from 'zod';
 import { MAX_DOCUMENT_BYTES } from '../attestation/document.ts';
+import { parseJson } from '../formats/parse-json.ts';
 import { HEAD_SIGNATURE_BYTES, KEY_HASH_BYTES, keyHash, originOf, type ReadHead, SIGNATURE_LINE } from './head.ts';
-import { type BootIdentity, bootOf, encodeIdentity, parsedJson } from './identity.ts';
+import { type BootIdentity, bootOf, encodeIdentity } from './identity.ts';
 
 const KEY_BYTES = 32;
 const MAX_CHARACTERS = 20_480;
@@ -23,7 +24,7 @@ const schema = z.strictObject({
 /** Undefined for a text that is no identity. */
 export function readIdentity(text: string): BootIdentity | undefined {
   if (text.length > MAX_CHARACTERS) return undefined;
-  const parsed = schema.safeParse(parsedJson(text)).data;
+  const parsed = schema.safeParse(parseJson(text)).data;
   if (parsed === undefined) return undefined;
   const { kind, public_key: publicKey, genesis_validators_root: genesisValidatorsRoot, document } = parsed;
   const identity = { kind, publicKey, genesisValidatorsRoot, document };

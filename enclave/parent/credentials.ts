@@ -4,6 +4,7 @@
 import http from 'node:http';
 import { z } from 'zod';
 import { errorCode } from '../../common/formats/error-code.ts';
+import { parseJson } from '../../common/formats/parse-json.ts';
 import type { Clock } from '../../common/observe/clock.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { CREDENTIALS_PATH, CREDENTIALS_PORT, MAX_CREDENTIALS_BYTES } from '../../signer/api/parent-ports.ts';
@@ -134,7 +135,7 @@ async function get(socket: Awaited<ReturnType<Transport['connect']>>, signal: Ab
 
 /** No message repeats the answer: it holds a secret. */
 function credentialsIn(body: Buffer, clock: Clock): ExpiringCredentials {
-  const { data } = answerSchema.safeParse(jsonIn(body));
+  const { data } = answerSchema.safeParse(parseJson(body.toString('utf8')));
   if (data === undefined) throw new UnusableCredentials('not the JSON of container credentials');
   const expiration = new Date(data.Expiration);
   if (expiration.getTime() - clock.now() <= LAST_MS) throw new UnusableCredentials('they have expired');
@@ -144,14 +145,6 @@ function credentialsIn(body: Buffer, clock: Clock): ExpiringCredentials {
     sessionToken: data.Token,
     expiration,
   };
-}
-
-function jsonIn(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'));
-  } catch {
-    return undefined; // the parser's message quotes the text
-  }
 }
 
 function nameOf(error: unknown): string {

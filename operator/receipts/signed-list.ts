@@ -5,8 +5,9 @@
 import { z } from 'zod';
 import { bounded } from '../../common/command-line/text.ts';
 import { canonicalPublicKey, decodeHex, encodeHex } from '../../common/formats/hex.ts';
+import { parseJson } from '../../common/formats/parse-json.ts';
 import type { ReceiptEntry } from '../../common/receipts/entry.ts';
-import { type LogKind, parsedJson } from '../../common/receipts/identity.ts';
+import type { LogKind } from '../../common/receipts/identity.ts';
 import { UsageFailure } from '../exit.ts';
 import { readLogBytes } from './folder.ts';
 
@@ -58,7 +59,7 @@ export function readListFile(path: string): SignedList {
 }
 
 function readInterchange(text: string, origin: string): SignedList {
-  const parsed = interchangeSchema.safeParse(parsedJson(text)).data;
+  const parsed = interchangeSchema.safeParse(parseJson(text)).data;
   if (parsed === undefined) throw new UsageFailure(`${origin} is no EIP-3076 file of version 5`);
   const items = parsed.data.flatMap(({ pubkey, signed_blocks, signed_attestations }) => {
     const public_key = canonicalPublicKey(pubkey);

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
+import { parseJson } from '../../../common/formats/parse-json.ts';
 import { policyNameSchema, policyRulesSchema, type Rule } from '../../api/policy.ts';
 import { type AuthHead, type AuthRow, MAX_MANIFEST_BYTES } from './state.ts';
 
@@ -177,14 +178,7 @@ const manifestSchema = z.strictObject({
 });
 
 function parsed<Schema extends z.ZodType>(schema: Schema, text: string): z.output<Schema> | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const result = schema.safeParse(value);
-  return result.success ? result.data : undefined;
+  return schema.safeParse(parseJson(text)).data;
 }
 
 /** Every part says its own length, so no two lists of parts have the same bytes. */

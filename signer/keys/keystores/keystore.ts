@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import { canonicalPublicKey, decodeHex } from '../../../common/formats/hex.ts';
 import { explainIssue } from '../../../common/formats/issues.ts';
+import { parseJson } from '../../../common/formats/parse-json.ts';
 import { keyShare, shareSchema } from '../../api/distributed.ts';
 import { type Keystore, keyDerivationMemoryBytes } from './cipher.ts';
 
@@ -25,11 +26,7 @@ export function parseKeystoreJson(text: string): ParsedKeystore {
 
 /** Undefined when it is none. */
 export function keystoreJson(text: string): unknown {
-  try {
-    return JSON.parse(text.replace(BYTE_ORDER_MARK, ''));
-  } catch {
-    return undefined;
-  }
+  return parseJson(text.replace(BYTE_ORDER_MARK, ''));
 }
 
 export function parseKeystore(value: unknown): ParsedKeystore {
