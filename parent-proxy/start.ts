@@ -1,7 +1,8 @@
 // The parent proxy, started and stopped. Egress and services come first and close last, because what is being signed
 // while the proxy stops needs them to the end.
 
-import { createServer, type Server } from 'node:http';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { requestPath } from '../common/formats/request-path.ts';
 import { CONFIGURATION_LENGTH_BYTES, CONFIGURATION_PORT, CREDENTIALS_PORT } from '../signer/api/parent-ports.ts';
@@ -9,7 +10,7 @@ import { INGRESS, type Ingress, type ProxyAddress, type ProxyConfiguration } fro
 import { listenEgress } from './forwarding/egress.ts';
 import type { ForwardingListener } from './forwarding/forwarding.ts';
 import { createGate } from './forwarding/gate.ts';
-import { listenIngress } from './forwarding/ingress.ts';
+import { boundPort, listenIngress } from './forwarding/ingress.ts';
 import {
   CLIENT_LINGERS_MS,
   CONFIGURATION_TIMEOUT_MS,
@@ -166,11 +167,8 @@ export async function listenProxyMetrics(
   });
   server.maxConnections = MAX_PROXY_SCRAPERS;
   server.setTimeout(scrapeTimeoutMs);
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  server.listen({ host, port }, resolve);
-  await promise;
-  server.off('error', reject);
+  server.listen({ host, port });
+  await once(server, 'listening');
   server.on('error', () => undefined); // an accept that failed: the next scrape comes
   return {
     port: boundPort(server),
@@ -179,12 +177,6 @@ export async function listenProxyMetrics(
       server.closeAllConnections();
     },
   };
-}
-
-function boundPort(server: Server): number {
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
-  return address.port;
 }
 
 // Port 7001: the configuration file, as it was when the proxy started. The enclave measures it, so a parent that sends

@@ -5,6 +5,7 @@
 // does not show which signer uses it.
 
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import http, { type Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
@@ -195,10 +196,8 @@ async function openForAMoment({ host, port }: ListenAddress): Promise<unknown> {
   const server = createServer((socket) => socket.destroy());
   try {
     const { address } = await lookup(host);
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    server.once('error', reject);
-    server.listen({ host: address, port }, resolve);
-    await promise;
+    server.listen({ host: address, port });
+    await once(server, 'listening');
     return undefined;
   } catch (error) {
     return error;

@@ -1,6 +1,7 @@
 // The only ways out of an enclave (specification/enclave.md#egress). TLS goes from the client here to the endpoint; the
 // parent carries bytes.
 
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Log } from '../../common/observe/log.ts';
@@ -105,11 +106,8 @@ async function forward(client: Socket, endpoint: EgressEndpoint, index: number, 
 }
 
 async function listen(server: Server, host: string, port: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  server.listen({ host, port, backlog: BACKLOG }, resolve);
-  await promise;
-  server.off('error', reject);
+  server.listen({ host, port, backlog: BACKLOG });
+  await once(server, 'listening');
 }
 
 // What breaks one of the two streams breaks the other: an end would pass for a complete answer.

@@ -1,6 +1,7 @@
 // TCP on the parent → one port of the enclave; to the RA-TLS port it opens with a PROXY header that names the client.
 // Nothing of what clients send is looked at.
 
+import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { MAPPED_PREFIX, parsePeerAddress } from '../../common/formats/ip-address.ts';
 import { COMMAND, type ProxyAddresses, SIGNATURE, TCP_OVER } from '../../common/formats/proxy-header.ts';
@@ -64,7 +65,8 @@ export async function listenIngress(options: IngressOptions, world: ProxyWorld):
       if (forwarding.gate.admit(client, false)) void forward(client);
     },
   );
-  await listening(server, listen);
+  server.listen({ host: listen.host, port: listen.port, backlog: BACKLOG });
+  await once(server, 'listening');
   server.on('error', (error) => {
     metrics.at('acceptFailures', { service, port }).add(1);
     warnAccept({ service, port, error: errorWord(error) });
@@ -93,15 +95,7 @@ function proxyHeaderOf({ remoteAddress, remotePort, localAddress, localPort }: S
   });
 }
 
-async function listening(server: Server, { host, port }: ProxyAddress): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  server.listen({ host, port, backlog: BACKLOG }, resolve);
-  await promise;
-  server.off('error', reject);
-}
-
-function boundPort(server: Server): number {
+export function boundPort(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('a TCP listener has an address');
   return address.port;

@@ -2,6 +2,7 @@
 // header time, idle time. An image has none of them.
 
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import type http from 'node:http';
 import type https from 'node:https';
 import type { AddressInfo, Server, Socket } from 'node:net';
@@ -73,11 +74,8 @@ export async function listenTls(
   paceHandshakes(server, handshakeTimeout);
   if (clients !== undefined) rememberClients(server, clients);
   limitConnections(server, options.maxConnections, options.onLostPlace ?? (() => undefined));
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  server.listen({ host: options.host, port: options.port, backlog: BACKLOG }, resolve);
-  await promise;
-  server.off('error', reject);
+  server.listen({ host: options.host, port: options.port, backlog: BACKLOG });
+  await once(server, 'listening');
   return { ...listener(server), server };
 }
 
@@ -89,11 +87,8 @@ export async function listenMetrics(
 ): Promise<http.Server> {
   const server = createMetricsServer(source, scrapeTimeoutMs);
   limitConnections(server, MAX_SCRAPERS, () => undefined);
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  server.listen({ host: address.host, port: address.port }, resolve);
-  await promise;
-  server.off('error', reject);
+  server.listen({ host: address.host, port: address.port });
+  await once(server, 'listening');
   return server;
 }
 
