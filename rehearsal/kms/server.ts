@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import { text } from 'node:stream/consumers';
 import type { KmsOptions } from '../../signer/aws/kms.ts';
 import { type AttestedRecipient, attestedBy, createDisclosures, saidBy } from './attestation.ts';
 import {
@@ -109,7 +110,7 @@ interface World extends KmsServerOptions {
 }
 
 async function serve(incoming: IncomingMessage, outgoing: ServerResponse, world: World): Promise<void> {
-  const request = JSON.parse(await readAll(incoming)) as KmsRequest;
+  const request = JSON.parse(await text(incoming)) as KmsRequest;
   const operation = String(incoming.headers['x-amz-target']).replace(/^TrentService\./, '');
   const scope = /^AWS4-HMAC-SHA256 Credential=([^/]+)\/\d{8}\/([^/]+)\/kms\/aws4_request/.exec(
     incoming.headers.authorization ?? '',
@@ -173,10 +174,4 @@ function answer(outgoing: ServerResponse, outcome: Outcome): void {
 
 function isOperation(text: string): text is KmsOperation {
   return KMS_OPERATIONS.some((operation) => operation === text);
-}
-
-async function readAll(stream: IncomingMessage): Promise<string> {
-  const parts: Buffer[] = [];
-  for await (const part of stream) parts.push(part as Buffer);
-  return Buffer.concat(parts).toString('utf8');
 }
