@@ -4,6 +4,8 @@
 import { createReadStream } from 'node:fs';
 import { lstat, open, realpath, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { syncFolder } from '../../common/command-line/sync-folder.ts';
+import { errorCode } from '../../common/formats/error-code.ts';
 import {
   EMPTY_TRANSCRIPT,
   following,
@@ -73,7 +75,7 @@ interface NewFile {
 async function alone(path: string, work: (file: NewFile) => Promise<Appended>): Promise<Appended> {
   const newFile = newFileOf(path);
   const handle = await open(newFile, 'wx').catch((error: unknown) => {
-    if (isCode(error, 'EEXIST')) return undefined;
+    if (errorCode(error) === 'EEXIST') return undefined;
     throw error;
   });
   if (handle === undefined) return { ok: false, refusal: 'busy' };
@@ -87,7 +89,7 @@ async function alone(path: string, work: (file: NewFile) => Promise<Appended>): 
       putInPlace: async () => {
         await rename(newFile, path);
         isOurs = false;
-        await syncFolder(path);
+        await syncFolder(dirname(path));
       },
     });
   } finally {
@@ -102,20 +104,7 @@ async function isThere(path: string): Promise<boolean> {
     await lstat(path);
     return true;
   } catch (error) {
-    if (isCode(error, 'ENOENT')) return false;
+    if (errorCode(error) === 'ENOENT') return false;
     throw error;
   }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(dirname(path), 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,7 +1,8 @@
-// Names that are on the disk before anything else happens: a name is durable when its folder is. For threads and starts
-// that wait; what must not wait has signer/keys/files/durable-files.ts.
+// Names that are on the disk before anything else happens: a name is durable when its folder is. A thread
+// or a start that may wait takes `syncFolderNow`.
 
 import { closeSync, fsyncSync, openSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 
 export function syncFolderNow(path: string): void {
   const folder = openSync(path, 'r');
@@ -9,5 +10,14 @@ export function syncFolderNow(path: string): void {
     fsyncSync(folder);
   } finally {
     closeSync(folder);
+  }
+}
+
+export async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
   }
 }

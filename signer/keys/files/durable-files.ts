@@ -14,12 +14,3 @@ export async function writeDurably(path: string, text: string): Promise<void> {
     await file.close();
   }
 }
-
-export async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
-}

@@ -4,12 +4,13 @@
 
 import { readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { syncFolder } from '../../../common/command-line/sync-folder.ts';
 import { errorCode } from '../../../common/formats/error-code.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import type { KeystorePool } from '../keystores/pool.ts';
 import { openKeystores, parseItem, wipeKeystores } from '../keystores/read.ts';
 import type { KeyStore } from '../store.ts';
-import { syncFolder, writeDurably } from './durable-files.ts';
+import { writeDurably } from './durable-files.ts';
 import { ADD_REFUSALS } from './folder-scan.ts';
 import { type ImportedKeystore, ImportedKeystoreCipher } from './imported-keystore.ts';
 import { readSmallFile } from './small-files.ts';

@@ -4,11 +4,12 @@
 import { createHash } from 'node:crypto';
 import { chmod, rename, stat, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { syncFolder } from '../../../common/command-line/sync-folder.ts';
 import { errorCode } from '../../../common/formats/error-code.ts';
 import { parseJson } from '../../../common/formats/parse-json.ts';
 import type { Log } from '../../../common/observe/log.ts';
 import type { Keystore } from '../keystores/cipher.ts';
-import { syncFolder, writeDurably } from './durable-files.ts';
+import { writeDurably } from './durable-files.ts';
 import {
   CACHE_FILE,
   type CacheEntry,
