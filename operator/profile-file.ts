@@ -5,6 +5,7 @@ import { closeSync, fstatSync, openSync, readFileSync, type Stats } from 'node:f
 import { profilePath } from '../common/command-line/profile-path.ts';
 import type { Terminal } from '../common/command-line/terminal.ts';
 import { errorCode } from '../common/formats/error-code.ts';
+import { isRecord } from '../common/formats/is-record.ts';
 import { parseStrictYaml } from '../common/formats/yaml.ts';
 import { localFailure } from './exit.ts';
 import { fileFailure } from './file-failure.ts';
@@ -45,8 +46,4 @@ function memberOf(value: unknown, name: string): unknown {
 
 function keysOf(value: unknown): readonly string[] {
   return isRecord(value) ? Object.keys(value) : [];
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,6 +3,7 @@
 // option's schema. What is below a list has no name that a variable could carry; the list is JSON.
 
 import { z } from 'zod';
+import { isRecord } from '../../common/formats/is-record.ts';
 import { parseStrictYaml } from '../../common/formats/yaml.ts';
 import type { MemberSetting, Setting } from '../../signer/config/layers/layer.ts';
 import { OPTION_PATHS, type OptionPath, optionAt } from '../../signer/config/options.ts';
@@ -106,8 +107,4 @@ function formOf(schema: z.core.$ZodType): ObjectMember['form'] {
   if (schema instanceof z.ZodNumber) return 'integer';
   if (schema instanceof z.ZodBoolean) return 'boolean';
   return schema instanceof z.ZodString || schema instanceof z.ZodEnum ? 'text' : 'json';
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

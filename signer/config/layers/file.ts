@@ -1,6 +1,7 @@
 // The file layer. An empty section sets nothing but counts as written: `signer_state:` without a table is a mistake.
 
 import { renderPath, suggest, type Violation, yamlViolations } from '../../../common/command-line/violations.ts';
+import { isRecord } from '../../../common/formats/is-record.ts';
 import { MAX_YAML_BYTES, parseStrictYaml, type StrictDocument } from '../../../common/formats/yaml.ts';
 import { OPTION_PATHS, type OptionPath, optionWrittenAt, SECTION_PATHS } from '../options.ts';
 import type { Layer, Setting } from './layer.ts';
@@ -65,7 +66,7 @@ function walk(document: StrictDocument, name: string): Layer {
     const plain = at.every((part) => !part.includes('.'));
     const option = plain ? optionWrittenAt(path) : undefined;
     // An option that is a section too is written as either.
-    if (option !== undefined && !(SECTION_PATHS.has(path) && isSection(value))) {
+    if (option !== undefined && !(SECTION_PATHS.has(path) && isRecord(value))) {
       settings.set(option, { value, originAt: (within) => originAt([...at, ...within]) });
     } else if (plain && SECTION_PATHS.has(path)) {
       sections.set(path, originAt(at));
@@ -82,10 +83,6 @@ function walk(document: StrictDocument, name: string): Layer {
 
   visitSection(document.value, []);
   return { settings, sections, violations };
-}
-
-function isSection(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function adviceFor(at: readonly string[]): string {

@@ -2,6 +2,7 @@
 // sees them, so that no message can repeat one.
 
 import { z } from 'zod';
+import { isRecord } from '../../../common/formats/is-record.ts';
 import { MAX_CIDRS_PER_TOKEN, MAX_POLICIES_PER_TOKEN, policyNameSchema, policySchema } from '../../api/policy.ts';
 import { BrokenReference, readSecret, Secret, type SecretSources, unsendable } from './secret.ts';
 import { safeCidrSchema } from './values.ts';
@@ -82,8 +83,4 @@ function secretProblem(input: unknown): BrokenReference | undefined {
     return new BrokenReference(`must be at least ${MIN_SECRET_CHARACTERS} characters`, remedy);
   }
   return unsendable(text);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { decodeHex } from '../../../common/formats/hex.ts';
+import { isRecord } from '../../../common/formats/is-record.ts';
 import { parseStrictYamlStream } from '../../../common/formats/yaml.ts';
 import type { ForeignKind } from './foreign-file.ts';
 
@@ -43,7 +44,7 @@ function parseTaken(file: string, content: Buffer, keys: TakenKeys): DescribedKe
     if ('problems' in read) {
       const [first] = read.problems;
       described.push({ document, refused: `line ${first?.line}: ${first?.problem}` });
-    } else if (isMap(read.value)) {
+    } else if (isRecord(read.value)) {
       described.push({ document, ...describe(dirname(file), read.value, keys) });
     } else if (read.value !== undefined && read.value !== null && read.value !== '') {
       described.push({ document, refused: 'not a map of properties' });
@@ -78,10 +79,6 @@ export function readPlainDocuments(text: string): { readonly value: Properties }
 }
 
 type Properties = Readonly<Record<string, unknown>>;
-
-function isMap(value: unknown): value is Properties {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 type Described =
   | { readonly descriptor: KeyDescriptor }
