@@ -19,8 +19,6 @@ export interface NsmEmulatorOptions extends DocumentShape {
   /** How fields that were not asked for are written: null (as AWS does) or left out. */
   readonly optionalFields?: 'null' | 'absent';
   readonly timestamp?: number;
-  /** A leaf is used again until so little of it is left. */
-  readonly leafMarginMs?: number;
   /** The last change to a payload before it is signed. */
   readonly deviate?: (payload: DocumentPayload) => DocumentPayload;
 }
@@ -29,7 +27,6 @@ export interface NsmEmulator {
   readonly exchange: NsmDevice;
   readonly pki: NsmPki;
   readonly rootFingerprint: string;
-  readonly rootCertificate: Buffer;
   readonly moduleId: string;
   readonly operations: readonly string[];
   pcr(index: number): { readonly value: Buffer; readonly locked: boolean };
@@ -59,7 +56,7 @@ export async function createNsmEmulator(options: NsmEmulatorOptions = {}): Promi
   const moduleId = options.moduleId ?? 'i-0123456789abcdef0-enc0123456789abcdef';
   const registers = initialRegisters(options);
   const operations: string[] = [];
-  const leaf = leafSource(pki, moduleId, clock, options.leafMarginMs ?? LEAF_MARGIN_MS);
+  const leaf = leafSource(pki, moduleId, clock);
 
   async function attest(asked: Arguments): Promise<CborValue> {
     const fields = ['public_key', 'user_data', 'nonce'].map((name) => [name, asked.get(name) ?? null] as const);
@@ -92,7 +89,6 @@ export async function createNsmEmulator(options: NsmEmulatorOptions = {}): Promi
   return {
     pki,
     rootFingerprint: pki.rootFingerprint,
-    rootCertificate: pki.root.certificate,
     moduleId,
     operations,
     pcr: (index) => ({ ...(registers[index] ?? { value: Buffer.alloc(0), locked: false }) }),
@@ -113,17 +109,12 @@ function initialRegisters({ pcrs = {}, debugMode = false }: NsmEmulatorOptions):
 }
 
 /** The NSM uses its leaf again until shortly before it ends. */
-function leafSource(
-  pki: NsmPki,
-  moduleId: string,
-  clock: Pick<Clock, 'now'>,
-  marginMs: number,
-): () => Promise<Certified> {
+function leafSource(pki: NsmPki, moduleId: string, clock: Pick<Clock, 'now'>): () => Promise<Certified> {
   let current: Promise<Certified> | undefined;
   return async () => {
     const now = clock.now();
     const leaf = await current;
-    if (leaf !== undefined && now < leaf.expiresAt - marginMs) return leaf;
+    if (leaf !== undefined && now < leaf.expiresAt - LEAF_MARGIN_MS) return leaf;
     current = pki.issueLeaf(moduleId, now);
     return current;
   };
