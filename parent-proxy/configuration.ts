@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { renderPath, type Violation, yamlViolations } from '../common/command-line/violations.ts';
 import { explainIssue } from '../common/formats/issues.ts';
 import { extendedOnce } from '../common/formats/register.ts';
-import { parseStrictYaml, type StrictDocument } from '../common/formats/yaml.ts';
+import { decodeYaml, parseStrictYaml, type StrictDocument } from '../common/formats/yaml.ts';
 import { type EgressEndpoint, egressEndpointsSchema } from '../signer/api/egress.ts';
 import { MAX_CONFIGURATION_BYTES } from '../signer/api/parent-ports.ts';
 import { parentProxySchema } from '../signer/api/parent-proxy.ts';
@@ -67,7 +67,7 @@ function faultOf({ length }: Uint8Array): string {
 }
 
 export function readProxyConfiguration(bytes: Buffer, name: string): LoadedProxy {
-  const text = decode(bytes);
+  const text = bytes.length === 0 ? undefined : decodeYaml(bytes, MAX_CONFIGURATION_BYTES);
   if (text === undefined) {
     const remedy = `make it UTF-8, not empty and at most ${MAX_CONFIGURATION_BYTES} bytes`;
     return refused([{ path: 'the file', problem: faultOf(bytes), remedy, origin: name }]);
@@ -178,16 +178,6 @@ function valueAt(value: unknown, path: readonly string[]): unknown {
   if (value === undefined || value === null) return undefined;
   if (typeof value !== 'object' || Array.isArray(value)) return value;
   return valueAt(Object.hasOwn(value, head) ? (value as Record<string, unknown>)[head] : undefined, rest);
-}
-
-/** What zod says of a value, where the schema has no words of its own: never the value. */
-function decode(bytes: Buffer): string | undefined {
-  if (bytes.length === 0 || bytes.length > MAX_CONFIGURATION_BYTES) return undefined;
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }
 
 function refused(violations: readonly Violation[]): LoadedProxy {

@@ -53,6 +53,16 @@ interface RefusedDocument {
   readonly document?: StrictDocument;
 }
 
+/** The text of a file; undefined when it is larger, or not UTF-8. */
+export function decodeYaml(bytes: Uint8Array, maxBytes: number): string | undefined {
+  if (bytes.length > maxBytes) return undefined;
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
 export function parseStrictYaml(text: string, scalars: YamlScalars = 'typed'): StrictDocument | RefusedDocument {
   const lines = new LineCounter();
   return strictly(parseDocument(text, options(scalars, lines)), lines);

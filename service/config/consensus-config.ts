@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { errorCode } from '../../common/formats/error-code.ts';
 import { decodeHex } from '../../common/formats/hex.ts';
-import { parseStrictYaml } from '../../common/formats/yaml.ts';
+import { decodeYaml, parseStrictYaml } from '../../common/formats/yaml.ts';
 import { FORK_NAMES, type ForkName } from '../../signer/api/forks.ts';
 import { PRESET_SLOTS_PER_EPOCH, type Preset } from '../../signer/api/network-table.ts';
 import type { ConfigFileReading, ConsensusConfig } from '../../signer/config/network.ts';
@@ -48,7 +48,7 @@ export function readConfigFile(
     const remedy = 'correct the path, or give the signer’s user the right to read it';
     return { findings: [{ at, problem: `names a file that cannot be read: ${path}${code}`, remedy }] };
   }
-  const text = textOf(bytes);
+  const text = decodeYaml(bytes, MAX_CONSENSUS_CONFIG_BYTES);
   if (text === undefined) {
     const problem = `names a file that is not UTF-8, or larger than ${MAX_CONSENSUS_CONFIG_BYTES} bytes: ${path}`;
     return { findings: [{ at, problem, remedy: 'name the consensus config.yaml of the network' }] };
@@ -62,15 +62,6 @@ export function readConfigFile(
       remedy: 'correct the file, or take it from the network again',
     })),
   };
-}
-
-function textOf(bytes: Uint8Array): string | undefined {
-  if (bytes.length > MAX_CONSENSUS_CONFIG_BYTES) return undefined;
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }
 
 export function readConsensusConfig(text: string): ConsensusConfigReading {

@@ -2,14 +2,14 @@
 
 import { renderPath, suggest, type Violation, yamlViolations } from '../../../common/command-line/violations.ts';
 import { isRecord } from '../../../common/formats/is-record.ts';
-import { MAX_YAML_BYTES, parseStrictYaml, type StrictDocument } from '../../../common/formats/yaml.ts';
+import { decodeYaml, MAX_YAML_BYTES, parseStrictYaml, type StrictDocument } from '../../../common/formats/yaml.ts';
 import { OPTION_PATHS, type OptionPath, optionWrittenAt, SECTION_PATHS } from '../options.ts';
 import type { Layer, Setting } from './layer.ts';
 
 const MAX_NAMED_OPTIONS = 4;
 
 export function readConfigurationFile(bytes: Uint8Array, name: string): Layer {
-  const text = decode(bytes);
+  const text = decodeYaml(bytes, MAX_YAML_BYTES);
   if (text === undefined) {
     const remedy = `make it UTF-8 and at most ${MAX_YAML_BYTES} bytes`;
     return refusedLayer([{ path: 'the file', problem: 'is not UTF-8, or too large', remedy, origin: name }]);
@@ -88,13 +88,4 @@ function walk(document: StrictDocument, name: string): Layer {
 function adviceFor(at: readonly string[]): string {
   const known = [...OPTION_PATHS, ...SECTION_PATHS];
   return suggest(at.join('.'), known, 'remove it; docs/reference/configuration.md lists the options');
-}
-
-function decode(bytes: Uint8Array): string | undefined {
-  if (bytes.length > MAX_YAML_BYTES) return undefined;
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }
