@@ -1,5 +1,7 @@
 // The CBOR of the signature section (specification/image.md#signature): anything of another shape is refused.
 
+import type { CoseSign1 } from '../../common/attestation/document.ts';
+
 const MAX_CERTIFICATE_BYTES = 16 * 1024;
 const MAX_COSE_BYTES = 16 * 1024;
 const PCR_BYTES = 48;
@@ -7,12 +9,6 @@ const PCR_BYTES = 48;
 interface SignatureRecord {
   readonly certificate: Buffer;
   readonly cose: CoseSign1;
-}
-
-interface CoseSign1 {
-  readonly protectedHeader: Buffer;
-  readonly payload: Buffer;
-  readonly signature: Buffer;
 }
 
 export class SignatureShapeError extends Error {

@@ -17,19 +17,19 @@ import type { Log } from '../../common/observe/log.ts';
 import { type ConnectionFacts, rememberConnection, streamOf } from '../../signer/http/context.ts';
 import { handshakeTurns } from '../../signer/http/listeners/handshakes.ts';
 import { createTlsServer } from '../../signer/http/listeners/listen.ts';
-import { serveTransport, type TransportServer } from '../../signer/http/listeners/transport-server.ts';
+import {
+  serveTransport,
+  type TransportServer,
+  type TransportServerOptions,
+} from '../../signer/http/listeners/transport-server.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, headerTimes, namePlace } from '../../signer/http/places.ts';
-import type { Transport } from '../../signer/native/transport.ts';
 import type { RatlsIdentity } from './identity.ts';
 import type { IdentitySource } from './rotation.ts';
 
 const REFUSED_CONNECTIONS = ['limit', 'displaced', 'proxy_header', 'no_evidence', 'handshake'] as const;
 export type RefusedConnection = (typeof REFUSED_CONNECTIONS)[number];
 
-interface RatlsListenOptions {
-  readonly transport: Transport;
-  readonly port: number;
-  readonly maxConnections: number;
+interface RatlsListenOptions extends Omit<TransportServerOptions, 'prepare' | 'onLostPlace'> {
   readonly identities: IdentitySource;
   readonly log: Log;
   readonly onRefused?: (reason: RefusedConnection) => void;

@@ -6,26 +6,20 @@
 import { createDynamoDBClient, DeleteItemCommand, GetItemCommand } from '../../signer/aws/dynamodb.ts';
 import { awsFault } from '../../signer/aws/errors.ts';
 import { parseTableArn } from '../../signer/aws/table-name.ts';
-import { SEAL_OVERRIDE } from '../../signer/chamber/state-rows.ts';
-
-interface LatchRow {
-  readonly sealedAt: string | null;
-  readonly reason: string | null;
-  readonly accessor: string | null;
-}
+import { type Latch, SEAL_OVERRIDE } from '../../signer/chamber/state-rows.ts';
 
 export async function openLatchTable(tableName: string) {
   const region = parseTableArn(tableName)?.region;
   const client = createDynamoDBClient(region === undefined ? {} : { region });
   const place = { TableName: tableName, Key: { pk: { S: SEAL_OVERRIDE } } };
   return {
-    async read(): Promise<LatchRow | undefined> {
+    async read(): Promise<Latch | undefined> {
       const { Item: item } = await client.send(new GetItemCommand({ ...place, ConsistentRead: true }));
       if (item === undefined) return undefined;
       const text = (name: string): string | null => item[name]?.S ?? null;
       return { sealedAt: text('sealed_at'), reason: text('reason'), accessor: text('accessor') };
     },
-    async delete(row: LatchRow): Promise<'deleted' | 'changed'> {
+    async delete(row: Latch): Promise<'deleted' | 'changed'> {
       try {
         await client.send(new DeleteItemCommand({ ...place, ...isStill(row) }));
         return 'deleted';
@@ -39,7 +33,7 @@ export async function openLatchTable(tableName: string) {
 }
 
 /** Each member as it was read, those that are missing among them. `reason` is a reserved word of DynamoDB. */
-function isStill({ sealedAt, reason, accessor }: LatchRow) {
+function isStill({ sealedAt, reason, accessor }: Latch) {
   const members = Object.entries({ sealed_at: sealedAt, reason, accessor });
   const conditions = members.map(([name, value]) =>
     value === null ? `attribute_not_exists(#${name})` : `#${name} = :${name}`,

@@ -26,7 +26,7 @@ import { PUBLIC_NETWORKS } from '../../signer/api/network-table.ts';
 import { lookAtStart, reportCheck } from '../commands/check.ts';
 import { loadConfig } from '../config/load.ts';
 import { CLIENTS, type ClientName, linesFor } from './clients.ts';
-import { PORTS } from './configuration-text.ts';
+import { type Configuration, PORTS } from './configuration-text.ts';
 import { FirstStepFailure, unusablePath } from './failure.ts';
 import { pathLine } from './path-line.ts';
 
@@ -56,14 +56,9 @@ export interface WrittenFile {
   readonly text: string | Uint8Array;
 }
 
-export interface SignerFolder {
-  readonly network: string;
+export interface SignerFolder extends Pick<Configuration, 'network' | 'keys' | 'passwords' | 'records' | 'tokens'> {
   readonly path: string;
   readonly configuration: string;
-  readonly keys: string;
-  readonly passwords: string;
-  readonly records: string;
-  readonly tokens: { readonly client: string; readonly operator: string };
   /** Undefined: one is there, and stays, or none can be written. */
   readonly profile: WrittenFile | undefined;
 }

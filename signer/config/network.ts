@@ -4,7 +4,6 @@
 import { decodeHex } from '../../common/formats/hex.ts';
 import type { Log } from '../../common/observe/log.ts';
 import { FORK_NAMES } from '../api/forks.ts';
-import type { Preset } from '../api/network-table.ts';
 import { extendSchedule } from '../sign/fork-schedule.ts';
 import {
   ephemeryNetwork,
@@ -30,16 +29,11 @@ type NetworkReading =
   | { readonly findings: readonly ConfigFinding[] };
 
 /** In members or in its config.yaml. */
-export interface ConsensusConfig {
+export interface ConsensusConfig
+  extends Pick<Network, 'preset' | 'slotDurationMs' | 'depositChainId' | 'forks' | 'unknownFork'> {
   readonly configName: string | undefined;
-  readonly preset: Preset;
-  readonly slotDurationMs: number;
-  readonly depositChainId: number | undefined;
-  readonly forks: readonly Fork[];
   /** Planned in the file and not known to this program. */
   readonly unknownForks: readonly UnknownFork[];
-  /** The first of these that has a version and begins after all known forks: it ends the last of them. */
-  readonly unknownFork?: UnknownFork | undefined;
 }
 
 export type ConfigFileReading = { readonly config: ConsensusConfig } | { readonly findings: readonly ConfigFinding[] };

@@ -2,7 +2,8 @@
 
 import type { FastifyReply } from 'fastify';
 import { encodeHex } from '../../common/formats/hex.ts';
-import { type ErrorReason, SignerError } from '../api/errors.ts';
+import { SignerError } from '../api/errors.ts';
+import type { Refused } from '../sign/dependencies.ts';
 
 export type Success = 200 | 201 | 202;
 
@@ -33,12 +34,6 @@ export function sendJson(reply: FastifyReply, status: Success, body: object): Fa
 /** 204. @param _done proof that the change was made: a caller that ignores a refusal has none */
 export function sendNothing(reply: FastifyReply, _done: { readonly kind: 'done' }): FastifyReply {
   return reply.code(204).send();
-}
-
-interface Refused {
-  readonly kind: 'refused';
-  readonly reason: ErrorReason;
-  readonly hint?: string;
 }
 
 type Kinded = { readonly kind: string };

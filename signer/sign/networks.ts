@@ -30,7 +30,7 @@ export interface Network {
   readonly genesisValidatorsRoot: Uint8Array;
   /** Of a custom network those that its configuration names. */
   readonly forks: readonly Fork[];
-  /** Planned after these, and not known to us: it ends the last of them. */
+  /** The first that has a version and is planned after these, and not known to us: it ends the last of them. */
   readonly unknownFork?: UnknownFork | undefined;
   /** 4 bytes, phase0's version; the domain of validator registrations and deposits. */
   readonly genesisForkVersion: Uint8Array;

@@ -2,7 +2,7 @@
 // one revision, or an error: never a mixture. Rows that the head does not name are never read.
 
 import { SignerError } from '../../api/errors.ts';
-import { kindOf, type Manifest, openHead, type RowKind } from './rows.ts';
+import { kindOf, openHead, type RowKind } from './rows.ts';
 import { type AuthSnapshot, snapshotOf, type VerifiedAuthRow, verifyRow } from './snapshot.ts';
 import {
   type AuthHead,
@@ -74,11 +74,7 @@ export async function loadAuth(
   throw new SignerError('state_stale', { detail: { problem: 'the auth rows change faster than they can be read' } });
 }
 
-interface TrustedHead {
-  readonly revision: number;
-  readonly mac: Uint8Array;
-  readonly manifest: Manifest;
-}
+type TrustedHead = Pick<AuthSnapshot, 'revision' | 'mac' | 'manifest'>;
 
 interface ReadRows {
   readonly verified: Map<string, VerifiedAuthRow>;

@@ -6,12 +6,9 @@ import { readdir, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { syncFolder } from '../../../common/command-line/sync-folder.ts';
 import { errorCode } from '../../../common/formats/error-code.ts';
-import type { Log } from '../../../common/observe/log.ts';
-import type { KeystorePool } from '../keystores/pool.ts';
 import { openKeystores, parseItem, wipeKeystores } from '../keystores/read.ts';
-import type { KeyStore } from '../store.ts';
 import { writeDurably } from './durable-files.ts';
-import { ADD_REFUSALS } from './folder-scan.ts';
+import { ADD_REFUSALS, type KeyFilesParts } from './folder-scan.ts';
 import { type ImportedKeystore, ImportedKeystoreCipher } from './imported-keystore.ts';
 import { readSmallFile } from './small-files.ts';
 
@@ -21,11 +18,7 @@ const PARTIAL = /^[0-9a-f]{96}\.json\.new$/;
 const MAX_FILE_BYTES = 2 ** 20;
 const LOAD_AT_ONCE = 16;
 
-interface ImportedParts {
-  readonly store: KeyStore;
-  readonly pool: KeystorePool;
-  readonly log: Log;
-}
+type ImportedParts = Pick<KeyFilesParts, 'store' | 'pool' | 'log'>;
 
 export class ImportedKeystores {
   readonly #folder: string;
