@@ -6,7 +6,7 @@ import { systemClock, type Witness } from '../../common/observe/clock.ts';
 import { createLogger, type Logger } from '../../common/observe/logger.ts';
 import { DEFAULT_AWS_ACCESS } from '../../signer/aws/access.ts';
 import type { CustodyConfig } from '../../signer/boot/custody.ts';
-import { doubtOfFile } from '../../signer/boot/slashing-protection/start-doubts.ts';
+import { doubtOfFile, notedDoubt } from '../../signer/boot/slashing-protection/start-doubts.ts';
 import { openSlashingBackend } from '../../signer/boot/slashing-protection/store.ts';
 import type { World } from '../../signer/boot/world.ts';
 import type { BindingRow } from '../../signer/chamber/binding-row.ts';
@@ -70,7 +70,8 @@ export async function withStore<Result>(
     const needsNoWitness = config.anti_slashing.unsafe_unconfirmed_clock;
     const confirmedClock = { now: systemClock.now, witnesses, needsNoWitness };
     const { jump_after_unclean_end } = config.anti_slashing;
-    const doubt = jump_after_unclean_end ? doubtOfFile(bareStore, custody !== undefined) : undefined;
+    const ofFile = jump_after_unclean_end ? doubtOfFile(bareStore, custody !== undefined) : undefined;
+    const doubt = ofFile ?? (await notedDoubt(bareStore));
     return await use({ backend, bareStore, network, logger, doubt, confirmedClock });
   } finally {
     await bareStore.close();

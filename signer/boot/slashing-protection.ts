@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { inTime } from '../../common/flow/in-time.ts';
 import type { SignerTime, Witness } from '../../common/observe/clock.ts';
+import type { Log } from '../../common/observe/log.ts';
 import type { AwsAccess } from '../aws/access.ts';
 import type { BindingTable } from '../chamber/binding-table.ts';
 import { StoreBinding } from '../chamber/store-binding.ts';
@@ -18,7 +19,7 @@ import { RENEWAL_MS, renewIncarnations } from '../slashing/doubt/renewal.ts';
 import { latestBy } from '../slashing/future.ts';
 import { type FutureFloor, futureFloor, futureText } from '../slashing/jump.ts';
 import { startPruning } from '../slashing/operations/prune-loop.ts';
-import { SlashingProtection } from '../slashing/protection.ts';
+import { NOTHING_SIGNED, SlashingProtection } from '../slashing/protection.ts';
 import { type BareStore, type RestrainedStore, restrainStore, sealedStore } from '../slashing/restraints.ts';
 import { tracedStore } from '../slashing/traced-store.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
@@ -115,7 +116,7 @@ export async function openSlashingProtection(
     latest,
     // Before the first look at the table, no store of a fleet is in force.
     hindrance: table && (() => (bound.binding === undefined ? 'slashing_unbound' : bound.binding.hindrance)),
-    close: (waitMs) => leaveAndClose(bound, bare, waitMs),
+    close: (waitMs) => leaveAndClose({ bound, store: bare, doubts, slashing, log }, waitMs),
   });
   const right: RightToSign = { custody, store };
   const options = { ...telemetry.slashing, right: hindranceOf(right), latest };
@@ -160,16 +161,39 @@ function traced(store: SlashingBackend, { logger }: World): SlashingBackend {
   return tracedStore(store, (line) => log.debug(line, 'slashing store'));
 }
 
-/** Once all batches have ended: the last signer of a fleet closes the store before the store itself is closed. */
-async function leaveAndClose(
-  { binding }: { readonly binding?: StoreBinding | undefined },
-  store: Pick<SlashingBackend, 'close'>,
-  waitMs = LEAVE_WAIT_MS,
-): Promise<void> {
-  const left = Promise.resolve(binding?.end());
-  await inTime(left, Math.min(waitMs, LEAVE_WAIT_MS) / 2, () => undefined);
-  await store.close(waitMs);
+interface Leaving {
+  readonly bound: { readonly binding?: StoreBinding | undefined };
+  readonly store: Pick<SlashingBackend, 'name' | 'identity' | 'marksBeyond' | 'close'>;
+  readonly doubts: Pick<Doubts, 'unsettled'>;
+  readonly slashing: Pick<SlashingProtection, 'remembersMore'>;
+  readonly log: Log;
 }
+
+/**
+ * Once all batches have ended: the last signer of a fleet closes the store before the store itself is closed. A store
+ * in doubt is not left in order, so that a jump comes before the next signature.
+ */
+async function leaveAndClose({ bound, store, doubts, slashing, log }: Leaving, waitMs = LEAVE_WAIT_MS): Promise<void> {
+  const looked = lacksRecords(store, slashing).catch(() => true);
+  const isLacking = await inTime(looked, Math.min(waitMs, LEAVE_WAIT_MS) / 4, () => true);
+  if (isLacking) log.error({ backend: store.name }, NOT_WHOLE);
+  const isInDoubt = isLacking || doubts.unsettled !== undefined;
+  const left = isInDoubt ? Promise.resolve(bound.binding?.stop()) : Promise.resolve(bound.binding?.end());
+  await inTime(left, Math.min(waitMs, LEAVE_WAIT_MS) / 2, () => undefined);
+  await store.close(waitMs, isInDoubt);
+}
+
+/** A file can be overwritten in place, and is the same file then. Others answer for themselves at each check. */
+async function lacksRecords(store: Leaving['store'], slashing: Leaving['slashing']): Promise<boolean> {
+  if (store.name !== 'sqlite') return false;
+  const stored = await store.marksBeyond(NOTHING_SIGNED);
+  const { floor } = await store.identity();
+  return slashing.remembersMore(stored, floor);
+}
+
+const NOT_WHOLE =
+  'the slashing database lacks what this process recorded, or does not say: it was overwritten while it was in use. ' +
+  'It is not closed in order, and the next start raises it';
 
 const NO_CLOCK =
   'custom_network.genesis_time is missing: the signers of a state table refuse what lies ahead of the clock, and could not';

@@ -29,7 +29,7 @@ const MAX_QUEUED_CHECKS = 16_384;
 /** Checks that the store has not answered then are 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 /** Every record lies beyond it. */
-const NOTHING_SIGNED: StoreFloor = { slot: -1, sourceEpoch: -1, targetEpoch: -1 };
+export const NOTHING_SIGNED: StoreFloor = { slot: -1, sourceEpoch: -1, targetEpoch: -1 };
 
 export interface SlashingProtectionOptions {
   /** The right to sign (sign/right.ts); the right to the store alone unless given. */
@@ -101,6 +101,11 @@ export class SlashingProtection {
     this.#ahead = aheadKeys(keys, latest);
     const said = sayAhead(new Map([...keys].filter(([key]) => !known.has(key))), latest);
     if (said !== undefined) this.#log.warn({ keys: keys.size }, said);
+  }
+
+  /** Whether the store lacks what it recorded for this process. @param stored of each key, without the floor */
+  remembersMore(stored: KeyMarks, floor: StoreFloor | null): boolean {
+    return this.#memory.isBeyond(stored, floor);
   }
 
   get load(): { readonly queued: number; readonly inFlight: number } {

@@ -263,6 +263,9 @@ export interface SlashingBackend {
 
   status(): Promise<EntryCounts & { readonly genesisValidatorsRoot: string }>;
 
-  /** @param waitMs how long it may wait for a store that does not answer, at most */
-  close(waitMs?: number): Promise<void>;
+  /**
+   * @param waitMs how long it may wait for a store that does not answer, at most
+   * @param isInDoubt a file is not noted as closed in order, so that its next start jumps
+   */
+  close(waitMs?: number, isInDoubt?: boolean): Promise<void>;
 }

@@ -88,6 +88,39 @@ it.concurrent('after a kill, with a kernel that nothing sets: 503 clock_unconfir
   rmSync(deployment.folder, { recursive: true });
 });
 
+it.concurrent('records that were found to be lost are known to the next process, too, until a jump was made', async () => {
+  const { set, env } = clock('lost');
+  set(0, 'unsynchronised');
+  const name = await postgres.createDatabase();
+  const tables = ['validators', 'attestations'];
+  const each = (sql: (table: string) => string) => postgres.query(name, tables.map(sql).join(';\n'));
+  const deployment = deploy(1, { ...CHAIN, anti_slashing: { backend: 'postgres', url: postgres.url(name) } });
+  const signer = await deployment.start({ env });
+  await signsThePresent(signer);
+  await postgres.query(name, 'CREATE SCHEMA saved');
+  await each((table) => `CREATE TABLE saved.${table} AS SELECT * FROM strongroom.${table}`);
+  const saved = presentEpoch();
+  await vi.waitFor(() => expect(presentEpoch()).toBeGreaterThan(saved), WAIT);
+  const lost = presentEpoch();
+  expect(await ask(signer, lost)).toBe('signed');
+  await postgres.query(name, 'DELETE FROM strongroom.attestations; DELETE FROM strongroom.validators');
+  await each((table) => `INSERT INTO strongroom.${table} OVERRIDING SYSTEM VALUE SELECT * FROM saved.${table}`);
+  await vi.waitFor(async () => expect(await ask(signer, presentEpoch())).toBe('clock_unconfirmed'), WAIT);
+  await signer.stop();
+  expect((await slashing(deployment, env, 'export')).stderr).toContain('nothing is exported');
+  const next = await deployment.start({ env });
+  expect(await ask(next, lost, { head: 2 })).toBe('clock_unconfirmed');
+  set(0, 'synchronised');
+  await signsThePresent(next);
+  expect(await ask(next, lost, { head: 2 })).toMatch(/_low_water_mark/);
+  expect((await call(next.metricsUrl)).text).toMatch(/^svc_slashing_jumps_total\{cause="lost_records"\} 1$/m);
+  await next.stop();
+  const last = await deployment.start({ env });
+  expect((await call(last.metricsUrl)).text).not.toMatch(/^svc_slashing_jumps_total\{cause="lost_records"\} 1$/m);
+  await last.stop();
+  rmSync(deployment.folder, { recursive: true });
+});
+
 it.concurrent('a database that says another time contradicts: no floor of the future comes into its store', async () => {
   const { set, env } = clock('contradicted');
   const url = postgres.url(await postgres.createDatabase());

@@ -298,6 +298,31 @@ describe.concurrent('without a state table, a file that is not the one that was 
     TEST_LIMIT_MS,
   );
 
+  it('as it was written over while it was in use: no end in order is noted, and the next start jumps', async () => {
+    const deployment = deploy(1, CHAIN);
+    const path = join(deployment.folder, 'slashing_protection.sqlite');
+    const signed = (signer: RunningSigner) =>
+      vi.waitFor(async () => {
+        const epoch = presentEpoch();
+        expect((await signCall(signer.url, testKey(0).publicKey, vote(epoch, rootOf(1)))).status).toBe(200);
+        return epoch;
+      }, WAIT);
+    const signer = await deployment.start();
+    const first = await signed(signer);
+    const older = ['', '-wal', '-shm'].map((suffix) => [suffix, readFileSync(path + suffix)] as const);
+    await vi.waitFor(() => expect(presentEpoch()).toBeGreaterThan(first), WAIT);
+    const second = await signed(signer);
+    for (const [suffix, bytes] of older) writeFileSync(path + suffix, bytes);
+    await signer.stop();
+    expect(signer.output()).toContain('the slashing database lacks what this process recorded');
+    const next = await deployment.start();
+    const rival = await signCall(next.url, testKey(0).publicKey, vote(second, rootOf(2)));
+    expect([rival.status, rival.json['reason']]).toEqual([412, expect.stringMatching(/_low_water_mark/)]);
+    expect((await call(next.metricsUrl)).text).toMatch(/^svc_slashing_jumps_total\{cause="unclean_end"\} 1$/m);
+    await next.stop();
+    rmSync(deployment.folder, { recursive: true, force: true });
+  });
+
   it('stops the start where the genesis time is not known, until it was raised by hand', async () => {
     const { genesis_time: _unknown, ...rest } = CHAIN.custom_network;
     const deployment = deploy(1, { ...CHAIN, custom_network: rest });

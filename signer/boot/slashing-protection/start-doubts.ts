@@ -1,16 +1,18 @@
 // What a start settles before it signs (specification/slashing.md#jump): the tables may have been restored around the
-// restart (#boot-floor), or the file may not be the one that was closed in order (#closed-mark).
+// restart (#boot-floor), the file may not be the one that was closed in order (#closed-mark), or an earlier process may
+// have ended before it could jump.
 
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import type { Config } from '../../config/options.ts';
 import type { Doubts } from '../../slashing/doubt/doubts.ts';
+import { readIncarnations } from '../../slashing/incarnation.ts';
 import type { Doubt, SlashingBackend } from '../../slashing/types.ts';
 import { openingFailure } from './store.ts';
 
 interface StartDoubtsParts {
   readonly doubts: Pick<Doubts, 'settle'>;
-  readonly store: Pick<SlashingBackend, 'doubt'>;
+  readonly store: Pick<SlashingBackend, 'doubt' | 'identity'>;
   readonly isEnclave: boolean;
   readonly hasStateTable: boolean;
 }
@@ -18,6 +20,12 @@ interface StartDoubtsParts {
 /** Of the file, for which a start jumps; the binding of a fleet notices what a file cannot say. */
 export function doubtOfFile({ doubt }: Pick<SlashingBackend, 'doubt'>, hasStateTable: boolean): Doubt | undefined {
   return hasStateTable ? undefined : doubt;
+}
+
+/** What an earlier process found, and could not settle. */
+export async function notedDoubt(store: Pick<SlashingBackend, 'identity'>): Promise<Doubt | undefined> {
+  const { doubt: cause } = readIncarnations((await store.identity()).incarnation);
+  return cause && { cause };
 }
 
 /**
@@ -34,7 +42,8 @@ export async function settleAtStart(
   const ofFile = doubtOfFile(store, hasStateTable);
   if (ofFile !== undefined && !jump_after_unclean_end) log.warn({}, NOT_JUMPED_AFTER_END);
   if (isEnclave) log.warn({}, jump_at_boot ? parentsRisk(config) : NOT_JUMPED);
-  const settled = ofFile !== undefined && jump_after_unclean_end ? [...ofStart, ofFile] : ofStart;
+  const ofStore = ofFile !== undefined && jump_after_unclean_end ? ofFile : await notedDoubt(store);
+  const settled = ofStore === undefined ? ofStart : [...ofStart, ofStore];
   for (const doubt of settled) {
     await doubts.settle(doubt).catch((error: unknown) => {
       if (!(error instanceof SignerError && error.reason === 'clock_unconfirmed'))

@@ -2,13 +2,14 @@
 // at its opening or in an answer, a signer that takes a fleet over, a start whose tables another party holds, a person.
 // Here, and nowhere else, doubts become a jump: nothing that may be lost is later than the present, so everything up to
 // the present is refused. One jump ends all doubts that came before it. One that fails is made again after a pause, and
-// until a doubt is settled nothing is signed.
+// until a doubt is settled nothing is signed. The store's record keeps the doubt until then, for the next start.
 //
 // A key whose own marks lie beyond the floor is protected by them, and has no say in what the present is.
 
 import type { Log } from '../../../common/observe/log.ts';
 import { SignerError } from '../../api/errors.ts';
 import { higherMarks } from '../history/head.ts';
+import { changeIncarnations, readIncarnations } from '../incarnation.ts';
 import { floorFields } from '../jump.ts';
 import type { Doubt, DoubtCause, OnJump, SlashingBackend, StoreFloor, StoreIdentity } from '../types.ts';
 
@@ -16,7 +17,7 @@ import type { Doubt, DoubtCause, OnJump, SlashingBackend, StoreFloor, StoreIdent
 export type Present = () => Promise<StoreFloor>;
 
 interface DoubtsParts {
-  readonly store: Pick<SlashingBackend, 'name' | 'jump'>;
+  readonly store: Pick<SlashingBackend, 'name' | 'jump' | 'identity' | 'incarnate'>;
   readonly present: Present;
   readonly onJump: OnJump;
   readonly log: Log;
@@ -38,6 +39,7 @@ export function openDoubts(parts: DoubtsParts) {
   let failures = 0;
   let fault: SignerError | undefined;
   let again: NodeJS.Timeout | undefined;
+  let noted: Promise<void> | undefined;
   let isClosed = false;
 
   async function jump(): Promise<void> {
@@ -57,10 +59,22 @@ export function openDoubts(parts: DoubtsParts) {
       for (const doubt of settled) if (open.get(doubt.cause) === doubt) open.delete(doubt.cause);
       failures = 0;
       fault = undefined;
+      noted = undefined;
     } catch (error) {
+      await note();
       failed(error);
       throw error;
     }
+  }
+
+  /** A process that ends before the jump is followed by one that knows. What fails is tried at the next question. */
+  async function note(): Promise<void> {
+    const [cause] = [...open.keys()].filter((one) => one !== 'boot');
+    if (cause === undefined) return;
+    noted ??= noteDoubt(parts.store, cause).catch(() => {
+      noted = undefined;
+    });
+    await noted;
   }
 
   function failed(cause: unknown): void {
@@ -87,8 +101,11 @@ export function openDoubts(parts: DoubtsParts) {
     async settle(doubt: Doubt): Promise<void> {
       open.set(doubt.cause, doubt);
       while (open.has(doubt.cause)) {
-        if (again !== undefined && fault !== undefined) throw fault;
-        await attemptOnce();
+        if (again === undefined || fault === undefined) await attemptOnce();
+        else {
+          await note();
+          throw fault;
+        }
       }
     },
     /** A jump of a caller that asks again by itself: what cannot be settled is forgotten. */
@@ -121,6 +138,13 @@ async function endThoseThatAreOver(open: Map<DoubtCause, Doubt>): Promise<void> 
   }
 }
 
+/** @param cause undefined: it is settled */
+async function noteDoubt(store: DoubtsParts['store'], cause: DoubtCause | undefined): Promise<void> {
+  await changeIncarnations(store, (before) =>
+    (before.doubt === undefined) === (cause === undefined) ? before : { ...before, doubt: cause },
+  );
+}
+
 /** The one place that raises a store. */
 async function jumpTo(
   floor: StoreFloor,
@@ -128,6 +152,7 @@ async function jumpTo(
   { store, onJump, log }: DoubtsParts,
 ): Promise<StoreIdentity> {
   const raised = await store.jump(floor);
+  if (readIncarnations(raised.incarnation).doubt !== undefined) await noteDoubt(store, undefined);
   for (const { cause } of doubts) onJump(cause);
   const facts = Object.assign({}, ...doubts.map(({ facts }) => facts));
   const causes = doubts.map(({ cause }) => cause);

@@ -138,8 +138,8 @@ function sqliteBackend(
     status: async () => ({ ...(await client.call('status', [])), genesisValidatorsRoot }),
 
     /** A database in doubt stays so. */
-    async close(waitMs) {
-      const endedAt = doubt === undefined ? now() : null;
+    async close(waitMs, isInDoubt = false) {
+      const endedAt = doubt === undefined && !isInDoubt ? now() : null;
       // whichever is last makes the last checkpoint
       const [end] = await Promise.all([client.close(endedAt, waitMs), checkpoints.close(waitMs)]);
       if (end !== null) writeClosedMark(path, end);

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../common/observe/clock.ts';
 import { DOUBT_CAUSES, SignerError } from '../../../signer/api/errors.ts';
 import { type Doubts, openDoubts } from '../../../signer/slashing/doubt/doubts.ts';
+import { nextIncarnation, readIncarnations } from '../../../signer/slashing/incarnation.ts';
 import { SlashingProtection } from '../../../signer/slashing/protection.ts';
 import { restrainStore } from '../../../signer/slashing/restraints.ts';
 import { type Doubt, type SlashingBackend, type StoreFloor, StoreInDoubt } from '../../../signer/slashing/types.ts';
@@ -13,6 +14,8 @@ import { memoryBackend, newMemoryRecords } from '../../support/slashing-memory.t
 
 const FLOOR: StoreFloor = { slot: 3200, sourceEpoch: 99, targetEpoch: 100 };
 
+/** Of the store's record. */
+let incarnation: string;
 let jumps: StoreFloor[];
 let counted: string[];
 let presents: number;
@@ -22,7 +25,7 @@ let log: ReturnType<typeof recordingLog>;
 let doubts: Doubts;
 
 beforeEach(() => {
-  [jumps, counted, presents, unconfirmed, jumping] = [[], [], 0, false, undefined];
+  [jumps, counted, presents, unconfirmed, jumping, incarnation] = [[], [], 0, false, undefined, ''];
   log = recordingLog();
   doubts = openDoubts({
     store: {
@@ -30,7 +33,13 @@ beforeEach(() => {
       async jump(floor) {
         await jumping?.();
         jumps.push(floor);
-        return { id: '', incarnation: '', floor };
+        return { id: '', incarnation, floor };
+      },
+      identity: async () => ({ id: '', incarnation, floor: null }),
+      async incarnate(expected, next) {
+        if (expected !== incarnation) return false;
+        incarnation = next;
+        return true;
       },
     },
     async present() {
@@ -104,6 +113,19 @@ describe('a jump that fails', () => {
     await vi.advanceTimersByTimeAsync(10_000);
     expect([jumps.length, doubts.hindrance(), doubts.unsettled]).toEqual([1, undefined, undefined]);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('is kept in the record of the store, whoever renews it, until one is made', async () => {
+    const { settle } = doubts;
+    unconfirmed = true;
+    await expect(settle({ cause: 'boot' })).rejects.toThrow();
+    expect(incarnation).toBe('');
+    await expect(settle({ cause: 'lost_records' })).rejects.toThrow();
+    incarnation = nextIncarnation(incarnation, null);
+    expect(readIncarnations(incarnation)).toMatchObject({ doubt: 'lost_records', held: [expect.any(String)] });
+    unconfirmed = false;
+    await vi.waitFor(() => expect(jumps).toEqual([FLOOR]), { timeout: 5_000 });
+    await vi.waitFor(() => expect(readIncarnations(incarnation).doubt).toBeUndefined());
   });
 
   it('of another kind says that the store is unavailable', async () => {
