@@ -1,6 +1,6 @@
-// Where lines of a log go: standard output, or a file. Written in the background, so that a reader who has stopped
-// holds up nothing. It never throws: a program without a log still serves. What cannot be written is dropped and
-// counted, and the first line after it says how many are missing.
+// Where lines of a log go: standard output or error, or a file. Written in the background, so that a reader who has
+// stopped holds up nothing. It never throws: a program without a log still serves. What cannot be written is dropped
+// and counted, and the first line after it says how many are missing.
 
 import { closeSync, constants, openSync, write, writeSync } from 'node:fs';
 import { inTime } from '../flow/in-time.ts';
@@ -39,7 +39,7 @@ const FIRST_BUSY_MS = 2;
 const FLUSH_TIMEOUT_MS = 1_000;
 /** On standard error: at most once in this time. */
 const SAY_AGAIN_MS = 60_000;
-const STANDARD_OUTPUT = 1;
+const STREAMS: Readonly<Record<string, string>> = { stdout: 'standard output', stderr: 'standard error' };
 const STANDARD_ERROR = 2;
 const LF = 0x0a;
 
@@ -60,7 +60,7 @@ interface Write {
   written: number;
 }
 
-/** @param target `stdout`, or the absolute path of a file @throws when it cannot be opened */
+/** @param target `stdout`, `stderr`, or the absolute path of a file @throws when it cannot be opened */
 export function openOutput(target: string, options: OutputOptions): Output {
   const { maxWaitingBytes, collected = { bytes: 0, milliseconds: 0 }, lostLine = lostLinesLine } = options;
   let descriptor = openTarget(target);
@@ -215,7 +215,7 @@ export function openOutput(target: string, options: OutputOptions): Output {
     },
     drained: () => until(() => waitingBytes < maxWaitingBytes / 2),
     reopen() {
-      if (target === 'stdout') return;
+      if (target in STREAMS) return;
       const next = openTarget(target);
       if (isWriting)
         retired.push(descriptor); // its write goes to its end
@@ -240,7 +240,7 @@ export function openOutput(target: string, options: OutputOptions): Output {
       const isOver = () => waitingBytes === 0 || failures > failedBefore;
       await inTime(until(isOver), timeoutMs, () => undefined);
       clearTimeout(timer);
-      if (target !== 'stdout' && !isWriting) closeSync(descriptor);
+      if (!(target in STREAMS) && !isWriting) closeSync(descriptor);
     },
   };
 }
@@ -249,14 +249,11 @@ function newBatch(): Batch {
   return { text: '', bytes: 0, isWritten: undefined, waiters: [] };
 }
 
-/** `stdout` as Node.js opens it, and a pipe, never wait in a thread for a reader: the process could not end. */
+/** A stream as Node.js opens it, and a pipe, never wait in a thread for a reader: the process could not end. */
 function openTarget(target: string): number {
-  if (target !== 'stdout') {
-    const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
-    return openSync(target, O_APPEND | O_CREAT | O_NONBLOCK | O_WRONLY, 0o640);
-  }
-  void process.stdout;
-  return STANDARD_OUTPUT;
+  if (target === 'stdout' || target === 'stderr') return process[target].fd;
+  const { O_APPEND, O_CREAT, O_NONBLOCK, O_WRONLY } = constants;
+  return openSync(target, O_APPEND | O_CREAT | O_NONBLOCK | O_WRONLY, 0o640);
 }
 
 function isBusy({ code }: NodeJS.ErrnoException): boolean {
@@ -271,7 +268,7 @@ function linesIn(bytes: Buffer): number {
 
 /** In the background, too: its reader may be the same. */
 function sayOnStandardError(target: string, why: string): void {
-  const name = target === 'stdout' ? 'standard output, the log,' : `the log ${target}`;
+  const name = target in STREAMS ? `${STREAMS[target]}, the log,` : `the log ${target}`;
   write(
     STANDARD_ERROR,
     `strongroom: ${name} ${why}: its lines are dropped and counted until it takes them again\n`,

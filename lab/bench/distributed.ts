@@ -130,9 +130,10 @@ function writeProfiles(participants: readonly Participant[]): string {
   return file;
 }
 
-/** Partial signatures that were made: audit lines, which all participants keep here. */
+/** Partial signatures that were made: audit lines, which all participants keep here; one of a batch says how many. */
 function asked(participants: readonly Participant[]): number {
-  return sum(participants.map(({ log }) => log.filter((line) => line['operation'] === 'ATTESTATION').length));
+  const votes = participants.flatMap(({ log }) => log.filter((line) => line['operation'] === 'ATTESTATION'));
+  return sum(votes.map((line) => Number(line['signed'] ?? 1)));
 }
 
 function sum(numbers: readonly number[]): number {

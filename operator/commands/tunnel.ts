@@ -3,7 +3,7 @@
 // the combiner of distributed keys.
 
 import type { FlagValue } from '../../common/command-line/arguments.ts';
-import type { Terminal } from '../../common/command-line/terminal.ts';
+import { openOutput } from '../../common/observe/output.ts';
 import { loadAddon } from '../../signer/native/load.ts';
 import { type OperatorWorld, remoteCommand } from '../command.ts';
 import { COMMON_FLAGS, DEFAULT_TIMEOUT_SECONDS, type SettingName, settingVariable } from '../common-flags.ts';
@@ -11,6 +11,7 @@ import { participantsOf } from '../distributed/participants-file.ts';
 import { localFailure, UsageFailure } from '../exit.ts';
 import { readSeconds } from '../settings.ts';
 import { readListenAddress } from '../tunnel/address.ts';
+import type { ListenerOptions } from '../tunnel/listener.ts';
 import { runTunnel } from '../tunnel/tunnel.ts';
 
 /** Where validator clients look for a signer. */
@@ -22,6 +23,9 @@ const CONNECTIONS = { default: 32, max: 512 } as const;
 const WAITING = { default: 2048, max: 4096 } as const;
 
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const MAX_WAITING_LOG_BYTES = 1024 * 1024;
+/** For the log to be taken when it ends. */
+const END_TIMEOUT_MS = 1000;
 
 /** With --participants; the other common flags name one signer. */
 const OF_ALL: ReadonlySet<string> = new Set<SettingName>(['timeout-seconds']);
@@ -61,15 +65,16 @@ export const tunnel = remoteCommand(
     },
   },
 
-  async ({ values, connection: { peer, token, timeoutSeconds }, terminal }) => {
+  async ({ values, connection: { peer, token, timeoutSeconds } }) => {
     const { url, attestation } = peer;
     if (attestation === undefined) {
       throw new UsageFailure('a tunnel leads to an enclave: say which image with --pcrs or --pcr');
     }
     if (token === undefined)
       throw new UsageFailure('a tunnel adds a token: name it with --token, a variable or a profile');
-    const options = { ...listening(values, terminal), peer: { url, attestation }, token, timeoutSeconds };
-    await untilSignalled((signal) => runTunnel(options, signal));
+    await serve(values, timeoutSeconds, (options, signal) =>
+      runTunnel({ ...options, peer: { url, attestation }, token }, signal),
+    );
   },
 );
 
@@ -82,32 +87,35 @@ async function combine(file: string, values: ListenValues, world: OperatorWorld)
   const timeoutSeconds = readSeconds({ text, origin: flag === undefined ? name : '--timeout-seconds' }, 0);
   const participants = await participantsOf(file, world);
   const { runCombiner } = await import('../distributed/combiner.ts'); // and the library that verifies
-  const options = { ...listening(values, world), participants, addon, timeoutSeconds };
-  await untilSignalled((signal) => runCombiner(options, signal));
+  await serve(values, timeoutSeconds, (options, signal) => runCombiner({ ...options, participants, addon }, signal));
 }
 
-function listening(values: ListenValues, { stderr }: Pick<Terminal, 'stderr'>) {
+/** SIGTERM and SIGINT stop it; a second one ends the process as usual. A log that is not taken holds up nothing. */
+async function serve(
+  values: ListenValues,
+  timeoutSeconds: number,
+  run: (options: ListenerOptions, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
   const address = readListenAddress(values.listen ?? DEFAULT_LISTEN, values['unsafe-listen-publicly']);
-  const log = (line: string): void => void stderr.write(`${new Date().toISOString()} tunnel: ${line}\n`);
-  if (!address.loopback) log('warning: whoever can reach this listener uses the token');
-  return {
-    ...address,
+  const limits = {
+    timeoutSeconds,
     maxConnections: readCount('max-connections', values['max-connections'], CONNECTIONS),
     maxWaiting: readCount('max-waiting', values['max-waiting'], WAITING),
     maxBodyBytes: MAX_BODY_BYTES,
-    log,
   };
-}
-
-/** SIGTERM and SIGINT stop it; a second one ends the process as usual. */
-async function untilSignalled(run: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const lineOf = (text: string): string => `${new Date().toISOString()} tunnel: ${text}\n`;
+  const lostLine = (lines: number): string => lineOf(`${lines} lines of this log were dropped`);
+  const output = openOutput('stderr', { maxWaitingBytes: MAX_WAITING_LOG_BYTES, lostLine });
+  const log = (text: string): void => void output.write(lineOf(text));
   const stopping = new AbortController();
   const stop = (): void => stopping.abort();
   process.once('SIGTERM', stop).once('SIGINT', stop);
   try {
-    await run(stopping.signal);
+    if (!address.loopback) log('warning: whoever can reach this listener uses the token');
+    await run({ ...address, ...limits, log }, stopping.signal);
   } finally {
     process.off('SIGTERM', stop).off('SIGINT', stop);
+    await output.end(END_TIMEOUT_MS);
   }
 }
 

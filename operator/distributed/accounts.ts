@@ -1,12 +1,12 @@
 // Which shares are at which participants, as these say again and again, and so which keys are served: those of which
-// enough participants of one group (the same threshold, number of participants, set and commitments) hold a share. Of
-// what a participant says only its own share is believed, and that only when the commitments give its public key.
+// enough participants of one group (the same threshold, number of participants, set and commitments) hold a share. A
+// participant says which share it has; what that share's public key is, the commitments say.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { parseJson } from '../../common/formats/parse-json.ts';
 import { accountSchema } from '../../signer/api/distributed.ts';
-import type { Addon } from '../../signer/native/load.ts';
 import { reasonOf } from '../tunnel/listener.ts';
+import type { TunnelRefusal } from '../tunnel/refusals.ts';
 import type { Participant } from './participants.ts';
 
 interface SharedPolynomial {
@@ -14,13 +14,15 @@ interface SharedPolynomial {
   readonly threshold: number;
   readonly participants: number;
   readonly set: number;
+  /** 48 bytes each. They are points of the group only as far as as many participants as the threshold say so. */
+  readonly commitments: Uint8Array;
 }
 
 /** A share at a participant. */
 export interface Member {
   readonly participant: Participant;
+  readonly group: ShareGroup;
   readonly id: number;
-  readonly publicKey: Uint8Array;
 }
 
 /** Whose partial signatures combine. Two members of one id are possible, when one of them lies. */
@@ -30,13 +32,11 @@ export interface ShareGroup extends SharedPolynomial {
 
 interface HeldShare extends SharedPolynomial {
   readonly id: number;
-  readonly publicKey: Uint8Array;
   /** Alike for all shares of a group. */
   readonly groupName: string;
 }
 
 interface AccountsWorld {
-  readonly addon: Pick<Addon, 'sharePublicKey'>;
   readonly log: (line: string) => void;
   readonly ended: AbortSignal;
 }
@@ -97,7 +97,7 @@ class ShareList {
 
   /** @returns why there is no list @throws when no answer comes */
   async #list(): Promise<string | undefined> {
-    const { addon, ended, log } = this.#world;
+    const { ended, log } = this.#world;
     const signal = AbortSignal.any([ended, AbortSignal.timeout(LIST_TIMEOUT_MS)]);
     const { status, body } = await this.participant.ask(ACCOUNTS_PATH, undefined, MAX_ACCOUNTS_BYTES, signal);
     if (status !== 200) return `status ${status}`;
@@ -107,7 +107,7 @@ class ShareList {
     const shares = new Map<string, HeldShare>();
     for (const [place, account] of (listed as unknown[]).entries()) {
       if (place % ACCOUNTS_IN_A_TURN === 0) await nextTurn();
-      const share = readAccount(account, this.shares, addon);
+      const share = readAccount(account);
       if (share !== undefined) shares.set(share.compositeKey, share);
     }
     const refused = listed.length - shares.size;
@@ -120,14 +120,18 @@ class ShareList {
 
 export class Accounts {
   readonly #lists: readonly ShareList[];
+  readonly #log: (line: string) => void;
   #groups: ReadonlyMap<string, readonly ShareGroup[]> = new Map();
   #change = Promise.withResolvers<void>();
   /** Of all keys that are known. */
   #leastThreshold = LEAST_THRESHOLD;
   /** By composite key: what is known, also of a participant that does not answer now. */
   served: ReadonlyMap<string, ShareGroup> = new Map();
+  /** Keys that were served, until no participant lists a share. */
+  readonly #lost = new Set<string>();
 
   constructor(participants: readonly Participant[], world: AccountsWorld) {
+    this.#log = world.log;
     this.#lists = participants.map((participant) => new ShareList(participant, world));
     const look = (): void => {
       const now = performance.now();
@@ -138,17 +142,22 @@ export class Accounts {
     look();
   }
 
-  /** Keys of which a share was listed, by as few participants as cannot sign: forgotten, or invented. */
-  get unserved(): number {
-    return this.#groups.size - this.served.size;
+  /** Keys of which a share is listed, by as few participants as cannot sign: since they were served, or always. */
+  get unserved(): { readonly lost: number; readonly never: number } {
+    return { lost: this.#lost.size, never: this.#groups.size - this.served.size - this.#lost.size };
   }
 
   /** Waits while participants that do not answer may make it a served one. @returns undefined after the signal */
-  find(key: string, signal: AbortSignal): Promise<ShareGroup | 'unknown_key' | undefined> {
+  find(key: string, signal: AbortSignal): Promise<ShareGroup | TunnelRefusal | undefined> {
     return this.#until(signal, (since) => {
-      const mayCome = this.#mayBeServed(key, since);
-      return this.served.get(key) ?? (mayCome ? undefined : 'unknown_key');
+      const unserved = this.#lost.has(key) ? 'participants_unreachable' : 'unknown_key';
+      return this.served.get(key) ?? (this.#mayBeServed(key, since) ? undefined : unserved);
     });
+  }
+
+  /** Of those whose list is not a young one. */
+  refresh(): void {
+    for (const list of this.#lists) this.#refresh(list, performance.now() - FRESH_MS);
   }
 
   /**
@@ -159,7 +168,7 @@ export class Accounts {
   list(signal: AbortSignal): Promise<readonly string[] | undefined> {
     return this.#until(signal, (since) => {
       const isHeld = (groups: readonly ShareGroup[]): boolean =>
-        groups.some((group) => held(group, since) >= group.threshold);
+        groups.some((group) => held(group, isThere(since)) >= group.threshold);
       const others = [...this.#groups].flatMap(([key, groups]) => (isHeld(groups) ? [] : [key]));
       if ([undefined, ...others].some((key) => this.#mayBeServed(key, since))) return undefined;
       return [...this.#groups].flatMap(([key, groups]) => (isHeld(groups) ? [key] : [])).sort();
@@ -192,7 +201,7 @@ export class Accounts {
     if (groups === undefined) return away.length >= this.#leastThreshold;
     // Not one that had listed its shares, and none of this key: a key that is left at a few would hold up every list.
     const missing = away.filter(({ hasListed, shares }) => !hasListed || shares.has(key ?? '')).length;
-    return missing > 0 && groups.some((group) => held(group, since) + missing >= group.threshold);
+    return missing > 0 && groups.some((group) => held(group, isThere(since)) + missing >= group.threshold);
   }
 
   #refresh(list: ShareList, since: number): void {
@@ -208,54 +217,49 @@ export class Accounts {
   #regroup(): void {
     const groups = new Map<string, ShareGroup>();
     for (const { participant, shares } of this.#lists)
-      for (const { id, publicKey, groupName, ...polynomial } of shares.values()) {
+      for (const { id, groupName, ...polynomial } of shares.values()) {
         const group = groups.get(groupName) ?? { ...polynomial, members: [] };
         groups.set(groupName, group);
-        group.members.push({ participant, id, publicKey });
+        group.members.push({ participant, group, id });
       }
     const all = [...groups.values()];
     const leastFirst = all.map(({ threshold }) => threshold).sort((one, other) => one - other);
     this.#leastThreshold = leastFirst[0] ?? LEAST_THRESHOLD;
     this.#groups = Map.groupBy(all, ({ compositeKey }) => compositeKey);
-    const sized = all.map((group) => ({ group, size: held(group, Number.NEGATIVE_INFINITY) }));
+    const sized = all.map((group) => ({ group, size: held(group, () => true) }));
     const whole = sized.filter(({ group, size }) => size >= group.threshold);
     // Who invents a group has fewer in it than are honest; of two whole ones the next set.
     const bestLast = whole.sort((one, other) => one.size - other.size || one.group.set - other.group.set);
+    const servedBefore = this.served;
     this.served = new Map(bestLast.map(({ group }) => [group.compositeKey, group]));
+    for (const key of this.#lost) if (this.served.has(key) || !this.#groups.has(key)) this.#lost.delete(key);
+    const lost = [...servedBefore.keys()].filter((key) => this.#groups.has(key) && !this.served.has(key));
+    for (const key of lost) this.#lost.add(key);
+    if (lost.length > 0) this.#log(`${lost.length} keys are at too few participants now, ${lost[0]} for one`);
   }
 }
 
-/** By how many participants, of those that have listed their shares since. */
-export function held({ members }: ShareGroup, since: number): number {
-  return new Set(members.filter(({ participant }) => participant.listedAt >= since).map(({ id }) => id)).size;
+const isThere =
+  (since: number) =>
+  ({ listedAt }: Participant): boolean =>
+    listedAt >= since;
+
+/** By how many participants, of those that count. */
+export function held({ members }: ShareGroup, counts: (participant: Participant) => boolean): number {
+  return new Set(members.filter(({ participant }) => counts(participant)).map(({ id }) => id)).size;
 }
 
-/** @param known whose points were multiplied already @returns undefined for one that contradicts itself */
-function readAccount(
-  account: unknown,
-  known: ReadonlyMap<string, HeldShare>,
-  addon: AccountsWorld['addon'],
-): HeldShare | undefined {
+/** @returns undefined for one that contradicts itself */
+function readAccount(account: unknown): HeldShare | undefined {
   const { data } = accountSchema.safeParse(account);
   if (data === undefined) return undefined;
   const { participant_id: id, composite_public_key: compositeKey, signing_threshold: threshold, set } = data;
   const { length: participants } = data.participants;
   const groupName = [threshold, participants, set, ...data.commitments].join(' ');
-  const publicKey = bytesOf(data.public_key);
-  const before = known.get(compositeKey);
-  const isKnown = before?.groupName === groupName && before.id === id && publicKey.equals(before.publicKey);
-  const given = new Uint8Array(publicKey.length);
-  try {
-    if (!isKnown) addon.sharePublicKey(Buffer.concat(data.commitments.map(bytesOf)), id, given);
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error; // a commitment is no point of the group
-    return undefined;
-  }
-  return isKnown || publicKey.equals(given)
-    ? { compositeKey, threshold, participants, set, groupName, id, publicKey }
-    : undefined;
+  return { compositeKey, threshold, participants, set, groupName, id, commitments: bytesOf(data.commitments.join('')) };
 }
 
+/** @param hex one text or more, each 0x and hex */
 export function bytesOf(hex: string): Buffer {
-  return Buffer.from(hex.slice(2), 'hex');
+  return Buffer.from(hex.replaceAll('0x', ''), 'hex');
 }

@@ -12,9 +12,10 @@ import { LIST_OF_KEYS, refusalBody, refuse, refuseAtOnce, type TunnelRefusal } f
 import { Accounts, held } from './accounts.ts';
 import { Duty } from './duty.ts';
 import { metricsText, ThresholdTimes } from './metrics.ts';
-import { readAnswer, type Said } from './partials.ts';
 import { Participant, type ParticipantSettings } from './participants.ts';
+import { askParticipant } from './question.ts';
 import { carryOut, Pace } from './round.ts';
+import { Together } from './together.ts';
 import { Verifier } from './verify.ts';
 
 export interface CombinerOptions extends ListenerOptions {
@@ -23,11 +24,8 @@ export interface CombinerOptions extends ListenerOptions {
 }
 
 const SIGN_PATH = '/api/v1/eth2/sign';
-const DISTRIBUTED_SIGN_PATH = '/api/v1/eth2/distributed/sign';
 /** As the signer (specification/signing.md#batches). */
 const MAX_BATCH_KEYS = 2048;
-const MAX_PARTIAL_BYTES = 64 * 1024;
-const MAX_RESULT_BYTES = 1024;
 /** As the signer holds it (specification/signing.md#public-keys). */
 const LIST_HELD_MS = 60_000;
 const HEALTH_MS = 2000;
@@ -60,7 +58,8 @@ class Combiner {
   readonly #participants: readonly Participant[];
   readonly #accounts: Accounts;
   readonly #hostNames: ReadonlySet<string> | undefined;
-  readonly #verifier = new Verifier();
+  readonly #verifier: Verifier;
+  readonly #together = new Together();
   readonly #pace = new Pace();
   readonly #times = new ThresholdTimes();
   #bodyBytes = 0;
@@ -69,6 +68,7 @@ class Combiner {
     this.#options = options;
     this.#participants = options.participants.map((settings) => new Participant(settings, options, ended));
     this.#accounts = new Accounts(this.#participants, { ...options, ended });
+    this.#verifier = new Verifier(options.addon);
     this.#hostNames = hostNamesOf(options);
   }
 
@@ -117,20 +117,28 @@ class Combiner {
     if (wanted === undefined) return 'malformed_request';
     const { identifiers, keys, signing_request } = wanted;
     const timeMs = this.#options.timeoutSeconds * 1000;
-    const signal = AbortSignal.any([gone, AbortSignal.timeout(timeMs)]);
-    const duties = await Promise.all(keys.map((key) => this.#dutyOf(key, gone, timeMs / 2)));
-    const headers = passedHeaders(request);
-    const ask = async (participant: Participant, some: readonly Duty[]): Promise<readonly Said[]> => {
-      const those = some.map(({ group }) => group.compositeKey);
-      const isWhole = some.length === keys.length; // the bytes of the client then
-      const sent = isWhole ? body : Buffer.from(JSON.stringify({ identifiers: those, signing_request }));
-      const path = isBatch ? DISTRIBUTED_SIGN_PATH : `${DISTRIBUTED_SIGN_PATH}/${those[0]}`;
-      const maxBytes = MAX_PARTIAL_BYTES + MAX_RESULT_BYTES * some.length;
-      return readAnswer(await participant.ask(path, { headers, body: sent }, maxBytes, signal), those, isBatch);
+    const ends = AbortSignal.timeout(timeMs);
+    const question = {
+      headers: passedHeaders(request),
+      body,
+      batch: isBatch ? { size: keys.length, signing_request } : undefined,
     };
-    const asked = duties.filter((duty) => typeof duty !== 'string');
-    await carryOut(asked, ask, this.#pace.lateMs, signal);
+    const found = await Promise.all(keys.map((key) => this.#dutyOf(key, gone, timeMs / 2)));
+    const ask = (asked: readonly Duty[], clients: AbortSignal): Promise<void> => {
+      const signal = AbortSignal.any([clients, ends]);
+      return carryOut(asked, (at, some) => askParticipant(at, question, some, signal), this.#pace.lateMs, signal);
+    };
+    const [only] = found;
+    const isAlone = !isBatch && typeof only === 'object';
+    const duties = isAlone ? [await this.#together.carryOut(only, { ...question, gone }, ask)] : found;
+    if (!isAlone)
+      await ask(
+        found.filter((duty) => typeof duty !== 'string'),
+        gone,
+      );
     const outcomes = duties.map((duty) => (typeof duty === 'string' ? duty : (duty.outcome ?? UNREACHABLE)));
+    // One whose share was missing when it listed last may have it now.
+    if (outcomes.includes(UNREACHABLE)) this.#accounts.refresh();
     const [first = UNREACHABLE] = outcomes;
     const isOfAll = outcomes.every((outcome) => typeof outcome === 'object' && 'isOfAll' in outcome && outcome.isOfAll);
     if (isBatch && !isOfAll) {
@@ -185,14 +193,16 @@ class Combiner {
   async #health({ response, gone }: Call): Promise<undefined> {
     const since = await this.#accounts.look(AbortSignal.any([gone, AbortSignal.timeout(HEALTH_MS)]));
     const served = [...this.#accounts.served.values()];
-    const there = this.#participants.filter(({ listedAt }) => listedAt >= since).length;
-    const without = served.filter((group) => held(group, since) < group.threshold).length;
+    const { lost, never } = this.#accounts.unserved;
+    const isThere = ({ listedAt, isFailing }: Participant): boolean => listedAt >= since && !isFailing;
+    const there = this.#participants.filter(isThere).length;
+    const without = lost + served.filter((group) => held(group, isThere) < group.threshold).length;
     const of = this.#participants.length;
     const status = without === 0 && (served.length > 0 || there === of) ? 'UP' : 'DOWN';
     const checks = [
       { id: 'participants', status, detail: `${there} of ${of} answer` },
-      { id: 'keys', status, detail: `${without} of ${served.length} have too few of them` },
-      { id: 'unserved', status: 'UP', detail: `${this.#accounts.unserved} other keys are at too few participants` },
+      { id: 'keys', status, detail: `${without} of ${served.length + lost} have too few of them` },
+      { id: 'unserved', status: 'UP', detail: `${never} other keys are at too few participants` },
     ];
     const body = { status, checks, outcome: status, participants: { answering: there, of } };
     return send(response, status === 'UP' ? 200 : 503, 'application/json; charset=utf-8', JSON.stringify(body));

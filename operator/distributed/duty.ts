@@ -94,7 +94,7 @@ export class Duty {
       if (isRight && signature !== undefined) this.outcome = { kind: 'signed', signature };
       onChecked();
     };
-    this.#world.verifier.add(root, { compositeKey: this.group.compositeKey, partials, signature, settle });
+    this.#world.verifier.add(root, { group: this.group, partials, signature, settle });
     return [];
   }
 

@@ -30,6 +30,9 @@ export async function participantsOf(
   const participants: ParticipantSettings[] = [];
   for (const profile of profiles) {
     const name = bounded(profile.name, 60);
+    for (const one of ['timeout-seconds', 'json'] as const)
+      if (profile.values[one] !== undefined)
+        throw new UsageFailure(`profile ${name} has ${one}, which says nothing of a participant`);
     const { peer, token } = settingsOfProfile(profile, world.provider);
     if (peer.attestation !== undefined)
       throw new UsageFailure(`profile ${name} has reference values: enclaves are no participants yet`);

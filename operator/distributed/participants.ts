@@ -30,6 +30,8 @@ export interface Answer {
 
 /** How long a participant that lied is asked last. */
 const DISTRUST_MS = 300_000;
+/** And one that could not sign, unless it signs or refuses meanwhile. */
+const FAILING_MS = 60_000;
 const MS_BETWEEN_LINES = 60_000;
 const SMOOTHING = 0.2;
 
@@ -45,10 +47,10 @@ export class Participant {
   readonly #asked = new Set<{ readonly began: number }>();
   readonly #waiting: (() => void)[] = [];
   #active = 0;
-  #isFailing = false;
   #usualMs = 0;
+  #failingUntil = 0;
   #distrustedUntil = 0;
-  #nextLineAt = 0;
+  #nextLineAt = { wrong: 0, failing: 0 };
 
   constructor(settings: ParticipantSettings, limits: ParticipantLimits, ended: AbortSignal) {
     this.name = settings.name;
@@ -61,21 +63,35 @@ export class Participant {
     return performance.now() < this.#distrustedUntil;
   }
 
+  /** It neither signed nor refused when it was asked. */
+  get isFailing(): boolean {
+    return performance.now() < this.#failingUntil;
+  }
+
   /** The least is asked first: those that lied never recently, then those that answer, then the quickest. */
   reluctance(): number {
     const [oldest] = this.#asked;
     const slownessMs = Math.max(this.#usualMs, oldest === undefined ? 0 : performance.now() - oldest.began);
-    return (this.isDistrusted ? 2e9 : 0) + (this.#isFailing ? 1e9 : 0) + slownessMs;
+    return (this.isDistrusted ? 2e9 : 0) + (this.isFailing ? 1e9 : 0) + slownessMs;
   }
 
   noteWrong(): void {
     this.counts.wrong += 1;
+    this.#distrustedUntil = performance.now() + DISTRUST_MS;
+    this.#say('wrong', `gave a wrong partial signature (${this.counts.wrong} so far): it is asked last`);
+  }
+
+  /** @param problem why it neither signs nor refuses; undefined when it does one of them */
+  noteSigning(problem: string | undefined): void {
+    this.#failingUntil = problem === undefined ? 0 : performance.now() + FAILING_MS;
+    if (problem !== undefined) this.#say('failing', `does not sign (${problem}): it is asked late`);
+  }
+
+  #say(about: 'wrong' | 'failing', line: string): void {
     const now = performance.now();
-    this.#distrustedUntil = now + DISTRUST_MS;
-    if (now < this.#nextLineAt) return;
-    this.#nextLineAt = now + MS_BETWEEN_LINES;
-    const { wrong } = this.counts;
-    this.#limits.log(`participant ${this.name} gave a wrong partial signature (${wrong} so far): it is asked last`);
+    if (now < this.#nextLineAt[about]) return;
+    this.#nextLineAt[about] = now + MS_BETWEEN_LINES;
+    this.#limits.log(`participant ${this.name} ${line}`);
   }
 
   /** @throws when no whole answer comes until the signal */
@@ -88,12 +104,8 @@ export class Participant {
     else this.#active += 1;
     try {
       const answer = await this.#exchange(path, sent, maxBytes, signal);
-      this.#isFailing = false;
       this.#usualMs += SMOOTHING * (performance.now() - mark.began - this.#usualMs);
       return answer;
-    } catch (error) {
-      this.#isFailing ||= !isAbort(signal);
-      throw error;
     } finally {
       this.#asked.delete(mark);
       const next = this.#waiting.shift();
@@ -120,9 +132,4 @@ export class Participant {
     const response = await promise;
     return { status: response.statusCode ?? 0, body: await readBytes(response, maxBytes) };
   }
-}
-
-/** Not for want of time: the client went away, or the tunnel ends. */
-function isAbort({ aborted, reason }: AbortSignal): boolean {
-  return aborted && (reason as Error).name !== 'TimeoutError';
 }

@@ -4,6 +4,7 @@
 import type { Duty } from './duty.ts';
 import type { Said } from './partials.ts';
 import type { Participant } from './participants.ts';
+import { isGone } from './question.ts';
 
 /** @returns what was said of each, in order; throws when there was no answer */
 type Ask = (participant: Participant, duties: readonly Duty[]) => Promise<readonly Said[]>;
@@ -17,7 +18,6 @@ export async function carryOut(duties: readonly Duty[], ask: Ask, lateMs: number
     isLate = true;
     onChange();
   };
-  const isGone = (): boolean => signal.aborted && (signal.reason as Error).name !== 'TimeoutError';
   const timer = setTimeout(hurry, lateMs);
   signal.addEventListener('abort', onChange, { once: true });
   while (!signal.aborted) {
@@ -29,7 +29,7 @@ export async function carryOut(duties: readonly Duty[], ask: Ask, lateMs: number
         asked.map(({ duty }) => duty),
       ).catch((): readonly Said[] => []);
       void answered.then((said) => {
-        if (isGone()) return; // what ended with the client says nothing of the participant
+        if (isGone(signal)) return; // what ended with the client says nothing of the participant
         for (const [place, { duty, member }] of asked.entries()) duty.take(member, said[place]);
         onChange();
       });

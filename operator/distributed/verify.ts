@@ -4,7 +4,8 @@
 
 import assert from 'node:assert/strict';
 import { asyncAggregateWithRandomness, PublicKey, Signature, verify } from '@chainsafe/blst';
-import { bytesOf, type Member } from './accounts.ts';
+import type { Addon } from '../../signer/native/load.ts';
+import { bytesOf, type Member, type ShareGroup } from './accounts.ts';
 
 export interface GivenPartial {
   readonly member: Member;
@@ -15,7 +16,7 @@ export interface GivenPartial {
 }
 
 interface Combined {
-  readonly compositeKey: string;
+  readonly group: ShareGroup;
   readonly partials: readonly GivenPartial[];
   /** Undefined when the partials did not even combine. */
   readonly signature: Uint8Array | undefined;
@@ -25,13 +26,19 @@ interface Combined {
 
 /** It occupies a thread for some 10 ms. */
 const MAX_IN_A_CHECK = 128;
+const PUBLIC_KEY_BYTES = 48;
 
 export class Verifier {
   checks = 0;
   signatures = 0;
+  readonly #addon: Pick<Addon, 'sharePublicKey'>;
   /** By root. */
   readonly #waiting = new Map<string, Combined[]>();
-  readonly #publicKeys = new Map<string, PublicKey>();
+  readonly #publicKeys = new WeakMap<ShareGroup, PublicKey>();
+
+  constructor(addon: Pick<Addon, 'sharePublicKey'>) {
+    this.#addon = addon;
+  }
 
   /** @param root 32 bytes, as hex */
   add(root: string, combined: Combined): void {
@@ -41,12 +48,15 @@ export class Verifier {
     setImmediate(() => void this.#verifyAll(root));
   }
 
-  /** By itself. */
+  /** By itself, and by the public key of its share, which the commitments give. */
   isRight(partial: GivenPartial): boolean {
+    const { group, id } = partial.member;
+    const publicKey = new Uint8Array(PUBLIC_KEY_BYTES);
     this.checks += 1;
     try {
+      this.#addon.sharePublicKey(group.commitments, id, publicKey);
       const signature = Signature.fromBytes(partial.signature, true);
-      partial.isVerified = verify(bytesOf(partial.root), PublicKey.fromBytes(partial.member.publicKey), signature);
+      partial.isVerified = verify(bytesOf(partial.root), PublicKey.fromBytes(publicKey), signature);
     } catch {
       return false; // no point of the group
     }
@@ -80,12 +90,12 @@ export class Verifier {
   }
 
   async #areRight(root: string, several: readonly Combined[]): Promise<boolean> {
-    const sets = several.flatMap(({ compositeKey, signature }) =>
-      signature === undefined ? [] : [{ pk: this.#publicKeyOf(compositeKey), sig: signature }],
-    );
-    if (sets.length < several.length) return false;
     this.checks += 1;
     try {
+      const sets = several.flatMap(({ group, signature }) =>
+        signature === undefined ? [] : [{ pk: this.#publicKeyOf(group), sig: signature }],
+      );
+      if (sets.length < several.length) return false;
       const { pk, sig } = await asyncAggregateWithRandomness(sets);
       return verify(bytesOf(root), pk, sig);
     } catch {
@@ -93,10 +103,10 @@ export class Verifier {
     }
   }
 
-  /** A commitment, which was found to be of the group. */
-  #publicKeyOf(compositeKey: string): PublicKey {
-    const publicKey = this.#publicKeys.get(compositeKey) ?? PublicKey.fromBytes(bytesOf(compositeKey));
-    this.#publicKeys.set(compositeKey, publicKey);
+  /** @throws when it is no point of the group */
+  #publicKeyOf(group: ShareGroup): PublicKey {
+    const publicKey = this.#publicKeys.get(group) ?? PublicKey.fromBytes(bytesOf(group.compositeKey), true);
+    this.#publicKeys.set(group, publicKey);
     return publicKey;
   }
 }

@@ -7,7 +7,7 @@ export const AUDIT_MEMBERS = {
   accessor: 'Which token: the accessor of a stored one, `static:NAME` of a static one. Absent without a valid token.',
   scope: 'The scope that admits to the route.',
   method: 'The HTTP method, on routes without a scope.',
-  route: 'The route, on routes without a scope.',
+  route: 'The route, on routes without a scope, and on those of shares, which sign partially.',
   subject: 'The policy (by name) or the token (by accessor) that the request is about.',
   public_key: 'The validator key that the path names; of a `key of a batch` that key.',
   keys: 'A batch: how many keys it names.',

@@ -20,6 +20,8 @@ export interface HttpObserver {
   routeFailed(kind: 'thrown' | 'escaped'): void;
 }
 
+const OF_SHARES = '/api/v1/eth2/distributed/';
+
 interface RefusedKey {
   readonly publicKey: string;
   readonly reason: ErrorReason;
@@ -56,7 +58,7 @@ export function createAudit(addresses: ClientAddressOptions, { clock, log, obser
         accessor: context.caller?.accessor,
         scope,
         method: scope === undefined ? request.method : undefined,
-        route: scope === undefined ? route : undefined,
+        route: scope === undefined || route?.startsWith(OF_SHARES) === true ? route : undefined,
         subject: context.subject,
         public_key: context.publicKey,
         keys: context.batch?.keys,

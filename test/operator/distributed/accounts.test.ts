@@ -6,6 +6,7 @@ import {
   distribute,
   expected,
   type FakeParticipant,
+  lastAfter,
   startCombiner,
   startParticipants,
 } from './fake-participants.ts';
@@ -112,17 +113,10 @@ it('two that invent a next set of the key do not take it from the five that hold
 });
 
 describe('a participant that lies about its shares', () => {
+  const NO_POINT = `0x${'ff'.repeat(48)}`;
+
   it.each<[string, (account: Record<string, unknown>) => object]>([
-    ['another public key', (account) => ({ ...account, public_key: account['composite_public_key'] })],
-    ['another id', (account) => ({ ...account, participant_id: '2' })],
     ['a threshold of less than half', (account) => ({ ...account, signing_threshold: '2' })],
-    [
-      'a commitment that is no point',
-      (account) => ({
-        ...account,
-        commitments: [(account['commitments'] as string[])[0], `0x${'ff'.repeat(48)}`, `0x${'ff'.repeat(48)}`],
-      }),
-    ],
     ['no account', () => ({})],
   ])('with %s is not believed, and the others sign', async (_, lie) => {
     const key = distribute(3, 4);
@@ -139,6 +133,30 @@ describe('a participant that lies about its shares', () => {
     };
     const combiner = await startCombiner(participants);
     expect(combiner.lines.join()).toContain('participant p1: 1 shares of its list contradict themselves');
+    expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 200, text: expected(key, MESSAGE) });
+    expect(liar.votes).toHaveLength(0);
+  });
+
+  it.each<[string, object]>([
+    ['another public key', { public_key: distribute(3, 4).publicKey }],
+    ['another id', { participant_id: '2' }],
+  ])('with %s costs no signature', async (_, lie) => {
+    const key = distribute(3, 4);
+    const participants = await startParticipants([key]);
+    const [liar, ...others] = participants as [FakeParticipant, ...FakeParticipant[]];
+    liar.shares = liar.shares.map((share) => ({ ...share, account: { ...share.account, ...lie } }));
+    for (const other of others) lastAfter(other, [liar]);
+    const combiner = await startCombiner(participants);
+    expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 200, text: expected(key, MESSAGE) });
+  });
+
+  it('with commitments that are no points is a group of its own, and the others sign', async () => {
+    const key = distribute(3, 4);
+    const participants = await startParticipants([key]);
+    const [liar] = participants as [FakeParticipant];
+    const commitments = [key.publicKey, NO_POINT, NO_POINT];
+    liar.shares = liar.shares.map((share) => ({ ...share, account: { ...share.account, commitments } }));
+    const combiner = await startCombiner(participants);
     expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 200, text: expected(key, MESSAGE) });
     expect(liar.votes).toHaveLength(0);
   });
@@ -204,6 +222,57 @@ describe('the health of a combiner', () => {
   it('is bad before any participant was there', async () => {
     const combiner = await startCombiner(await startParticipants([distribute(3, 4)], false));
     expect((await combiner.get('/healthcheck')).status).toBe(503);
+  });
+
+  it('is bad while a key that was served is at too few participants, and no client loses it', async () => {
+    const [key, other] = [distribute(3, 4, 'key'), distribute(3, 4, 'other')];
+    const participants = await startParticipants([key, other]);
+    const combiner = await startCombiner(participants);
+    const [one, two] = participants as [FakeParticipant, FakeParticipant];
+    const { shares } = one;
+    for (const participant of [one, two]) participant.shares = participant.shares.slice(1);
+    await expect.poll(async () => (await combiner.get('/healthcheck')).text).toContain('1 of 2 have too few of them');
+    expect((await combiner.get('/healthcheck')).status).toBe(503);
+    expect(combiner.lines.join()).toContain(`1 keys are at too few participants now, ${key.publicKey} for one`);
+    expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 503 });
+    expect(await combiner.sign(other, MESSAGE)).toMatchObject({ status: 200 });
+    one.shares = shares;
+    await expect.poll(async () => (await combiner.get('/healthcheck')).status).toBe(200);
+    expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 200, text: expected(key, MESSAGE) });
+    for (const participant of participants) participant.shares = participant.shares.slice(-1);
+    await expect.poll(async () => (await combiner.get('/healthcheck')).text).toContain('0 of 1 have too few of them');
+    expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 404 });
+  });
+
+  it('is bad while too few of those that list their shares can sign, and the log says why', async () => {
+    const key = distribute(3, 4);
+    const participants = await startParticipants([key]);
+    const combiner = await startCombiner(participants);
+    const failing = participants.slice(0, 2);
+    for (const participant of failing)
+      participant.behave = ({ method }, response) => {
+        if (method === 'POST') answering(response, 503, { code: 503, reason: 'slashing_unavailable', message: 'no' });
+        return method === 'POST';
+      };
+    expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 503 });
+    expect(combiner.lines.join()).toContain('participant p1 does not sign (status 503): it is asked late');
+    const { status, text } = await combiner.get('/healthcheck');
+    expect([status, text]).toEqual([503, expect.stringContaining('2 of 4 answer')]);
+    for (const participant of failing) participant.behave = () => false;
+    expect(await combiner.sign(key, MESSAGE)).toMatchObject({ status: 200 });
+    await expect.poll(async () => (await combiner.get('/healthcheck')).status).toBe(200);
+  });
+
+  it('a share that is back is used, when a signature was missing without it', async () => {
+    const key = distribute(3, 4);
+    const participants = await startParticipants([key]);
+    const [one, two] = participants as [FakeParticipant, FakeParticipant];
+    const { shares } = one;
+    one.shares = [];
+    const combiner = await startCombiner(participants);
+    one.shares = shares;
+    await two.stop();
+    await expect.poll(async () => (await combiner.sign(key, MESSAGE)).status, { timeout: 10_000 }).toBe(200);
   });
 
   it('is shown by metrics, with the names of the file', async () => {

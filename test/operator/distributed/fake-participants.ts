@@ -303,13 +303,21 @@ export function lastAfter(last: FakeParticipant, first: readonly FakeParticipant
   });
 }
 
-/** It answers when so many have asked. */
+/** For how many signatures it was asked, alone and in batches. */
+export function askedFor({ votes }: FakeParticipant): number {
+  const counts = votes.map(
+    ({ body }) => (JSON.parse(body) as { identifiers?: readonly unknown[] }).identifiers?.length,
+  );
+  return counts.reduce((sum: number, count) => sum + (count ?? 1), 0);
+}
+
+/** It answers when so many are asked for. */
 export function together(participant: FakeParticipant, count: number): void {
   const { promise, resolve } = Promise.withResolvers<void>();
   const before = participant.behave;
   participant.behave = async (asked, response, of) => {
     if (asked.method !== 'POST') return before(asked, response, of);
-    if (participant.votes.length >= count) resolve();
+    if (askedFor(participant) >= count) resolve();
     await promise;
     return before(asked, response, of);
   };

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { runWithRoot } from '../run-operator.ts';
-import { cert, distribute, expected, startParticipants } from './fake-participants.ts';
+import { cert, distribute, expected, type FakeParticipant, startParticipants } from './fake-participants.ts';
 
 const STRONGROOM = join(import.meta.dirname, '../../../bin/strongroom');
 const SECRET = 'sr_client_secret_of_the_file';
@@ -45,6 +45,11 @@ it.each<[string, object, string]>([
     'enclaves are no participants yet',
   ],
   ['a token from stdin', { one: profile(), two: profile({ token: '-' }) }, 'cannot read the token from stdin'],
+  [
+    'a time of its own',
+    { one: profile(), two: profile({ timeout_seconds: 3 }) },
+    'timeout-seconds, which says nothing',
+  ],
   ['a member that is none', { one: profile(), two: profile({ colour: 'red' }) }, 'colour'],
   [
     'a certificate that is not there',
@@ -79,10 +84,8 @@ it('flags that are about one signer are refused', async () => {
   expect(await refusalOf('--timeout-seconds', '0')).toContain('--timeout-seconds is a whole number');
 });
 
-it('serves what the profiles name, by paths of their folder, whatever variables say; ends on SIGTERM', async () => {
-  const key = distribute(2, 3);
-  const participants = await startParticipants([key]);
-  mkdirSync(join(folder, 'tokens'));
+async function startProgram(participants: readonly FakeParticipant[], variables: Readonly<Record<string, string>>) {
+  mkdirSync(join(folder, 'tokens'), { recursive: true });
   writeFileSync(join(folder, 'ca.pem'), cert);
   const profiles = participants.map((participant) => {
     writeFileSync(join(folder, 'tokens', participant.name), participant.token, { mode: 0o600 });
@@ -91,19 +94,22 @@ it('serves what the profiles name, by paths of their folder, whatever variables 
     return [participant.name, { signer_url: peer.url.origin, ...named }];
   });
   write(Object.fromEntries(profiles));
-  const env = {
-    PATH: process.env['PATH'],
-    HOME: '/nonexistent',
-    SVC_OPERATOR_TOKEN: SECRET,
-    SVC_OPERATOR_SIGNER_URL: 'https://no',
-  };
+  const env = { PATH: process.env['PATH'], HOME: '/nonexistent', ...variables };
   const args = ['operator', 'tunnel', '--participants', 'participants.yaml', '--listen', '127.0.0.1:0'];
   const child = spawn(STRONGROOM, args, { cwd: folder, env, stdio: ['ignore', 'ignore', 'pipe'] });
   let lines = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (lines += text));
   const url = (): string | undefined => /listening on (http:\S+);/.exec(lines)?.[1];
   await expect.poll(url).toBeDefined();
-  const path = `${url()}/api/v1/eth2/sign/${key.publicKey}`;
+  return { child, url: url() ?? '', lines: () => lines };
+}
+
+it('serves what the profiles name, by paths of their folder, whatever variables say; ends on SIGTERM', async () => {
+  const key = distribute(2, 3);
+  const participants = await startParticipants([key]);
+  const variables = { SVC_OPERATOR_TOKEN: SECRET, SVC_OPERATOR_SIGNER_URL: 'https://no' };
+  const { child, url, lines } = await startProgram(participants, variables);
+  const path = `${url}/api/v1/eth2/sign/${key.publicKey}`;
   const body = JSON.stringify({ type: 'RANDAO_REVEAL' });
   const reply = await fetch(path, { method: 'POST', body, headers: { connection: 'close' } });
   expect(await reply.json()).toEqual({ signature: expected(key, JSON.parse(body)) });
@@ -116,5 +122,20 @@ it('serves what the profiles name, by paths of their folder, whatever variables 
   expect(new Set(await Promise.all(ofMany))).toEqual(new Set([200]));
   child.kill('SIGTERM');
   expect(await once(child, 'exit')).toEqual([0, null]);
-  for (const secret of [SECRET, ...participants.map(({ token }) => token)]) expect(lines).not.toContain(secret);
+  for (const secret of [SECRET, ...participants.map(({ token }) => token)]) expect(lines()).not.toContain(secret);
+});
+
+it('serves on when its log is not read, and when its reader is gone', async () => {
+  const key = distribute(2, 2);
+  const { child, url } = await startProgram(await startParticipants([key]), {});
+  const ask = async (path: string, init: RequestInit = {}) => (await fetch(`${url}${path}`, init)).status;
+  const refused = () => ask(`/api/v1/eth2/sign/0x${'ab'.repeat(48)}`, { method: 'POST', body: '{}' });
+  child.stderr.pause();
+  for (let times = 0; times < 200; times++) await Promise.all(Array.from({ length: 10 }, refused));
+  expect(await ask('/upcheck')).toBe(200);
+  child.stderr.destroy();
+  expect(await refused()).toBe(404);
+  expect(await ask('/upcheck')).toBe(200);
+  child.kill('SIGTERM');
+  expect(await once(child, 'exit')).toEqual([0, null]);
 });
