@@ -2,7 +2,8 @@
 // at its opening or in an answer, a signer that takes a fleet over, a start whose tables another party holds, a person.
 // Here, and nowhere else, doubts become a jump: nothing that may be lost is later than the present, so everything up to
 // the present is refused. One jump ends all doubts that came before it. One that fails is made again after a pause, and
-// until a doubt is settled nothing is signed. The store's record keeps the doubt until then, for the next start.
+// until a doubt is settled nothing is signed. The store's record keeps it until then, where the next start could not
+// know of it.
 //
 // A key whose own marks lie beyond the floor is protected by them, and has no say in what the present is.
 
@@ -61,16 +62,14 @@ export function openDoubts(parts: DoubtsParts) {
       fault = undefined;
       noted = undefined;
     } catch (error) {
-      await note();
       failed(error);
       throw error;
     }
   }
 
-  /** A process that ends before the jump is followed by one that knows. What fails is tried at the next question. */
-  async function note(): Promise<void> {
-    const [cause] = [...open.keys()].filter((one) => one !== 'boot');
-    if (cause === undefined) return;
+  /** A process that ends before the jump is followed by one that knows. What fails is tried with the next question. */
+  async function note(cause: DoubtCause): Promise<void> {
+    if (!REMEMBERED.has(cause)) return;
     noted ??= noteDoubt(parts.store, cause).catch(() => {
       noted = undefined;
     });
@@ -100,12 +99,10 @@ export function openDoubts(parts: DoubtsParts) {
     /** @throws SignerError when it cannot be settled now: it stays open, and a jump is tried again and again */
     async settle(doubt: Doubt): Promise<void> {
       open.set(doubt.cause, doubt);
+      await note(doubt.cause);
       while (open.has(doubt.cause)) {
-        if (again === undefined || fault === undefined) await attemptOnce();
-        else {
-          await note();
-          throw fault;
-        }
+        if (again !== undefined && fault !== undefined) throw fault;
+        await attemptOnce();
       }
     },
     /** A jump of a caller that asks again by itself: what cannot be settled is forgotten. */
@@ -137,6 +134,9 @@ async function endThoseThatAreOver(open: Map<DoubtCause, Doubt>): Promise<void> 
     if ((await doubt.isOver?.()) === true && open.get(doubt.cause) === doubt) open.delete(doubt.cause);
   }
 }
+
+/** That only the memory of a process tells. Others are seen again by what the store, or its file, says. */
+const REMEMBERED: ReadonlySet<DoubtCause> = new Set<DoubtCause>(['lost_records', 'incarnation']);
 
 /** @param cause undefined: it is settled */
 async function noteDoubt(store: DoubtsParts['store'], cause: DoubtCause | undefined): Promise<void> {
