@@ -21,6 +21,7 @@ import { Verifier } from './verify.ts';
 export interface CombinerOptions extends ListenerOptions {
   readonly participants: readonly ParticipantSettings[];
   readonly addon: Pick<Addon, 'combinePartials' | 'sharePublicKey'>;
+  readonly pace?: Pick<Pace, 'lateMs' | 'note'>;
 }
 
 const SIGN_PATH = '/api/v1/eth2/sign';
@@ -60,7 +61,7 @@ class Combiner {
   readonly #hostNames: ReadonlySet<string> | undefined;
   readonly #verifier: Verifier;
   readonly #together = new Together();
-  readonly #pace = new Pace();
+  readonly #pace: Pick<Pace, 'lateMs' | 'note'>;
   readonly #times = new ThresholdTimes();
   #bodyBytes = 0;
 
@@ -69,6 +70,7 @@ class Combiner {
     this.#participants = options.participants.map((settings) => new Participant(settings, options, ended));
     this.#accounts = new Accounts(this.#participants, { ...options, ended });
     this.#verifier = new Verifier(options.addon);
+    this.#pace = options.pace ?? new Pace();
     this.#hostNames = hostNamesOf(options);
   }
 

@@ -35,6 +35,8 @@ it('only connect.ts opens connections', () => {
     'connect.ts tls',
     'distributed/combiner.ts http',
     'distributed/participants.ts http',
+    'distributed/question.ts http',
+    'distributed/together.ts http',
     'tunnel/address.ts net',
     'tunnel/forward.ts http',
     'tunnel/headers.ts http',
