@@ -4,7 +4,7 @@
 // does not have the record of the database of Web3Signer that is named. Exit codes: those of the server and of
 // `strongroom slashing`; 78 for options that cannot be used.
 
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { EXIT } from '../../common/command-line/exit-codes.ts';
 import { sayFailure } from '../../common/command-line/failure.ts';
@@ -28,7 +28,7 @@ import { settleImported } from './imported-keystores.ts';
 import { web3SignerFlag } from './option.ts';
 import { CONFIG_FILE } from './options/options.ts';
 import { writingPorts } from './ports-file.ts';
-import { translate } from './translate.ts';
+import { recordPlaces, translate } from './translate.ts';
 import type { Translation } from './translation.ts';
 import { type YamlSection, yamlText } from './yaml-text.ts';
 
@@ -48,8 +48,8 @@ async function runFront(args: Arguments): Promise<void> {
   const starts = !args.printConfig && args.command === undefined;
   const needsRecord = starts || (!args.printConfig && args.command === 'export');
   const hindrance =
-    (needsRecord ? await missingImport(first.loaded, given) : undefined) ??
-    (starts ? unwritable(first.loaded, translation) : undefined);
+    misplacedRecord(first.loaded, { given, translation }, starts) ??
+    (needsRecord ? await missingImport(first.loaded, given) : undefined);
   if (hindrance !== undefined) return refuse([hindrance]);
   settleImported(translation, given, { folder: process.cwd(), env: process.env, starts });
   const settled = checked(translation);
@@ -64,9 +64,11 @@ async function runFront(args: Arguments): Promise<void> {
   await serve(settled.input, [...translation.warnings, ...openDoors(settled.loaded)], parts);
 }
 
+type Good = Extract<LoadedConfiguration, { ok: true }>;
+
 interface Checked {
   readonly input: LoadInput;
-  readonly loaded: Extract<LoadedConfiguration, { ok: true }>;
+  readonly loaded: Good;
 }
 
 /** Undefined when the configuration is refused; the refusal is printed then. */
@@ -164,10 +166,7 @@ const COMMANDS: Readonly<Record<Web3SignerCommand, RecordCommand>> = {
 };
 
 /** What Web3Signer's database knows of these keys has to be here before the first signature, and before an export. */
-async function missingImport(
-  { config }: Extract<LoadedConfiguration, { ok: true }>,
-  given: GivenOptions,
-): Promise<Violation | undefined> {
+async function missingImport({ config }: Good, given: GivenOptions): Promise<Violation | undefined> {
   const url = given.get(DATABASE_URL);
   if (url === undefined) return undefined;
   const names = web3SignerNames(url.value);
@@ -186,21 +185,41 @@ async function missingImport(
   };
 }
 
-/** No folder is made: a mistyped path would be a new, empty record. */
-function unwritable(
-  { config }: Extract<LoadedConfiguration, { ok: true }>,
-  translation: Translation,
+function misplacedRecord(
+  { config: { anti_slashing } }: Good,
+  { given, translation }: ReturnType<typeof translated>,
+  starts: boolean,
 ): Violation | undefined {
-  const { backend, path } = config.anti_slashing;
+  const { backend, path } = anti_slashing;
   if (backend !== 'sqlite') return undefined;
+  const fault = recordElsewhere(path, given) ?? (starts ? unwritable(dirname(path)) : undefined);
+  if (fault === undefined) return undefined;
+  const origin = translation.originOf({ path: 'anti_slashing.path', ...fault, origin: '' }) ?? 'default';
+  return { path: 'the slashing record', ...fault, origin };
+}
+
+type RecordFault = Pick<Violation, 'problem' | 'remedy'>;
+
+/**
+ * One option more, or one less, names another folder: over a new record the keys would sign again what the old one
+ * refuses. The folder of the start counts, too: a start without options begins the record there.
+ */
+function recordElsewhere(path: string, given: GivenOptions): RecordFault | undefined {
+  const record = recordPlaces(given, process.cwd()).find((place) => existsSync(place));
+  if (record === undefined || existsSync(path)) return undefined;
+  const problem = `is ${record}; these options would begin another, ${path}, that knows nothing of what was signed`;
+  const remedy = `stop what uses it, and move it there with all files ${record}-*; if it is of other keys, move it away`;
+  return { problem, remedy };
+}
+
+/** No folder is made: a mistyped path would be a new, empty record. */
+function unwritable(folder: string): RecordFault | undefined {
   try {
-    accessSync(dirname(path), constants.W_OK | constants.X_OK);
+    accessSync(folder, constants.W_OK | constants.X_OK);
     return undefined;
   } catch {
-    const problem = `is in a folder that cannot be written: ${dirname(path)}`;
     const remedy = 'create the folder and give it to the signer’s user, or name another with --data-path';
-    const origin = translation.originOf({ path: 'anti_slashing.path', problem, remedy, origin: '' }) ?? 'default';
-    return { path: 'the slashing record', problem, remedy, origin };
+    return { problem: `is in a folder that cannot be written: ${folder}`, remedy };
   }
 }
 
@@ -210,7 +229,7 @@ function isOpen({ config }: Translation): boolean {
 }
 
 /** Only while it is so: a token may be asked for by SVC_STATIC_AUTH. */
-function openDoors({ config }: Extract<LoadedConfiguration, { ok: true }>): readonly OptionWarning[] {
+function openDoors({ config }: Good): readonly OptionWarning[] {
   return config.static_auth.anonymous.policies.includes(POLICY) ? [OPEN] : [];
 }
 

@@ -2,6 +2,7 @@
 // stands here, in the order of the configuration. Every option that is given leaves a trace: a value, a warning or a
 // refusal.
 
+import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { translateAccess } from './access.ts';
 import { DATABASE_URL, importCommandLine } from './database.ts';
@@ -113,21 +114,26 @@ const KEYSTORES = [
 ] as const;
 
 /**
- * Without --data-path it lies in the folder of the keys, which lasts as long as they do. The folder where the program
- * was started may go with its container.
+ * Where the slashing record may lie, the place of these options first. Without --data-path that is the folder of the
+ * keys, which lasts as long as they do. The folder of the start, the last, may go with its container.
  */
+export function recordPlaces(given: GivenOptions, folder: string): readonly string[] {
+  const named = ['data-path', 'key-store-path', 'keystores-path'].flatMap((name) => given.get(name)?.value ?? []);
+  return [...named, '.'].map((place) => join(resolve(folder, place), SLASHING_RECORD));
+}
+
 function translateStore(given: GivenOptions, folder: string, to: Translation): void {
   const place = given.get('data-path') ?? given.get('key-store-path') ?? given.get('keystores-path');
-  const path = join(resolve(folder, place?.value ?? '.'), SLASHING_RECORD);
+  const [path = SLASHING_RECORD] = recordPlaces(given, folder);
   to.set('anti_slashing.backend', 'sqlite', DEFAULT);
   to.set('anti_slashing.path', path, place?.origin ?? DEFAULT);
-  if (!given.has('data-path')) {
-    to.warn(
-      '--data-path',
-      `is not given: the slashing record is ${path}. It has to outlive the container as the keys do`,
-    );
-  }
+  if (given.has('data-path')) return;
+  const advice = existsSync(path) ? '' : NEW_RECORD;
+  to.warn('--data-path', `is not given: the slashing record is ${path}${advice}, and has to outlive the container`);
 }
+
+const NEW_RECORD =
+  ', which is not there yet (if an earlier start or import named another folder, stop, and name that one with --data-path)';
 
 function translateLogging(given: GivenOptions, to: Translation): void {
   const [level, format] = [given.get('logging'), given.get('logging-format')];

@@ -2,7 +2,7 @@
 // Stereum): each starts the real program, which signs and refuses what is slashable. Folders are moved to a temporary
 // one; ports are moved by variables of strongroom, which go over everything.
 
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -249,5 +249,43 @@ describe('the record', () => {
     const refused = await runStrongroom(command, { env });
     expect(refused).toMatchObject({ code: 78, stderr: expect.stringMatching(/cannot be written: .*typo/) });
     expect(refused.stderr).toContain('set by: environment WEB3SIGNER_DATA_PATH');
+  });
+
+  describe('that lies where other options put it', () => {
+    const network = ['eth2', '--network=mainnet'];
+    const data = () => `--data-path=${made('data')}`;
+    const keys = () => `--key-store-path=${made('keys')}`;
+    const vote = (head: string) => attestation({ target: 12, head });
+    const ask = async ({ url }: RunningSigner, head: string) =>
+      (await signCall(url, KEY, vote(head), { token: null })).status;
+
+    it('is no reason to begin a new one: neither a start nor a command does', async () => {
+      writeToolKeystore(made('keys'));
+      const started = await start([keys(), ...network]);
+      expect(warned(started, '--data-path')).toMatch(/is not there yet \(if .* name that one with/);
+      expect(await ask(started, rootOf(1))).toBe(200);
+      await started.stop();
+      const record = join(folder, 'keys/slashing_protection.sqlite');
+      const commands = [['--print-config'], ['export', `--to=${folder}/x`], ['import', `--from=${folder}/x`], []];
+      for (const command of commands) {
+        const refused = await runStrongroom([keys(), data(), ...network, ...command], { env: ON_FREE_PORTS });
+        expect(refused).toMatchObject({ code: 78, stdout: '' });
+        expect(refused.stderr).toContain(`is ${record}; these options would begin another, ${folder}/data/`);
+        expect(refused.stderr).toContain(`move it there with all files ${record}-*`);
+        expect(readdirSync(join(folder, 'data'))).toEqual([]);
+      }
+      for (const name of readdirSync(join(folder, 'keys')).filter((name) => name.startsWith('slashing_protection.')))
+        renameSync(join(folder, 'keys', name), join(folder, 'data', name));
+      const moved = await start([keys(), data(), ...network]);
+      expect(await ask(moved, rootOf(2))).toBe(412);
+    });
+
+    it('in the folder of the start counts, where a start without options begins it', async () => {
+      writeFileSync(join(folder, 'slashing_protection.sqlite'), '');
+      const options = { env: ON_FREE_PORTS, cwd: folder };
+      const refused = await runStrongroom([keys(), ...network], options);
+      expect(refused).toMatchObject({ code: 78, stderr: expect.stringContaining(`another, ${folder}/keys/`) });
+      expect(await runStrongroom([...network, '--print-config'], options)).toMatchObject({ code: 0 });
+    });
   });
 });

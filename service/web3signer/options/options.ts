@@ -237,7 +237,8 @@ const SLASHING: readonly Web3SignerOption[] = [
     'data-path',
     honoured(
       'the slashing record is `slashing_protection.sqlite` in it; without it in the first of ' +
-        '--key-store-path, --keystores-path and the folder of the start, and a warning says where',
+        '--key-store-path, --keystores-path and the folder of the start, and a warning says where. Where another of ' +
+        'these has a record and it has none, everything is refused',
     ),
   ),
   flag(
