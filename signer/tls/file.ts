@@ -1,7 +1,7 @@
 // TLS certificate and key from files, and the CA of clients, read again while running. What cannot be used is reported,
 // and the old stays in force.
 
-import { constants, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions, type Server as TlsServer } from 'node:tls';
 import { errorCode } from '../../common/formats/error-code.ts';
@@ -165,9 +165,9 @@ export function reloadCertificate(
   return { stop: () => clearInterval(timer), poll };
 }
 
-/** Another one has to be put in force. */
-function identityOf({ fingerprint, clientCa }: CertificatePair): string {
-  return `${fingerprint} ${clientCa?.digest}`;
+/** Another one has to be put in force: of the whole file, because clients need its intermediates, too. */
+function identityOf({ cert, clientCa }: CertificatePair): string {
+  return `${hash('sha256', cert)} ${clientCa?.digest}`;
 }
 
 export function warnOfCertificate(pair: CertificatePair, nowMs: number, log: Log): void {

@@ -170,7 +170,7 @@ describe('reload', () => {
     expect((await signCall(signer.url, keyOf(0), randaoReveal())).status).toBe(200);
   });
 
-  it('TLS files are read at once, before their poll is due', async () => {
+  it('TLS files are read at once, before their poll is due, and a chain that gained its intermediate counts', async () => {
     const own = deploy(1);
     const old = makeCertificate(own.folder, 'old');
     const config = {
@@ -188,6 +188,15 @@ describe('reload', () => {
     copyFileSync(next.key, old.key);
     await reloaded(serving);
     expect(await fingerprintAt(serving.tlsUrl ?? '')).not.toBe(before);
+    const root = await Authority.root('root');
+    const issued = await (await root.intermediate('between')).issue('CN=localhost', { usage: 'server' });
+    const [leaf = ''] = issued.cert.split(/(?<=-----END CERTIFICATE-----)/);
+    writeFileSync(old.key, issued.key);
+    for (const [cert, isWhole] of [[leaf, false] as const, [issued.cert, true] as const]) {
+      writeFileSync(old.cert, cert);
+      await reloaded(serving);
+      expect(await isTrusted(serving.tlsUrl ?? '', root.pem)).toBe(isWhole);
+    }
     await serving.stop();
   });
 
@@ -338,6 +347,17 @@ function fingerprintAt(url: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port), rejectUnauthorized: false }, () => {
       resolve(socket.getPeerCertificate().fingerprint256);
+      socket.destroy();
+    }).on('error', reject);
+  });
+}
+
+function isTrusted(url: string, ca: string): Promise<boolean> {
+  const { hostname: host, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const trust = { ca, rejectUnauthorized: false, checkServerIdentity: () => undefined };
+    const socket = connect({ host, port: Number(port), ...trust }, () => {
+      resolve(socket.authorized);
       socket.destroy();
     }).on('error', reject);
   });
