@@ -21,7 +21,10 @@ interface LookOptions extends ExpectedMetadata {
 
 /** @throws SignerError slashing_unavailable, as opening it would */
 export function lookAtDatabase({ path, isInUse, ...expected }: LookOptions, log: Log): StoreGlimpse {
-  if (!existsSync(path)) return { state: 'new' };
+  if (!existsSync(path)) {
+    refuseMisplaced(path, log);
+    return { state: 'new' };
+  }
   const realPath = realpathSync(path);
   try {
     accessSync(realPath, constants.R_OK | constants.W_OK);

@@ -14,6 +14,7 @@ import { deploy, FULL_ACCESS } from '../support/deployment.ts';
 import { testSecret, writeKeystore } from '../support/keys.ts';
 import { type PostgresServer, startPostgres } from '../support/postgres.ts';
 import { TEST_TOKEN } from '../support/requests.ts';
+import { withoutPlace } from '../support/said-of-place.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -33,7 +34,8 @@ function written(config: object): string {
 
 async function check(config: object, { env = {}, args = [] as string[] } = {}) {
   const run = await runStrongroom(['server', '--check', ...args, '-c', written(config)], { env });
-  return { ...run, text: `${run.stdout}${run.stderr}` };
+  const stderr = withoutPlace(run.stderr);
+  return { ...run, stderr, text: `${run.stdout}${stderr}` };
 }
 
 describe('ports', () => {

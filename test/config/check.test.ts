@@ -9,6 +9,7 @@ import { runStrongroom } from '../../rehearsal/signer.ts';
 import { makeCertificate, makeExpiredCertificate } from '../support/certificates.ts';
 import { PACKAGE_CONFIG } from '../support/consensus-configs.ts';
 import { testSecret, writeKeystore } from '../support/keys.ts';
+import { withoutPlace } from '../support/said-of-place.ts';
 import { someOf } from '../support/scale.ts';
 
 let folder: string;
@@ -32,12 +33,23 @@ async function check(yaml: string, env: Record<string, string> = {}, args: reado
 describe('strongroom server --check', () => {
   it('has nothing to say of a good configuration, and makes no database', async () => {
     const { code, stdout, stderr } = await check(`${QUIET}\nanti_slashing: {path: ${folder}/records.sqlite}`);
-    expect({ code, stdout, stderr }).toEqual({
+    expect({ code, stdout, stderr: withoutPlace(stderr) }).toEqual({
       code: 0,
       stdout: 'strongroom: the configuration is valid\n',
       stderr: '',
     });
     expect(readdirSync(folder)).toEqual(['strongroom.yaml']);
+  });
+
+  it.skipIf(process.platform !== 'linux')('warns of a database that a restart empties, before it is made', async () => {
+    const memory = mkdtempSync('/dev/shm/strongroom-check-');
+    try {
+      const { code, stderr } = await check(`${QUIET}\nanti_slashing: {path: ${memory}/records.sqlite}`);
+      expect(code).toBe(0);
+      expect(stderr).toContain('lies on tmpfs, which a restart of the machine empties: move it to a disk');
+    } finally {
+      rmSync(memory, { recursive: true });
+    }
   });
 
   it('says what a valid configuration warns of, and is content', async () => {

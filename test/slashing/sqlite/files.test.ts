@@ -138,11 +138,21 @@ describe('file systems', () => {
     expect(on(type)).toMatch(new RegExp(`network file system \\(${name}\\)`));
   });
 
-  it('FUSE may be local: a warning; others are good', () => {
-    expect(on(0x65735546)).toBeUndefined();
-    expect(warnings).toEqual([expect.stringContaining('FUSE')]);
-    for (const type of [0xef53, 0x58465342, 0x01021994, 0x9123683e, 0x794c7630]) expect(on(type)).toBeUndefined();
-    expect(warnings).toHaveLength(1);
+  it.each([
+    [0x65735546, 'a FUSE file system: make sure that it is a local one'],
+    [0x01021994, 'tmpfs, which a restart of the machine empties'],
+    [0x858458f6, 'ramfs, which a restart of the machine empties'],
+    [0x794c7630, 'overlayfs, most likely the layer of a container'],
+  ])('%i is warned of', (type, says) => {
+    warnings.length = 0;
+    expect([on(type), on(type | 0)]).toEqual([undefined, undefined]);
+    expect(warnings).toEqual(Array(2).fill(expect.stringContaining(says)));
+  });
+
+  it('others are good', () => {
+    warnings.length = 0;
+    for (const type of [0xef53, 0x58465342, 0x9123683e]) expect(on(type)).toBeUndefined();
+    expect(warnings).toEqual([]);
   });
 
   it('an error of the file system is named', async () => {

@@ -1,6 +1,7 @@
 // A database's write-ahead log and its lock are in the same folder, under its name. When a database file is mounted by
 // itself, or has a second name, a process that opens it by the other path looks for them elsewhere: the last commits
-// are lost, or two signers start. On a network file system neither locks nor syncs are what SQLite takes them for.
+// are lost, or two signers start. On a network file system neither locks nor syncs are what SQLite takes them for. What
+// lies in memory, or in a container's own layer, is warned of.
 
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -47,12 +48,8 @@ function networkProblem(path: string, log: Log, typeOf: FileSystemType): string 
   if (name !== undefined) {
     return `${path} lies on a network file system (${name}): move it to a local disk, or use postgres or dynamodb`;
   }
-  if (type === FUSE) {
-    log.warn(
-      { path },
-      'the slashing database lies on a FUSE file system: make sure that it is a local one which keeps locks and syncs',
-    );
-  }
+  const doubt = DOUBTFUL_TYPES[type];
+  if (doubt !== undefined) log.warn({ path }, `the slashing database lies on ${doubt}`);
   return undefined;
 }
 
@@ -60,7 +57,14 @@ function fileSystemType(folder: string): number {
   return Number(statfsSync(folder, { bigint: true }).type & 0xffffffffn);
 }
 
-const FUSE = 0x65735546;
+const IN_MEMORY = 'which a restart of the machine empties: move it to a disk';
+// Not refused: FUSE may be local, and what a test or a trial signs may be forgotten.
+const DOUBTFUL_TYPES: Readonly<Record<number, string>> = {
+  1702057286: 'a FUSE file system: make sure that it is a local one which keeps locks and syncs',
+  16914836: `tmpfs, ${IN_MEMORY}`,
+  2240043254: `ramfs, ${IN_MEMORY}`,
+  2035054128: 'overlayfs, most likely the layer of a container, and ends with it: give it a volume',
+};
 // linux/magic.h, statfs(2); those of cluster file systems are theirs.
 const NETWORK_TYPES: Readonly<Record<number, string>> = {
   26985: 'NFS',
