@@ -37,6 +37,7 @@ export interface LoadProgress {
 }
 
 const PROGRESS_INTERVAL_SECONDS = 10;
+const NO_KEY_LEFT = 'this look took out every key of the key files: put their files back, unless that is meant';
 const NO_KEYS = 'files beside the keys hold no key of a validator: they are ignored, and may be moved elsewhere';
 
 export class LoadReport {
@@ -108,6 +109,7 @@ export class LoadReport {
     const failures = this.#failures.sort(byOrder).map(({ file, document, reason }) => ({ file, document, reason }));
     const counts = { loaded: this.#loaded, kept, removed, duplicates: duplicates.length, failures: failures.length };
     this.#parts.log.info({ ...counts, seconds: toMilli(seconds) }, 'the key files are loaded');
+    if (removed > 0 && this.#loaded + kept === 0) this.#parts.log.warn({ removed }, NO_KEY_LEFT);
     return { loaded: this.#loaded, kept, removed, duplicates, failures, seconds };
   }
 

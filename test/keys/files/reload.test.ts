@@ -112,8 +112,11 @@ describe('key folders read again', () => {
 
     rmSync(at('raw.yaml'));
     rmSync(at('sealed.yaml'));
+    const saysNone = () => log.lines.filter(({ message }) => message.startsWith('this look took out every key'));
+    expect(saysNone()).toEqual([]);
     expect(await files.reload(takeOut)).toMatchObject({ kept: 0, removed: 2, failures: [] });
     expect(signing()).toEqual([]);
+    expect(saysNone()).toMatchObject([{ level: 'warn', fields: { removed: 2 } }]);
   });
 
   it('a folder that cannot be listed ends the look, and every key stays', async () => {
