@@ -158,7 +158,7 @@ async function startAfresh(open: CommandStore, publicKey: string): Promise<ExitC
   const floor = await confirmedPresent(network.time, confirmedClock)().catch(problemOf);
   if (typeof floor === 'string' || network.time === undefined) return refuse(String(floor));
   const latest = latestBy(confirmedClock.now, network.time)();
-  const marks = (await backend.marksBeyond(latest)).get(publicKey);
+  const marks = (await backend.marksBeyond(latest, [publicKey])).get(publicKey);
   if (marks === undefined) return refuse(`${publicKey} has no records ahead of the clock`);
   if (!(await bareStore.startAfresh(publicKey, floor)))
     return refuse(

@@ -19,7 +19,7 @@ import { RENEWAL_MS, renewIncarnations } from '../slashing/doubt/renewal.ts';
 import { latestBy } from '../slashing/future.ts';
 import { type FutureFloor, futureFloor, futureText } from '../slashing/jump.ts';
 import { startPruning } from '../slashing/operations/prune-loop.ts';
-import { NOTHING_SIGNED, SlashingProtection } from '../slashing/protection.ts';
+import { SlashingProtection } from '../slashing/protection.ts';
 import { type BareStore, type RestrainedStore, restrainStore, sealedStore } from '../slashing/restraints.ts';
 import { tracedStore } from '../slashing/traced-store.ts';
 import type { SlashingBackend } from '../slashing/types.ts';
@@ -163,9 +163,9 @@ function traced(store: SlashingBackend, { logger }: World): SlashingBackend {
 
 interface Leaving {
   readonly bound: { readonly binding?: StoreBinding | undefined };
-  readonly store: Pick<SlashingBackend, 'name' | 'identity' | 'marksBeyond' | 'close'>;
+  readonly store: Pick<SlashingBackend, 'name' | 'identity' | 'close'>;
   readonly doubts: Pick<Doubts, 'unsettled'>;
-  readonly slashing: Pick<SlashingProtection, 'remembersMore'>;
+  readonly slashing: Pick<SlashingProtection, 'isLacking'>;
   readonly log: Log;
 }
 
@@ -173,22 +173,26 @@ interface Leaving {
  * Once all batches have ended: the last signer of a fleet closes the store before the store itself is closed. A store
  * in doubt is not left in order, so that a jump comes before the next signature.
  */
-async function leaveAndClose({ bound, store, doubts, slashing, log }: Leaving, waitMs = LEAVE_WAIT_MS): Promise<void> {
-  const looked = lacksRecords(store, slashing).catch(() => true);
-  const isLacking = await inTime(looked, Math.min(waitMs, LEAVE_WAIT_MS) / 4, () => true);
+async function leaveAndClose(leaving: Leaving, waitMs = LEAVE_WAIT_MS): Promise<void> {
+  const { bound, store, doubts, log } = leaving;
+  const until = performance.now() + waitMs;
+  // A file can be overwritten in place, and is the same file then. Other stores answer for themselves at each check.
+  const isLacking = store.name === 'sqlite' && (await looked(leaving, Math.min(waitMs, LEAVE_WAIT_MS) / 4));
   if (isLacking) log.error({ backend: store.name }, NOT_WHOLE);
   const isInDoubt = isLacking || doubts.unsettled !== undefined;
   const left = isInDoubt ? Promise.resolve(bound.binding?.stop()) : Promise.resolve(bound.binding?.end());
   await inTime(left, Math.min(waitMs, LEAVE_WAIT_MS) / 2, () => undefined);
-  await store.close(waitMs, isInDoubt);
+  await store.close(Math.max(0, until - performance.now()), isInDoubt);
 }
 
-/** A file can be overwritten in place, and is the same file then. Others answer for themselves at each check. */
-async function lacksRecords(store: Leaving['store'], slashing: Leaving['slashing']): Promise<boolean> {
-  if (store.name !== 'sqlite') return false;
-  const stored = await store.marksBeyond(NOTHING_SIGNED);
-  const { floor } = await store.identity();
-  return slashing.remembersMore(stored, floor);
+/** One that does not answer may lack anything. */
+async function looked({ store, slashing }: Leaving, milliseconds: number): Promise<boolean> {
+  const look = async (): Promise<boolean> => slashing.isLacking((await store.identity()).floor, milliseconds);
+  return inTime(
+    look().catch(() => true),
+    2 * milliseconds,
+    () => true,
+  );
 }
 
 const NOT_WHOLE =

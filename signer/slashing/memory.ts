@@ -1,9 +1,9 @@
 // What this process remembers of each key, whatever the store says: the recorded marks (a store with less was rolled
 // back), and the last message whose commit failed. Another message in its place is a doubt, and is never signed.
 
-import { higherMarks, NO_MARKS } from './history/head.ts';
+import { NO_MARKS } from './history/head.ts';
 import { isBeyondHistory, isRolledBack, marksOf } from './history/rules.ts';
-import type { KeyMarks, Marks, PublicKeyHex, SlashableMessage, StoreFloor } from './types.ts';
+import type { Marks, PublicKeyHex, SlashableMessage } from './types.ts';
 
 export function signingMemory() {
   const marks = markTable();
@@ -13,10 +13,7 @@ export function signingMemory() {
   };
   return {
     floors: marks.read,
-
-    /** Whether the store lacks what it recorded of a key. @param stored of each key, without the floor */
-    isBeyond: (stored: KeyMarks, floor: StoreFloor | null): boolean =>
-      marks.keys().some((key) => isRolledBack(higherMarks(floor, stored.get(key) ?? NO_MARKS), marks.read(key))),
+    keys: marks.keys,
 
     recorded(message: SlashableMessage): void {
       const { kind, publicKey } = message;

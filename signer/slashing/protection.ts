@@ -9,6 +9,7 @@ import type { Log } from '../../common/observe/log.ts';
 import { SignerError } from '../api/errors.ts';
 import { checkQueue, type GroupCheckOutcome, type WaitingCheck, waitForGroup } from './check-queue.ts';
 import { type AheadKeys, aheadKeys, sayAhead } from './future.ts';
+import { higherMarks, NO_MARKS } from './history/head.ts';
 import { type Decision, isRolledBack } from './history/rules.ts';
 import { signingMemory } from './memory.ts';
 import { batchPace } from './pace.ts';
@@ -24,12 +25,14 @@ import type {
   StoreFloor,
 } from './types.ts';
 
+/** At once, when the store is closed. */
+const KEYS_LOOKED_AT = 4_096;
 /** The next one is `overloaded`. */
 const MAX_QUEUED_CHECKS = 16_384;
 /** Checks that the store has not answered then are 503. */
 export const BATCHES_CLOSE_WAIT_MS = 10_000;
 /** Every record lies beyond it. */
-export const NOTHING_SIGNED: StoreFloor = { slot: -1, sourceEpoch: -1, targetEpoch: -1 };
+const NOTHING_SIGNED: StoreFloor = { slot: -1, sourceEpoch: -1, targetEpoch: -1 };
 
 export interface SlashingProtectionOptions {
   /** The right to sign (sign/right.ts); the right to the store alone unless given. */
@@ -103,9 +106,17 @@ export class SlashingProtection {
     if (said !== undefined) this.#log.warn({ keys: keys.size }, said);
   }
 
-  /** Whether the store lacks what it recorded for this process. @param stored of each key, without the floor */
-  remembersMore(stored: KeyMarks, floor: StoreFloor | null): boolean {
-    return this.#memory.isBeyond(stored, floor);
+  /** Whether the store lacks what it recorded for this process, as far as it can be looked at in this time. */
+  async isLacking(floor: StoreFloor | null, milliseconds: number): Promise<boolean> {
+    const until = this.#clock.monotonic() + milliseconds;
+    const remembered = [...this.#memory.keys()];
+    for (let from = 0; from < remembered.length && this.#clock.monotonic() < until; from += KEYS_LOOKED_AT) {
+      const keys = remembered.slice(from, from + KEYS_LOOKED_AT);
+      const stored = await this.#store.marksBeyond(NOTHING_SIGNED, keys);
+      const marksOf = (key: PublicKeyHex) => higherMarks(floor, stored.get(key) ?? NO_MARKS);
+      if (keys.some((key) => isRolledBack(marksOf(key), this.#memory.floors(key)))) return true;
+    }
+    return false;
   }
 
   get load(): { readonly queued: number; readonly inFlight: number } {

@@ -237,8 +237,8 @@ export interface SlashingBackend {
    */
   beginTenures(from: Tenures): Promise<Tenures>;
 
-  /** Of each key with a mark beyond the floor, its highest ones; of damaged keys, which sign nothing, none. */
-  marksBeyond(floor: StoreFloor): Promise<KeyMarks>;
+  /** Of each of these keys, or of all, with a mark beyond the floor, its highest ones; of damaged keys none. */
+  marksBeyond(floor: StoreFloor, publicKeys?: readonly PublicKeyHex[]): Promise<KeyMarks>;
 
   /**
    * Forget what a key whose tenure has ended has signed, by the word of its operator: everything up to the floor is

@@ -118,7 +118,7 @@ function dynamodbBackend(
 
     signedBlockRoot: inUse((publicKey, slot) => signedBlockRoot(table, publicKey, slot)),
     tenures: whileOpen((publicKeys) => readTenures(table, publicKeys)),
-    marksBeyond: whileOpen((floor) => marksBeyond(table, floor)),
+    marksBeyond: whileOpen((floor, publicKeys) => marksBeyond(table, floor, publicKeys)),
     startAfresh: inUse((publicKey, floor) => startAfresh(publicKey, floor, context)),
     endTenures: inUse((publicKeys) => endTenures(publicKeys, context)),
     beginTenures: inUse((from) => beginTenures(from, context)),

@@ -95,9 +95,9 @@ export function storeOperations(store: CompleteStore, pruned: PruneCursor = newP
       return tenures;
     },
 
-    async marksBeyond(floor) {
+    async marksBeyond(floor, publicKeys) {
       const marks = new Map<PublicKeyHex, Marks>();
-      for await (const heads of pagesOfHeads(store, undefined, undamagedHeads)) {
+      for await (const heads of pagesOfHeads(store, publicKeys, undamagedHeads)) {
         for (const { publicKey, state } of heads) {
           const own = higherMarks(state.lowWater, state.highest);
           if (isRolledBack(floor, own)) marks.set(keyHex(publicKey), own);

@@ -120,11 +120,16 @@ async function changeKey(
   throw new SignerError('slashing_unavailable', { detail: { contended: publicKey } });
 }
 
-export async function marksBeyond(table: SlashingTable, floor: StoreFloor): Promise<KeyMarks> {
+export async function marksBeyond(
+  table: SlashingTable,
+  floor: StoreFloor,
+  publicKeys?: readonly PublicKeyHex[],
+): Promise<KeyMarks> {
   const marks = new Map<PublicKeyHex, Marks>();
+  const wanted = publicKeys && new Set(publicKeys);
   for await (const page of table.scan()) {
     for (const { key, stored } of page) {
-      if (stored === 'damaged') continue;
+      if (stored === 'damaged' || wanted?.has(key.publicKey) === false) continue;
       const own = stored.signed ?? highWaterMarks(stored.mark);
       if (!isRolledBack(floor, own)) continue;
       marks.set(key.publicKey, higherMarks(marks.get(key.publicKey) ?? NO_MARKS, own));
