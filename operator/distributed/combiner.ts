@@ -15,7 +15,6 @@ import { metricsText, ThresholdTimes } from './metrics.ts';
 import { Participant, type ParticipantSettings } from './participants.ts';
 import { askParticipant } from './question.ts';
 import { carryOut, Pace } from './round.ts';
-import { Together } from './together.ts';
 import { Verifier } from './verify.ts';
 
 export interface CombinerOptions extends ListenerOptions {
@@ -60,7 +59,6 @@ class Combiner {
   readonly #accounts: Accounts;
   readonly #hostNames: ReadonlySet<string> | undefined;
   readonly #verifier: Verifier;
-  readonly #together = new Together();
   readonly #pace: Pick<Pace, 'lateMs' | 'note'>;
   readonly #times = new ThresholdTimes();
   #bodyBytes = 0;
@@ -119,25 +117,15 @@ class Combiner {
     if (wanted === undefined) return 'malformed_request';
     const { identifiers, keys, signing_request } = wanted;
     const timeMs = this.#options.timeoutSeconds * 1000;
-    const ends = AbortSignal.timeout(timeMs);
+    const signal = AbortSignal.any([gone, AbortSignal.timeout(timeMs)]);
     const question = {
       headers: passedHeaders(request),
       body,
       batch: isBatch ? { size: keys.length, signing_request } : undefined,
     };
-    const found = await Promise.all(keys.map((key) => this.#dutyOf(key, gone, timeMs / 2)));
-    const ask = (asked: readonly Duty[], clients: AbortSignal): Promise<void> => {
-      const signal = AbortSignal.any([clients, ends]);
-      return carryOut(asked, (at, some) => askParticipant(at, question, some, signal), this.#pace.lateMs, signal);
-    };
-    const [only] = found;
-    const isAlone = !isBatch && typeof only === 'object';
-    const duties = isAlone ? [await this.#together.carryOut(only, { ...question, gone }, ask)] : found;
-    if (!isAlone)
-      await ask(
-        found.filter((duty) => typeof duty !== 'string'),
-        gone,
-      );
+    const duties = await Promise.all(keys.map((key) => this.#dutyOf(key, gone, timeMs / 2)));
+    const asked = duties.filter((duty) => typeof duty !== 'string');
+    await carryOut(asked, (at, some) => askParticipant(at, question, some, signal), this.#pace.lateMs, signal);
     const outcomes = duties.map((duty) => (typeof duty === 'string' ? duty : (duty.outcome ?? UNREACHABLE)));
     // One whose share was missing when it listed last may have it now.
     if (outcomes.includes(UNREACHABLE)) this.#accounts.refresh();

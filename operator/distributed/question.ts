@@ -1,5 +1,5 @@
-// What is asked of a participant: partial signatures of one message, for one key or for several in one batch. It gets
-// the bytes of the client, where the client asked for the same keys.
+// What is asked of a participant: partial signatures of one message, for one key or for several in a batch. It gets the
+// bytes of the client, where the client asked for the same keys.
 
 import type { OutgoingHttpHeaders } from 'node:http';
 import { reasonOf } from '../tunnel/listener.ts';
@@ -28,9 +28,9 @@ export async function askParticipant(
 ): Promise<readonly Said[]> {
   const { headers, batch } = question;
   const keys = duties.map(({ group }) => group.compositeKey);
-  const isBatch = batch !== undefined || keys.length > 1;
+  const isBatch = batch !== undefined;
   const path = isBatch ? SIGN_PATH : `${SIGN_PATH}/${keys[0]}`;
-  const sent = { headers, body: isBatch ? batchBody(question, keys) : question.body };
+  const sent = { headers, body: bodyFor(keys, question) };
   const maxBytes = MAX_PARTIAL_BYTES + MAX_RESULT_BYTES * keys.length;
   try {
     const answer = await participant.ask(path, sent, maxBytes, signal);
@@ -49,9 +49,7 @@ export function isGone({ aborted, reason }: AbortSignal): boolean {
   return aborted && (reason as Error).name !== 'TimeoutError';
 }
 
-function batchBody({ body, batch }: AskedOfAll, keys: readonly string[]): Buffer {
-  if (batch?.size === keys.length) return body;
-  const message = batch === undefined ? body : Buffer.from(JSON.stringify(batch.signing_request));
-  const identifiers = Buffer.from(`{"identifiers":${JSON.stringify(keys)},"signing_request":`);
-  return Buffer.concat([identifiers, message, Buffer.from('}')]);
+function bodyFor(keys: readonly string[], { body, batch }: AskedOfAll): Buffer {
+  if (batch === undefined || batch.size === keys.length) return body;
+  return Buffer.from(JSON.stringify({ identifiers: keys, signing_request: batch.signing_request }));
 }

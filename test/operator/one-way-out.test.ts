@@ -36,7 +36,6 @@ it('only connect.ts opens connections', () => {
     'distributed/combiner.ts http',
     'distributed/participants.ts http',
     'distributed/question.ts http',
-    'distributed/together.ts http',
     'tunnel/address.ts net',
     'tunnel/forward.ts http',
     'tunnel/headers.ts http',

@@ -303,21 +303,13 @@ export function lastAfter(last: FakeParticipant, first: readonly FakeParticipant
   });
 }
 
-/** For how many signatures it was asked, alone and in batches. */
-export function askedFor({ votes }: FakeParticipant): number {
-  const counts = votes.map(
-    ({ body }) => (JSON.parse(body) as { identifiers?: readonly unknown[] }).identifiers?.length,
-  );
-  return counts.reduce((sum: number, count) => sum + (count ?? 1), 0);
-}
-
-/** It answers when so many are asked for. */
+/** It answers when so many have asked. */
 export function together(participant: FakeParticipant, count: number): void {
   const { promise, resolve } = Promise.withResolvers<void>();
   const before = participant.behave;
   participant.behave = async (asked, response, of) => {
     if (asked.method !== 'POST') return before(asked, response, of);
-    if (askedFor(participant) >= count) resolve();
+    if (participant.votes.length >= count) resolve();
     await promise;
     return before(asked, response, of);
   };

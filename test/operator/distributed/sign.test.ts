@@ -1,16 +1,9 @@
 // What the combiner answers to a validator client while participants sign, are away, are slow or refuse.
 
-import { once } from 'node:events';
 import { request } from 'node:http';
-import { connect, type Socket } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { TYPES_TOGETHER } from '../../../operator/distributed/together.ts';
-import type { OperationRow } from '../../../signer/operations/row.ts';
-import { ROWS } from '../../../signer/operations/rows.ts';
 import {
   answering,
-  askedFor,
   away,
   type Behaviour,
   type DistributedKey,
@@ -119,77 +112,6 @@ describe('many signatures', () => {
     expect(replies.map(({ text }) => text)).toEqual(keys.map((key) => expected(key, MESSAGE)));
     expect(await combiner.metric('signatures_total')).toBe(200);
     expect(await combiner.metric('checks_total')).toBeLessThan(40);
-  });
-
-  const KEYS = Array.from({ length: 30 }, (_, at) => distribute(3, 4, `key ${at}`));
-
-  /** Each client has a connection of its own, which has served before, and all ask in one moment. */
-  async function askAtOnce({ url }: RunningCombiner, messageOf: (place: number) => unknown): Promise<Socket[]> {
-    const { hostname, port, host } = new URL(url);
-    const sockets = KEYS.map(() => connect(Number(port), hostname));
-    for (const socket of sockets) socket.write(`GET /upcheck HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
-    await Promise.all(sockets.map((socket) => once(socket, 'data')));
-    for (const [place, socket] of sockets.entries()) {
-      const body = JSON.stringify(messageOf(place));
-      const head = `POST /api/v1/eth2/sign/${KEYS[place]?.publicKey} HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n`;
-      socket.write(`${head}content-length: ${body.length}\r\n\r\n${body}`);
-    }
-    return sockets;
-  }
-
-  async function signaturesOf(sockets: readonly Socket[]): Promise<readonly string[]> {
-    const replies = await Promise.all(sockets.map((socket) => text(socket)));
-    return replies.map((reply) => reply.slice(reply.indexOf('\r\n\r\n') + 4));
-  }
-
-  const signedAtOnce = async (...asked: Parameters<typeof askAtOnce>) => signaturesOf(await askAtOnce(...asked));
-
-  it('that say the same are asked for together', async () => {
-    const participants = await startParticipants(KEYS);
-    const combiner = await startCombiner(participants);
-    expect(await signedAtOnce(combiner, () => MESSAGE)).toEqual(KEYS.map((key) => expected(key, MESSAGE)));
-    const asked = participants.flatMap(({ votes }) => votes);
-    expect(asked.length).toBeLessThan(KEYS.length);
-    for (const { body, path } of asked)
-      expect(path.endsWith('/sign') ? body : MESSAGE).toContain(JSON.stringify(MESSAGE));
-  });
-
-  it('that differ, or that batches do not take, are asked for one by one', async () => {
-    const participants = await startParticipants(KEYS);
-    const combiner = await startCombiner(participants);
-    const of = (place: number) => ({ ...MESSAGE, place });
-    expect(await signedAtOnce(combiner, of)).toEqual(KEYS.map((key, place) => expected(key, of(place))));
-    const exit = { type: 'VOLUNTARY_EXIT' };
-    expect(await signedAtOnce(combiner, () => exit)).toEqual(KEYS.map((key) => expected(key, exit)));
-    for (const { votes } of participants) for (const { path } of votes) expect(path).toMatch(/sign\/0x/);
-  });
-
-  it('for one key are one', async () => {
-    const key = distribute(3, 4);
-    const participants = await startParticipants([key]);
-    const combiner = await startCombiner(participants);
-    const replies = await Promise.all(Array.from({ length: 10 }, () => combiner.sign(key, MESSAGE)));
-    for (const { text } of replies) expect(text).toBe(expected(key, MESSAGE));
-    for (const { votes } of participants) for (const { path } of votes) expect(path).toMatch(/sign\/0x/);
-  });
-
-  it('are signed for those that are left when a client goes away', async () => {
-    const participants = await startParticipants(KEYS);
-    const combiner = await startCombiner(participants);
-    const { promise: mayAnswer, resolve: answer } = Promise.withResolvers<boolean>();
-    for (const participant of participants) participant.behave = whenSigning(() => mayAnswer);
-    const [first, ...others] = (await askAtOnce(combiner, () => MESSAGE)) as [Socket, ...Socket[]];
-    const signed = signaturesOf(others);
-    await expect.poll(() => participants.filter((one) => askedFor(one) === KEYS.length).length).toBeGreaterThan(2);
-    first.destroy();
-    answer(false);
-    expect(await signed).toEqual(KEYS.slice(1).map((key) => expected(key, MESSAGE)));
-  });
-
-  it('are of types that a batch takes', () => {
-    const rows = Object.entries<OperationRow>(ROWS);
-    const forBatches = rows.flatMap(([type, { isForBatches }]) => (isForBatches === true ? [type] : []));
-    expect([...TYPES_TOGETHER].sort()).toEqual(forBatches.sort());
   });
 });
 
