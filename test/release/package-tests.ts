@@ -195,7 +195,10 @@ export function packageTests(made: () => MadeRelease): void {
     it('runs ethereum-package’s arguments', async () => {
       putIn(['/network-configs', '/keystores'], (root) => writeDevnet(root, true));
       runs(ethereumPackage(''), '/keystores');
+      // The unit starts in the folder with the record of the other keys, beside which no record is begun.
+      inDebian('cd /var/lib/strongroom && mkdir -p kept && mv slashing_protection.sqlite* kept');
       await expectVotes(await started(), DEVNET_ROOT);
+      inDebian('cd /var/lib/strongroom && mv kept/* . && rmdir kept');
       expect(logOf().map(({ option }) => option)).toContain('--slashing-protection-enabled');
     });
 
