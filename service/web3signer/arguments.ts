@@ -32,16 +32,29 @@ interface Reading {
   readonly violations: Violation[];
   readonly own: Set<string>;
   isEth2: boolean;
-  command?: Web3SignerCommand;
+  command: Web3SignerCommand | undefined;
 }
 
 export function readWeb3SignerArguments(argv: readonly string[]): Arguments {
-  const reading: Reading = { rest: [...argv], given: [], violations: [], own: new Set(), isEth2: false };
+  const reading: Reading = {
+    rest: [...argv],
+    given: [],
+    violations: [],
+    own: new Set(),
+    isEth2: false,
+    command: undefined,
+  };
   for (let word = reading.rest.shift(); word !== undefined; word = reading.rest.shift()) readWord(word, reading);
   const { violations, own, isEth2, command } = reading;
-  const given = joined(reading.given, violations);
-  const [printConfig, version] = [own.has('printConfig'), own.has('version')];
-  return { given, violations, warnings: [], isEth2, command, printConfig, version };
+  return {
+    given: joined(reading.given, violations),
+    violations,
+    warnings: [],
+    isEth2,
+    command,
+    printConfig: own.has('printConfig'),
+    version: own.has('version'),
+  };
 }
 
 function readWord(word: string, reading: Reading): void {
@@ -94,9 +107,13 @@ function joined(given: readonly GivenOption[], violations: Violation[]): GivenOp
     const [first] = uses;
     if (first === undefined) return [];
     if (uses.length > 1 && option.isList !== true) {
-      const [path, problem] = [web3SignerFlag(option), 'is given more than once'];
-      const remedy = `give it once${option.names.length > 1 ? `: ${option.names.join(' and ')} are the same` : ''}`;
-      violations.push({ path, problem, remedy, origin: first.origin });
+      const problem = 'is given more than once';
+      violations.push({
+        path: web3SignerFlag(option),
+        problem,
+        remedy: `give it once${option.names.length > 1 ? `: ${option.names.join(' and ')} are the same` : ''}`,
+        origin: first.origin,
+      });
     }
     return [{ ...first, value: uses.map(({ value }) => value).join(',') }];
   });
@@ -129,8 +146,12 @@ function notAnOption(word: string): Violation {
   }
   if (word.startsWith('@')) {
     const remedy = 'write its options on the command line, or into the YAML file of --config-file';
-    const problem = 'is a file of arguments, which strongroom does not read';
-    return { path: renderName(word), problem, remedy, origin };
+    return {
+      path: renderName(word),
+      problem: 'is a file of arguments, which strongroom does not read',
+      remedy,
+      origin,
+    };
   }
   const remedy = `write options, \`eth2\`, and one of ${COMMANDS.join(', ')} after it or none`;
   return { path: renderName(word), problem: 'is neither an option nor a command', remedy, origin };
