@@ -14,8 +14,8 @@ interface SharedPolynomial {
   readonly threshold: number;
   readonly participants: number;
   readonly set: number;
-  /** 48 bytes each. They are points of the group only as far as as many participants as the threshold say so. */
-  readonly commitments: Uint8Array;
+  /** 0x and 48 bytes of hex each. Nothing has decoded them: a liar may name what is no point. */
+  readonly commitments: readonly string[];
 }
 
 /** A share at a participant. */
@@ -254,12 +254,12 @@ function readAccount(account: unknown): HeldShare | undefined {
   const { data } = accountSchema.safeParse(account);
   if (data === undefined) return undefined;
   const { participant_id: id, composite_public_key: compositeKey, signing_threshold: threshold, set } = data;
+  const { commitments } = data;
   const { length: participants } = data.participants;
-  const groupName = [threshold, participants, set, ...data.commitments].join(' ');
-  return { compositeKey, threshold, participants, set, groupName, id, commitments: bytesOf(data.commitments.join('')) };
+  const groupName = [threshold, participants, set, ...commitments].join(' ');
+  return { compositeKey, threshold, participants, set, groupName, id, commitments };
 }
 
-/** @param hex one text or more, each 0x and hex */
 export function bytesOf(hex: string): Buffer {
-  return Buffer.from(hex.replaceAll('0x', ''), 'hex');
+  return Buffer.from(hex.slice(2), 'hex');
 }

@@ -7,7 +7,7 @@ import type { Duty } from './duty.ts';
 import { readAnswer, type Said } from './partials.ts';
 import type { Participant } from './participants.ts';
 
-interface AskedOfAll {
+interface Question {
   readonly headers: OutgoingHttpHeaders;
   /** As a client sent it: for one key, or a batch. */
   readonly body: Buffer;
@@ -22,7 +22,7 @@ const MAX_RESULT_BYTES = 1024;
 /** @returns what it said of each duty, in order @throws when no whole answer comes until the signal */
 export async function askParticipant(
   participant: Participant,
-  question: AskedOfAll,
+  question: Question,
   duties: readonly Duty[],
   signal: AbortSignal,
 ): Promise<readonly Said[]> {
@@ -49,7 +49,7 @@ export function isGone({ aborted, reason }: AbortSignal): boolean {
   return aborted && (reason as Error).name !== 'TimeoutError';
 }
 
-function bodyFor(keys: readonly string[], { body, batch }: AskedOfAll): Buffer {
+function bodyFor(keys: readonly string[], { body, batch }: Question): Buffer {
   if (batch === undefined || batch.size === keys.length) return body;
   return Buffer.from(JSON.stringify({ identifiers: keys, signing_request: batch.signing_request }));
 }

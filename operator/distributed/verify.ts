@@ -54,7 +54,7 @@ export class Verifier {
     const publicKey = new Uint8Array(PUBLIC_KEY_BYTES);
     this.checks += 1;
     try {
-      this.#addon.sharePublicKey(group.commitments, id, publicKey);
+      this.#addon.sharePublicKey(Buffer.concat(group.commitments.map(bytesOf)), id, publicKey);
       const signature = Signature.fromBytes(partial.signature, true);
       partial.isVerified = verify(bytesOf(partial.root), PublicKey.fromBytes(publicKey), signature);
     } catch {
@@ -90,12 +90,12 @@ export class Verifier {
   }
 
   async #areRight(root: string, several: readonly Combined[]): Promise<boolean> {
-    this.checks += 1;
     try {
       const sets = several.flatMap(({ group, signature }) =>
         signature === undefined ? [] : [{ pk: this.#publicKeyOf(group), sig: signature }],
       );
       if (sets.length < several.length) return false;
+      this.checks += 1;
       const { pk, sig } = await asyncAggregateWithRandomness(sets);
       return verify(bytesOf(root), pk, sig);
     } catch {

@@ -7,7 +7,7 @@ const MAX_WEB3SIGNERS = 16;
 
 /** After a jump by hand: the store says so until a signer uses it again. */
 export async function noteRaisedByHand(backend: Pick<SlashingBackend, 'identity' | 'incarnate'>): Promise<void> {
-  await changeIncarnations(backend, (before) => ({ ...before, isRaised: true, doubt: undefined }));
+  await changeIncarnations(backend, (before) => ({ ...before, isRaised: true }));
 }
 
 /**

@@ -208,7 +208,8 @@ function recordElsewhere(path: string, given: GivenOptions): RecordFault | undef
   const record = recordPlaces(given, process.cwd()).find((place) => existsSync(place));
   if (record === undefined || existsSync(path)) return undefined;
   const problem = `is ${record}; these options would begin another, ${path}, that knows nothing of what was signed`;
-  const remedy = `stop what uses it, and move it there with all files ${record}-*; if it is of other keys, move it away`;
+  const move = `move it there with all files ${record}-*`;
+  const remedy = `stop what uses it, and ${move}; if it is of other keys, move it away`;
   return { problem, remedy };
 }
 

@@ -133,7 +133,8 @@ function translateStore(given: GivenOptions, folder: string, to: Translation): v
 }
 
 const NEW_RECORD =
-  ', which is not there yet (if an earlier start or import named another folder, stop, and name that one with --data-path)';
+  ', which is not there yet (if an earlier start or import named another folder, stop, and name that one with ' +
+  '--data-path)';
 
 function translateLogging(given: GivenOptions, to: Translation): void {
   const [level, format] = [given.get('logging'), given.get('logging-format')];

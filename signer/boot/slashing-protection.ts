@@ -180,7 +180,7 @@ async function leaveAndClose(leaving: Leaving, waitMs = LEAVE_WAIT_MS): Promise<
   const isLacking = store.name === 'sqlite' && (await looked(leaving, Math.min(waitMs, LEAVE_WAIT_MS) / 4));
   if (isLacking) log.error({ backend: store.name }, NOT_WHOLE);
   const isInDoubt = isLacking || doubts.unsettled !== undefined;
-  const left = isInDoubt ? Promise.resolve(bound.binding?.stop()) : Promise.resolve(bound.binding?.end());
+  const left = Promise.resolve(isInDoubt ? bound.binding?.stop() : bound.binding?.end());
   await inTime(left, Math.min(waitMs, LEAVE_WAIT_MS) / 2, () => undefined);
   await store.close(Math.max(0, until - performance.now()), isInDoubt);
 }

@@ -88,7 +88,7 @@ it.concurrent('after a kill, with a kernel that nothing sets: 503 clock_unconfir
   rmSync(deployment.folder, { recursive: true });
 });
 
-it.concurrent('records that were found to be lost are known to the next process, too, until a jump was made', async () => {
+it.concurrent('records that were found to be lost are known to the next process until a jump was made', async () => {
   const { set, env } = clock('lost');
   set(0, 'unsynchronised');
   const name = await postgres.createDatabase();

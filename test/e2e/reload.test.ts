@@ -170,7 +170,7 @@ describe('reload', () => {
     expect((await signCall(signer.url, keyOf(0), randaoReveal())).status).toBe(200);
   });
 
-  it('TLS files are read at once, before their poll is due, and a chain that gained its intermediate counts', async () => {
+  it('TLS files are read at once, before their poll is due, as is a chain that gained its intermediate', async () => {
     const own = deploy(1);
     const old = makeCertificate(own.folder, 'old');
     const config = {
