@@ -6,6 +6,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { SignerError } from '../../../signer/api/errors.ts';
 import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
 import type { SlashableMessage } from '../../../signer/slashing/types.ts';
+import { startPostgres } from '../../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { block, checkOne, collect, history, publicKeyOf, stream, verdictName } from '../../support/slashing.ts';
 import { database, open, opened, server, until } from './signers-set-up.ts';
@@ -130,6 +131,26 @@ describe('waits have an end', () => {
     const verdict = () => checkOne(backend, block(1, 2, 'b')).then(verdictName, ({ reason }: SignerError) => reason);
     await expect.poll(verdict).toMatch(/^(safe|repeat)$/);
   });
+});
+
+it('whose wait for its standby an administrator cancels is refused with 503, and its repeat waits as well', async () => {
+  const replicated = await startPostgres({ settings: { wal_level: 'replica', synchronous_standby_names: '' } });
+  const name = await replicated.createDatabase();
+  const backend = await open({}, replicated.url(name));
+  opened.push(replicated);
+  await checkOne(backend, block(1, 1, 'a'));
+  await replicated.query('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'away'");
+  await replicated.query('postgres', 'SELECT pg_reload_conf()');
+  for (const attempt of ['first', 'repeat']) {
+    const verdict = checkOne(backend, block(1, 2, 'a')).then(verdictName, ({ reason }: SignerError) => reason);
+    const cancel = `
+      SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'SyncRep'`;
+    await until(async () => (await replicated.query('postgres', cancel, [name])).length === 1);
+    expect([attempt, await verdict]).toEqual([attempt, 'slashing_unavailable']);
+  }
+  await replicated.query('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
+  await replicated.query('postgres', 'SELECT pg_reload_conf()');
+  await expect.poll(() => checkOne(backend, block(1, 2, 'a')).then(verdictName)).toBe('repeat');
 });
 
 it('a commit waits for the disk whatever the role is set to', async () => {

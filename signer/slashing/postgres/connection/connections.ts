@@ -85,8 +85,7 @@ export class PostgresConnections {
       return socket;
     };
     this.#pool = new Pool({ ...this.#config, stream, max: options.poolSize, idleTimeoutMillis: IDLE_MS });
-    // A connection that breaks answers its queries; without a listener the error would end the process too.
-    this.#pool.on('connect', (client) => void client.on('error', () => undefined));
+    this.#pool.on('connect', listenTo);
     this.#pool.on('error', (error) => log.warn(facts(error), 'an idle connection to the slashing database broke'));
   }
 
@@ -124,7 +123,7 @@ export class PostgresConnections {
     const socket = this.#newSocket();
     const patience = isProbe ? {} : { query_timeout: UNHURRIED_TIMEOUTS.answerMs };
     const client = new Client({ ...this.#config, ...patience, stream: () => socket });
-    client.on('error', () => undefined);
+    listenTo(client);
     const close = async () => {
       this.#sessions.delete(close);
       await endInTime(
@@ -222,6 +221,19 @@ export class PostgresConnections {
 export async function commit(connection: Connection): Promise<void> {
   const { command } = await connection.query('COMMIT');
   if (command !== 'COMMIT') throw new Error('the transaction was rolled back');
+  if (notReplicated.has(connection)) throw new Error('the wait of a commit for its standby was canceled');
+}
+
+/** Where an administrator canceled it: the server answers COMMIT with a warning, and a failover loses the commit. */
+const notReplicated = new WeakSet<Connection>();
+
+/** A warning is translated, but not the name of the function that gave it. */
+function listenTo(client: Client | PoolClient): void {
+  // A connection that breaks answers its queries; without a listener the error would end the process too.
+  client.on('error', () => undefined);
+  client.on('notice', ({ routine }) => {
+    if (routine === 'SyncRepWaitForLSN') notReplicated.add(client);
+  });
 }
 
 /** Its name stands for its text alone: another version's statement in the same session never runs in its place. */
