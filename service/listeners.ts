@@ -6,17 +6,25 @@
 
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import http, { type Server } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import type { Violation } from '../common/command-line/violations.ts';
+import type { Log } from '../common/observe/log.ts';
 import type { Authenticator } from '../signer/auth/authenticator.ts';
 import { closeNow, endGracefully, type ListenersParts, type OpenListeners } from '../signer/boot/open-listeners.ts';
 import type { World } from '../signer/boot/world.ts';
 import type { Config } from '../signer/config/options.ts';
 import type { AskForClients } from '../signer/http/listeners/client-certificates.ts';
-import { type ListenAddress, listenMetrics, listenPlain, listenTls } from '../signer/http/listeners/ports.ts';
+import {
+  type ListenAddress,
+  listenMetrics,
+  listenPlain,
+  listenTls,
+  MAX_PLAIN_CONNECTIONS,
+} from '../signer/http/listeners/ports.ts';
 import type { LostPlace } from '../signer/http/places.ts';
 import {
   type CertificatePair,
@@ -34,6 +42,9 @@ import { isOpenElsewhere } from './store-looks/sqlite.ts';
 
 const METRICS_TIMEOUT_MS = 2000;
 const MAX_METRICS_BYTES = 1024 * 1024;
+/** For stores, logs, key files, outgoing calls, and connections that are closing. */
+const FILES_BESIDE_CONNECTIONS = 512;
+const MIN_CONNECTIONS = 64;
 
 export async function openListeners(
   config: Pick<Config, 'metrics' | 'server' | 'tls'>,
@@ -56,7 +67,10 @@ export async function openListeners(
   if (secure !== undefined) log.info({ listener: 'tls', ...shown(secure.address) }, 'listening');
 
   const forRequests = addressOf(config.server);
-  const plain = await listening('server', forRequests, () => listenPlain(app, { ...forRequests, onLostPlace }));
+  const maxConnections = plainConnections(secure === undefined ? 0 : config.tls.max_connections, log);
+  const plain = await listening('server', forRequests, () =>
+    listenPlain(app, { ...forRequests, maxConnections, onLostPlace }),
+  );
   opened.defer(() => app.close());
   log.info({ listener: 'http', ...shown(plain.address) }, 'listening');
 
@@ -73,6 +87,31 @@ export async function openListeners(
     reloadCertificate: async () => secure?.reloadCertificate(),
     closeGracefully: endGracefully(servers, log),
   };
+}
+
+/**
+ * As many as the process may have files open for: past that limit Node closes new connections without a word, and the
+ * signer could not open its own files either. Node has raised the soft limit to the hard one.
+ */
+function plainConnections(forTls: number, log: Log): number {
+  const [, limit] = /^Max open files +(\d+)/m.exec(readLimits()) ?? [];
+  const left = Number(limit ?? Infinity) - forTls - FILES_BESIDE_CONNECTIONS;
+  if (left >= MAX_PLAIN_CONNECTIONS) return MAX_PLAIN_CONNECTIONS;
+  const connections = Math.max(left, MIN_CONNECTIONS);
+  log.warn(
+    { open_files: Number(limit), connections },
+    'the process may open few files, so the plain listener takes fewer connections: raise LimitNOFILE (ulimit -Hn)',
+  );
+  return connections;
+}
+
+/** Linux only: elsewhere nothing, and the limit counts as high. */
+function readLimits(): string {
+  try {
+    return readFileSync('/proc/self/limits', 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 interface TlsParts extends Omit<ListenersParts, 'application'> {

@@ -2,10 +2,12 @@
 // others are served meanwhile.
 
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSigner } from '../../rehearsal/signer.ts';
 import { MAX_UNANSWERED_REQUESTS } from '../../signer/http/open-requests.ts';
 import { deploy } from '../support/deployment.ts';
+import { lacking } from '../support/needs.ts';
 import { attestation, call, randaoReveal, signCall, TEST_TOKEN } from '../support/requests.ts';
 
 const deployment = deploy(1);
@@ -100,6 +102,27 @@ describe('a client without credentials', () => {
       expect(received()).toMatch(/x-request-id: odd/i);
       expect(received()).toMatch(/"reason":"(malformed_parameter|not_found)"/);
     }
+  });
+});
+
+describe.skipIf(lacking('Linux'))('idle connections', () => {
+  it('more than the process may have files open for: a newcomer gets the place of the oldest, and signs', async () => {
+    const other = deploy(1);
+    const FILES = 700;
+    const program = [
+      'sh',
+      '-c',
+      `ulimit -n ${FILES} && exec "$0" "$@"`,
+      join(import.meta.dirname, '../../bin/strongroom'),
+    ] as const;
+    const small = await other.start({ program, config: { server: { mlock: 'off' } } });
+    const warned = { module: 'server', open_files: FILES, connections: FILES - 512 };
+    expect(small.log).toContainEqual(expect.objectContaining(warned));
+    const idle: RawClient[] = [];
+    for (let client = 0; client < FILES + 100; client += 1) idle.push(await open(small.url));
+    expect((await signCall(small.url, other.keys[0]?.publicKey ?? '', randaoReveal())).status).toBe(200);
+    for (const { socket } of idle) socket.destroy();
+    await small.stop();
   });
 });
 

@@ -38,7 +38,7 @@ export interface Listener {
 }
 
 /** Connections of the plain listener at most: more than any fleet of clients opens, few enough for memory. */
-const MAX_PLAIN_CONNECTIONS = 16_384;
+export const MAX_PLAIN_CONNECTIONS = 16_384;
 /** Connections that wait to be accepted; the kernel may allow fewer. */
 const BACKLOG = 4096;
 const SPARE_WHILE_CLOSING = 256;
