@@ -5,8 +5,8 @@ import { Client } from 'pg';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { SignerError } from '../../../signer/api/errors.ts';
 import { NO_MARKS } from '../../../signer/slashing/history/head.ts';
-import type { SlashableMessage } from '../../../signer/slashing/types.ts';
-import { startPostgres } from '../../support/postgres.ts';
+import type { SlashableMessage, SlashingBackend } from '../../../signer/slashing/types.ts';
+import { type PostgresServer, startPostgres } from '../../support/postgres.ts';
 import { type PostgresProxy, startPostgresProxy } from '../../support/postgres-proxy.ts';
 import { block, checkOne, collect, history, publicKeyOf, stream, verdictName } from '../../support/slashing.ts';
 import { database, open, opened, server, until } from './signers-set-up.ts';
@@ -133,24 +133,51 @@ describe('waits have an end', () => {
   });
 });
 
-it('whose wait for its standby an administrator cancels is refused with 503, and its repeat waits as well', async () => {
-  const replicated = await startPostgres({ settings: { wal_level: 'replica', synchronous_standby_names: '' } });
-  const name = await replicated.createDatabase();
-  const backend = await open({}, replicated.url(name));
-  opened.push(replicated);
-  await checkOne(backend, block(1, 1, 'a'));
-  await replicated.query('postgres', "ALTER SYSTEM SET synchronous_standby_names = 'away'");
-  await replicated.query('postgres', 'SELECT pg_reload_conf()');
-  for (const attempt of ['first', 'repeat']) {
-    const verdict = checkOne(backend, block(1, 2, 'a')).then(verdictName, ({ reason }: SignerError) => reason);
-    const cancel = `
-      SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'SyncRep'`;
-    await until(async () => (await replicated.query('postgres', cancel, [name])).length === 1);
-    expect([attempt, await verdict]).toEqual([attempt, 'slashing_unavailable']);
-  }
-  await replicated.query('postgres', 'ALTER SYSTEM RESET synchronous_standby_names');
-  await replicated.query('postgres', 'SELECT pg_reload_conf()');
-  await expect.poll(() => checkOne(backend, block(1, 2, 'a')).then(verdictName)).toBe('repeat');
+describe('a commit whose standby is away', () => {
+  let replicated: PostgresServer;
+  let name: string;
+
+  const configure = async (change: string): Promise<void> => {
+    await replicated.query('postgres', `ALTER SYSTEM ${change}`);
+    await replicated.query('postgres', 'SELECT pg_reload_conf()');
+  };
+  const waiting = (what = '1') =>
+    replicated.query('postgres', `SELECT ${what} FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'SyncRep'`, [
+      name,
+    ]);
+  const verdict = (backend: SlashingBackend) =>
+    checkOne(backend, block(1, 2, 'a')).then(verdictName, ({ reason }: SignerError) => reason);
+
+  beforeEach(async () => {
+    replicated = await startPostgres({ settings: { wal_level: 'replica', synchronous_standby_names: '' } });
+    name = await replicated.createDatabase();
+  });
+
+  it('and whose wait an administrator cancels is refused with 503, and its repeat waits as well', async () => {
+    const backend = await open({}, replicated.url(name));
+    opened.push(replicated);
+    await checkOne(backend, block(1, 1, 'a'));
+    await configure("SET synchronous_standby_names = 'away'");
+    for (const attempt of ['first', 'repeat']) {
+      const answer = verdict(backend);
+      await until(async () => (await waiting('pg_cancel_backend(pid)')).length === 1);
+      expect([attempt, await answer]).toEqual([attempt, 'slashing_unavailable']);
+    }
+    await configure('RESET synchronous_standby_names');
+    await expect.poll(() => verdict(backend)).toBe('repeat');
+  });
+
+  it('is refused with 503 when its time is over, and leaves no process waiting at the server', async () => {
+    const patient = await open({}, replicated.url(name));
+    const backend = await open({ timeouts: { answerMs: 1_000 } }, replicated.url(name));
+    opened.push(replicated);
+    await checkOne(patient, block(1, 1, 'a'));
+    await configure("SET synchronous_standby_names = 'away'");
+    for (let attempt = 0; attempt < 3; attempt += 1) expect(await verdict(backend)).toBe('slashing_unavailable');
+    await until(async () => (await waiting()).length === 0);
+    await configure('RESET synchronous_standby_names');
+    await expect.poll(() => verdict(patient)).toBe('repeat');
+  });
 });
 
 it('a commit waits for the disk whatever the role is set to', async () => {

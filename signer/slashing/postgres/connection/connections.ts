@@ -62,6 +62,8 @@ export class PostgresConnections {
   /** When each connection that is idle now has answered last, and when one was silent last: a network may drop all. */
   readonly #answeredAt = new WeakMap<PoolClient, number>();
   #silentAt = Number.NEGATIVE_INFINITY;
+  /** The process of the server that a session has. */
+  readonly #processes = new WeakMap<Connection, unknown>();
   readonly #limits: PostgresTimeouts;
   /** A pooler was seen to give each connection a session of its own, and nothing has failed since. */
   #hasSessions = false;
@@ -99,7 +101,7 @@ export class PostgresConnections {
     } catch (error) {
       if (isSilence(error)) this.#silentAt = this.#clock.monotonic();
       client.release(true);
-      throw this.#unavailable(error);
+      throw this.#failed(client, error);
     }
     this.#answeredAt.set(client, this.#clock.monotonic());
     client.release();
@@ -144,7 +146,7 @@ export class PostgresConnections {
       await close();
       throw this.#unavailable(error);
     }
-    return { connection: client, close, fault: (error) => this.#unavailable(error) };
+    return { connection: client, close, fault: (error) => this.#failed(client, error) };
   }
 
   /**
@@ -163,6 +165,7 @@ export class PostgresConnections {
       await connection.query('DISCARD ALL'); // what the last client left, as the table of an import
     }
     await connection.query(SET_LIMITS, [lockMs, statementMs]);
+    this.#processes.set(connection, own);
   }
 
   /** @param waitMs for the connections in use; what still is open then is cut */
@@ -207,6 +210,15 @@ export class PostgresConnections {
       };
       this.#pool.connect().then(take, refuse);
     });
+  }
+
+  #failed(connection: Connection, error: unknown): SignerError {
+    const process = this.#processes.get(connection);
+    if (isSilence(error) && process !== undefined) {
+      const end = (other: Connection) => other.query(END_WAIT_FOR_STANDBY, [process]);
+      void this.useUnhurried(end, true).catch(() => undefined);
+    }
+    return this.#unavailable(error);
   }
 
   #unavailable(error: unknown): SignerError {
@@ -267,6 +279,11 @@ function clientConfig({ address, authorities }: PostgresConnectionOptions, limit
 const SET_LIMITS = `
   SELECT set_config('lock_timeout', $1, false), set_config('statement_timeout', $2, false),
          set_config('idle_in_transaction_session_timeout', $2, false)`;
+
+// A commit whose standby is away waits for it, and its process does not notice that its client is gone: without this,
+// signers that try again take every connection that the server has.
+const END_WAIT_FOR_STANDBY = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'SyncRep'`;
 
 const POOLED = {
   hint:
